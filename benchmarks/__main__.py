@@ -3,22 +3,24 @@
 import argparse
 import sys
 
-from benchmarks import access_rules
-from benchmarks import cluster
-from benchmarks import copying
-from benchmarks import creation
-from benchmarks import idle
-from benchmarks import instructions
-from benchmarks import listing
-from benchmarks import overview
-from benchmarks import page
-from benchmarks import placement
-from benchmarks import recovery
-from benchmarks import replicas
-from benchmarks import scale
-from benchmarks import scrape
-from benchmarks import snapshots
-from benchmarks import storage
+from benchmarks import (
+    access_rules,
+    cluster,
+    copying,
+    creation,
+    idle,
+    instructions,
+    listing,
+    overview,
+    page,
+    placement,
+    recovery,
+    replicas,
+    scale,
+    scrape,
+    snapshots,
+    storage,
+)
 from benchmarks.verdict import Verdict
 
 KINDS = {

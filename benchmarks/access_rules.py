@@ -15,13 +15,15 @@ import time
 import typing
 
 from benchmarks import service
-from benchmarks.creation import CLIENTS
-from benchmarks.creation import LIST_POLL_INTERVAL
-from benchmarks.creation import QUIET_READS
-from benchmarks.creation import READ_INTERVAL
-from benchmarks.creation import _percentile
-from benchmarks.creation import _read
-from benchmarks.creation import _read_until
+from benchmarks.creation import (
+    CLIENTS,
+    LIST_POLL_INTERVAL,
+    QUIET_READS,
+    READ_INTERVAL,
+    _percentile,
+    _read,
+    _read_until,
+)
 from benchmarks.verdict import Verdict
 from tests.support.installation import Installation
 
@@ -81,9 +83,7 @@ def _interference(
     stop = spawned.Event()
     latencies = []
     with (
-        futures.ProcessPoolExecutor(
-            1, spawned, _set_stop_event, (stop,)
-        ) as reader,
+        futures.ProcessPoolExecutor(1, spawned, _set_stop_event, (stop,)) as reader,
         futures.ProcessPoolExecutor(PROCESSES, spawned) as writers,
     ):
         for _ in range(1 + PHASES):
@@ -94,17 +94,13 @@ def _interference(
             try:
                 list(
                     writers.map(
-                        functools.partial(_add_part, address, share),
-                        range(PROCESSES),
+                        functools.partial(_add_part, address, share), range(PROCESSES)
                     )
                 )
             finally:
                 stop.set()
             latencies.append(
-                [
-                    _percentile(sorted(found), 95)
-                    for found in (quiet, reads.result())
-                ]
+                [_percentile(sorted(found), 95) for found in (quiet, reads.result())]
             )
             _wait_until_active(client, share)
     latencies = latencies[1:]  # the first one fills the statement caches
@@ -176,9 +172,7 @@ def _add(
     began = time.perf_counter()
     _by_all(
         lambda: service.Client(serve),
-        lambda own_client, number: _allow(
-            own_client, share, existing + number
-        ),
+        lambda own_client, number: _allow(own_client, share, existing + number),
         range(count),
     )
     _wait_until_active(client, share)
@@ -244,10 +238,7 @@ def _by_all(
 def _at_random(verdict: Verdict, folder: pathlib.Path) -> None:
     """Count violated invariants after random requests and refusals."""
     installation = Installation(
-        folder,
-        backends={
-            'dummy': {'dummy_driver_refuse_clients': f'*.{TARGETS - 1}'}
-        },
+        folder, backends={'dummy': {'dummy_driver_refuse_clients': f'*.{TARGETS - 1}'}}
     )
     try:
         installation.start()
@@ -258,15 +249,11 @@ def _at_random(verdict: Verdict, folder: pathlib.Path) -> None:
                 {
                     'share_type': {
                         'name': 'dummy',
-                        'extra_specs': {
-                            'driver_handles_share_servers': 'False'
-                        },
+                        'extra_specs': {'driver_handles_share_servers': 'False'},
                     }
                 },
             )
-            client.request(
-                'PUT', '/quota-sets/admin', {'quota_set': {'shares': -1}}
-            )
+            client.request('PUT', '/quota-sets/admin', {'quota_set': {'shares': -1}})
             shares = [_share(client) for _ in range(SHARES)]
         began = time.perf_counter()
         _by_all(
@@ -284,9 +271,7 @@ def _at_random(verdict: Verdict, folder: pathlib.Path) -> None:
             'problems',
             at_most=0,
             requests_a_second=round(REQUESTS / request_seconds, 1),
-            seconds_until_rest=round(
-                time.perf_counter() - began - request_seconds, 2
-            ),
+            seconds_until_rest=round(time.perf_counter() - began - request_seconds, 2),
         )
     finally:
         installation.close()
@@ -303,24 +288,17 @@ def _wait_for_rest(installation: Installation) -> None:
         time.sleep(0.5)
 
 
-def _request(
-    client: service.Client, rng: random.Random, shares: list[str]
-) -> None:
+def _request(client: service.Client, rng: random.Random, shares: list[str]) -> None:
     """Add or deny a rule; it may be refused, but must not fail."""
     share, verb = rng.choice(shares), rng.choice(['allow', 'deny'])
-    args = {
-        'access_type': 'ip',
-        'access_to': f'10.0.0.{rng.randrange(TARGETS)}',
-    }
+    args = {'access_type': 'ip', 'access_to': f'10.0.0.{rng.randrange(TARGETS)}'}
     if verb == 'deny':
         existing = _rules(client, share)
         if not existing:
             return
         args = {'access_id': rng.choice(existing)['id']}
     try:
-        client.request(
-            'POST', f'/shares/{share}/action', {f'{verb}_access': args}
-        )
+        client.request('POST', f'/shares/{share}/action', {f'{verb}_access': args})
     except RuntimeError as error:
         if ': 400 ' not in str(error) and ': 404 ' not in str(error):
             raise

@@ -17,14 +17,10 @@ from manila_lite.api.ui import sessions
 from manila_lite.cmd import running
 from manila_lite.cmd.build.api import build_api
 from manila_lite.cmd.build.process import Process
-from manila_lite.context import PolicyEnforcer
-from manila_lite.context import RequestContext
+from manila_lite.context import PolicyEnforcer, RequestContext
 from manila_lite.db import models
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
-from manila_lite.db.models import types
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.models import services, shares, types
+from manila_lite.db.session import Database, Session
 
 PROJECT = 'a' * 32
 METADATA_OF_EACH = 2
@@ -50,8 +46,7 @@ class Application:
         self._apps = {
             'admin': admin,
             'member': build_api(
-                process,
-                auth=_authenticate_as_member(services.enforcer, project),
+                process, auth=_authenticate_as_member(services.enforcer, project)
             )[0],
         }
         running.tune_garbage_collector()
@@ -68,9 +63,7 @@ class Application:
     def get_page(self, path: str, role: str = 'admin') -> bytes:
         """Return what a browser gets that has signed in."""
         session = sessions.begin(f'reader:{PROJECT}')
-        return self._get(
-            path, role, HTTP_COOKIE=f'{sessions.COOKIE}={session.value}'
-        )
+        return self._get(path, role, HTTP_COOKIE=f'{sessions.COOKIE}={session.value}')
 
     def _get(self, path: str, role: str, **headers: str) -> bytes:
         return get(self._apps[role], path, headers)
@@ -107,9 +100,7 @@ def get(app: Callable, path: str, headers: Mapping[str, str]) -> bytes:
     return b''.join(body)
 
 
-def _authenticate_as_member(
-    enforcer: PolicyEnforcer, project: str
-) -> Callable:
+def _authenticate_as_member(enforcer: PolicyEnforcer, project: str) -> Callable:
     """Return a filter that makes every caller a member of the project."""
 
     def wrap(app: Callable) -> Callable:

@@ -7,8 +7,7 @@ import pathlib
 import subprocess
 import time
 
-from manila_lite.share.drivers.btrfs import daemons
-from manila_lite.share.drivers.btrfs import ganesha
+from manila_lite.share.drivers.btrfs import daemons, ganesha
 
 NFS_PORT = 2049
 POLL_INTERVAL = 0.001
@@ -36,8 +35,7 @@ def set_up(folder: pathlib.Path, bridge: str, address: str) -> float:
             process = stack.enter_context(
                 subprocess.Popen(
                     settings['command'],
-                    env=os.environ
-                    | {'DBUS_SYSTEM_BUS_ADDRESS': f'unix:path={socket}'},
+                    env=os.environ | {'DBUS_SYSTEM_BUS_ADDRESS': f'unix:path={socket}'},
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                 )

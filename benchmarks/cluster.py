@@ -17,14 +17,10 @@ import typing
 
 import pytest
 
-from benchmarks import cluster_services
-from benchmarks import http_load
-from benchmarks import instructions
-from benchmarks import service
+from benchmarks import cluster_services, http_load, instructions, service
 from benchmarks.application import VERSION
 from benchmarks.cluster_services import Cluster
-from benchmarks.creation import BURST
-from benchmarks.creation import CLIENTS
+from benchmarks.creation import BURST, CLIENTS
 from benchmarks.verdict import Verdict
 
 APIS = 2
@@ -79,9 +75,7 @@ def _first_start(cluster: Cluster) -> None:
     with contextlib.closing(cluster.client()) as client:
         spec = {'driver_handles_share_servers': False}
         client.request(
-            'POST',
-            '/types',
-            {'share_type': {'name': 'default', 'extra_specs': spec}},
+            'POST', '/types', {'share_type': {'name': 'default', 'extra_specs': spec}}
         )
     cluster.stop()
 
@@ -139,9 +133,7 @@ def _first_share(cluster: Cluster) -> tuple[service.Client, str]:
         time.sleep(RETRY_INTERVAL)
 
 
-def _wait_until_available(
-    client: service.Client, share: str, interval: float
-) -> None:
+def _wait_until_available(client: service.Client, share: str, interval: float) -> None:
     deadline = time.monotonic() + service.TIMEOUT
     while True:
         status = client.get(f'/shares/{share}')['share']['status']
@@ -158,16 +150,13 @@ def _create(client: service.Client) -> str:
     )['share']['id']
 
 
-def _memory(
-    verdict: Verdict, cluster: Cluster, when: str, **budget: float
-) -> None:
+def _memory(verdict: Verdict, cluster: Cluster, when: str, **budget: float) -> None:
     found = {
         kind: sum(map(service.memory, cluster.pids(kind)))
         for kind in (cluster_services.API, *cluster_services.OTHERS)
     }
     verdict.record(
-        f'memory of {APIS} APIs, scheduler, share and data service (PSS), '
-        f'{when}',
+        f'memory of {APIS} APIs, scheduler, share and data service (PSS), {when}',
         sum(map(service.memory, cluster.pids())),
         'MiB',
         **budget,
@@ -188,8 +177,7 @@ def _burst(verdict: Verdict, cluster: Cluster) -> str:
         _wait_while(client, '/shares?status=creating&limit=1', 'shares')
         seconds = time.monotonic() - began
     cost = {
-        name: (value - before[name]) / BURST
-        for name, value in _costs(cluster).items()
+        name: (value - before[name]) / BURST for name, value in _costs(cluster).items()
     }
     verdict.record(
         f'{BURST} creates by {CLIENTS} clients of {APIS} APIs, available',
@@ -240,10 +228,7 @@ def _wait_while(client: service.Client, path: str, found: str) -> None:
 
 
 def _concurrently(
-    cluster: Cluster,
-    request: Callable[..., object],
-    number: int,
-    *args: typing.Any,
+    cluster: Cluster, request: Callable[..., object], number: int, *args: typing.Any
 ) -> None:
     """Send a number of requests by all clients, half of them to each API."""
     local = threading.local()
@@ -274,9 +259,7 @@ def _rules(verdict: Verdict, cluster: Cluster, share: str) -> None:
         's',
         at_most=1.5,
         services_ms_each=round((cluster.cpu() - before[0]) * 1e3 / RULES, 1),
-        database_ms_each=round(
-            (cluster.database_cpu() - before[1]) * 1e3 / RULES, 1
-        ),
+        database_ms_each=round((cluster.database_cpu() - before[1]) * 1e3 / RULES, 1),
     )
 
 
@@ -334,10 +317,7 @@ def _throughput(verdict: Verdict, cluster: Cluster, share: str) -> None:
     cluster.wait()
     _load(cluster, cluster.ports, share)  # warms up all of them
     pairs = [
-        (
-            _load(cluster, cluster.ports[:1], share),
-            _load(cluster, cluster.ports, share),
-        )
+        (_load(cluster, cluster.ports[:1], share), _load(cluster, cluster.ports, share))
         for _ in range(PAIRS)
     ]
     cluster.stop()
@@ -364,10 +344,7 @@ def _load(
     found = http_load.responses_per_second(
         ports,
         f'/shares/{share}',
-        {
-            'X-Auth-Token': cluster.token,
-            'X-OpenStack-Manila-API-Version': VERSION,
-        },
+        {'X-Auth-Token': cluster.token, 'X-OpenStack-Manila-API-Version': VERSION},
         connections=CONNECTIONS,
         seconds=LOAD_FOR,
     )
@@ -390,10 +367,7 @@ def _idle(verdict: Verdict, cluster: Cluster) -> None:
     time.sleep(IDLE_FOR)
     cpu = cluster.cpu() - cpu
     after = cluster.database.status(*_STATEMENTS, 'Questions')
-    each = {
-        name: (value - before[name]) / IDLE_FOR
-        for name, value in after.items()
-    }
+    each = {name: (value - before[name]) / IDLE_FOR for name, value in after.items()}
     verdict.record(
         'idle share service: SQL statements',
         sum(each[name] for name in _STATEMENTS),

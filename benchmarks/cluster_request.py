@@ -6,10 +6,8 @@ Run with MANILA_LITE_CONF: see `instructions.counted`.
 import functools
 import sys
 
-from benchmarks import application
-from benchmarks import instructions
-from manila_lite.cmd import api
-from manila_lite.cmd import running
+from benchmarks import application, instructions
+from manila_lite.cmd import api, running
 
 
 def _run_child(token: str, paths: list[str]) -> None:
@@ -20,9 +18,7 @@ def _run_child(token: str, paths: list[str]) -> None:
     running.tune_garbage_collector()
     for path in paths:
         instructions.run_counted(
-            functools.partial(
-                application.get, api.application, f'/v2{path}', headers
-            )
+            functools.partial(application.get, api.application, f'/v2{path}', headers)
         )
 
 

@@ -12,16 +12,11 @@ import typing
 
 import sqlalchemy as sa
 
-from benchmarks import identity
-from benchmarks import service
+from benchmarks import identity, service
 from manila_lite.db import engines
-from tests.support import broker
-from tests.support import mariadb_server
-from tests.support import memcached_server
+from tests.support import broker, mariadb_server, memcached_server
 from tests.support.mariadb_server import MariaDbServer
-from tests.support.processes import BINARIES
-from tests.support.processes import Command
-from tests.support.processes import free_port
+from tests.support.processes import BINARIES, Command, free_port
 
 API = 'api'
 OTHERS = ('scheduler', 'share', 'data')
@@ -59,11 +54,7 @@ class Cluster:
     """The services; none runs at first. `token` is that of their user."""
 
     def __init__(
-        self,
-        folder: pathlib.Path,
-        database: MariaDbServer,
-        token: str,
-        **conf: object,
+        self, folder: pathlib.Path, database: MariaDbServer, token: str, **conf: object
     ):
         self.database = database
         self.token = token
@@ -100,9 +91,7 @@ class Cluster:
         Without `kinds` these are all.
         """
         self.ports = [free_port()]
-        self._run(
-            'services', 'manila-lite', 'services', *kinds, '--apis', str(apis)
-        )
+        self._run('services', 'manila-lite', 'services', *kinds, '--apis', str(apis))
 
     def start(self, apis: int, others: Iterable[str] = ()) -> None:
         """Start services by their own commands; do not wait for them."""
@@ -167,8 +156,7 @@ def _wait_until_ready(name: str, command: Command) -> None:
     if name.startswith(('share', 'services')):
         texts.append('Back end node@dummy is up')
     command.wait_for(
-        lambda: all(text in command.output for text in texts),
-        ' and '.join(texts),
+        lambda: all(text in command.output for text in texts), ' and '.join(texts)
     )
 
 

@@ -28,9 +28,7 @@ def run(verdict: Verdict) -> None:
         contextlib.closing(service.Client(serve)) as client,
     ):
         client.request(
-            'PUT',
-            '/quota-sets/admin',
-            {'quota_set': {'shares': -1, 'gigabytes': -1}},
+            'PUT', '/quota-sets/admin', {'quota_set': {'shares': -1, 'gigabytes': -1}}
         )
         _alone(verdict, client)
         _burst(verdict, serve, client)
@@ -42,16 +40,10 @@ def _alone(verdict: Verdict, client: service.Client) -> None:
         _to_available(client)  # fills the statement caches
     taken = sorted(_to_available(client) for _ in range(ALONE))
     verdict.record(
-        'create to available, median',
-        statistics.median(taken),
-        'ms',
-        at_most=15,
+        'create to available, median', statistics.median(taken), 'ms', at_most=15
     )
     verdict.record(
-        'create to available, 99th percentile',
-        _percentile(taken, 99),
-        'ms',
-        at_most=30,
+        'create to available, 99th percentile', _percentile(taken, 99), 'ms', at_most=30
     )
 
 
@@ -76,9 +68,7 @@ def _create(client: service.Client) -> str:
     )['share']['id']
 
 
-def _burst(
-    verdict: Verdict, serve: service.Service, client: service.Client
-) -> None:
+def _burst(verdict: Verdict, serve: service.Service, client: service.Client) -> None:
     cpu = serve.cpu()
     accepted, available = _create_many(serve, client)
     cpu = serve.cpu() - cpu
@@ -90,14 +80,10 @@ def _burst(
         accepted_a_second=round(BURST / accepted, 1),
         cpu_ms_each=round(cpu / BURST * 1e3, 2),
     )
-    verdict.record(
-        'memory after the burst (PSS)', serve.memory(), 'MiB', at_most=90
-    )
+    verdict.record('memory after the burst (PSS)', serve.memory(), 'MiB', at_most=90)
 
 
-def _create_many(
-    serve: service.Service, client: service.Client
-) -> tuple[float, float]:
+def _create_many(serve: service.Service, client: service.Client) -> tuple[float, float]:
     """Create a burst; return seconds until accepted and until available."""
     create = _each_on_its_own_connection(serve)
     began = time.perf_counter()
@@ -127,20 +113,13 @@ def _interference(
             _create_many(serve, client)
         finally:
             stop.set()
-        for name, taken in (
-            ('alone', quiet),
-            ('during a burst', reads.result()),
-        ):
+        for name, taken in (('alone', quiet), ('during a burst', reads.result())):
             verdict.record(
-                f'reader {name}, 95th percentile',
-                _percentile(sorted(taken), 95),
-                'ms',
+                f'reader {name}, 95th percentile', _percentile(sorted(taken), 95), 'ms'
             )
 
 
-def _each_on_its_own_connection(
-    serve: service.Service,
-) -> Callable[[object], str]:
+def _each_on_its_own_connection(serve: service.Service) -> Callable[[object], str]:
     """Return a function that creates a share, with a client per thread."""
     local = threading.local()
 

@@ -42,9 +42,7 @@ def responses_per_second(
                 key.fileobj.close()
 
 
-def _exchange(
-    waiting: selectors.BaseSelector, request: bytes, seconds: float
-) -> float:
+def _exchange(waiting: selectors.BaseSelector, request: bytes, seconds: float) -> float:
     began = time.perf_counter()
     count = 0
     while (taken := time.perf_counter() - began) < seconds:

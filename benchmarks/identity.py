@@ -39,13 +39,9 @@ def running() -> Iterator[Identity]:
 
 def _serve() -> None:
     with Keystone() as keystone:
-        user = keystone.add_user(
-            'ann', _PASSWORD, 'red', ['admin', 'member', 'reader']
-        )
+        user = keystone.add_user('ann', _PASSWORD, 'red', ['admin', 'member', 'reader'])
         given = {'name': user.name, 'password': user.password}
-        token, _ = keystone.authenticate(
-            {'identity': {'password': {'user': given}}}
-        )
+        token, _ = keystone.authenticate({'identity': {'password': {'user': given}}})
         print(json.dumps([token, keystone.service_config()]), flush=True)
         sys.stdin.read()
 

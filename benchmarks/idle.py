@@ -20,10 +20,7 @@ def run(verdict: Verdict) -> None:
             starts.append(_started(f'{folder}/{number}').startup_seconds)
             restarts.append(_started(f'{folder}/{number}').cpu_until_ready)
         verdict.record(
-            'start from nothing until ready',
-            statistics.median(starts),
-            's',
-            at_most=3,
+            'start from nothing until ready', statistics.median(starts), 's', at_most=3
         )
         verdict.record(
             'start on an existing database, processor time',

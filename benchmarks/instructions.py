@@ -16,8 +16,7 @@ import sys
 import tempfile
 import threading
 
-from benchmarks import application
-from benchmarks import raw
+from benchmarks import application, raw
 from benchmarks.verdict import Verdict
 from manila_lite.cmd import start
 
@@ -69,15 +68,10 @@ def run(verdict: Verdict) -> None:
     )
     verdict.record('list of 50 in detail', page, 'million instructions')
     verdict.record(
-        f'list of {SHARES} in detail',
-        everything,
-        'million instructions',
-        at_most=140,
+        f'list of {SHARES} in detail', everything, 'million instructions', at_most=140
     )
     verdict.record(
-        'the same rows by the bare driver, dumped',
-        bare,
-        'million instructions',
+        'the same rows by the bare driver, dumped', bare, 'million instructions'
     )
 
 
@@ -114,9 +108,7 @@ def counted(
     watch = threading.Timer(TIMEOUT, child.kill)
     watch.start()
     try:
-        return [
-            _count(child, folder, place) for place in range(1, len(paths) + 1)
-        ]
+        return [_count(child, folder, place) for place in range(1, len(paths) + 1)]
     finally:
         watch.cancel()
         child.kill()
@@ -165,9 +157,7 @@ def _run_child(url: str, paths: list[str]) -> None:
                 _write_log(pathlib.Path(url.removeprefix('sqlite:///')).parent)
                 request = functools.partial(app.get, path.removeprefix(LOGGED))
             elif path.startswith(RAW):
-                request = stack.enter_context(
-                    raw.reader(app, path.removeprefix(RAW))
-                )
+                request = stack.enter_context(raw.reader(app, path.removeprefix(RAW)))
             run_counted(request)
 
 

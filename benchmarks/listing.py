@@ -15,8 +15,7 @@ import time
 import orjson
 import pytest
 
-from benchmarks import application
-from benchmarks import raw
+from benchmarks import application, raw
 from benchmarks.application import Application
 from benchmarks.verdict import Verdict
 from tests.support import databases
@@ -47,9 +46,7 @@ def _on(kind: str, verdict: Verdict) -> None:
     with contextlib.ExitStack() as stack:
         few, many = (_filled(stack, kind, number) for number in (FEW, MANY))
         with raw.reader(few, WHOLE) as bare_read:
-            ours, bare, ratio = compared(
-                lambda: few.get(WHOLE), bare_read, clock
-            )
+            ours, bare, ratio = compared(lambda: few.get(WHOLE), bare_read, clock)
         verdict.record(
             f'{kind}: {FEW} in detail, against the bare driver',
             ratio,
@@ -73,9 +70,7 @@ def _on(kind: str, verdict: Verdict) -> None:
                 short_ms=short,
             )
             later, first, ratio = compared(
-                functools.partial(
-                    many.get, _later(many, *request), request[1]
-                ),
+                functools.partial(many.get, _later(many, *request), request[1]),
                 functools.partial(many.get, *request),
                 clock,
             )
@@ -100,9 +95,7 @@ def _later(application: Application, path: str, role: str) -> str:
     return following.replace('limit=1&', f'limit={LIMIT}&')
 
 
-def _filled(
-    stack: contextlib.ExitStack, kind: str, number: int
-) -> Application:
+def _filled(stack: contextlib.ExitStack, kind: str, number: int) -> Application:
     folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
     url = stack.enter_context(databases.temporary_database(kind, folder))
     return stack.enter_context(application.filled(url, number))
@@ -115,9 +108,9 @@ def compared(
     pairs: int = PAIRS,
 ) -> tuple[float, float, float]:
     """Return the milliseconds of each, and the ratio of one to the other."""
-    taken = [
-        (_taken(one, clock), _taken(other, clock)) for _ in range(pairs + 1)
-    ][1:]  # the first fills caches
+    taken = [(_taken(one, clock), _taken(other, clock)) for _ in range(pairs + 1)][
+        1:
+    ]  # the first fills caches
     return (
         round(statistics.median(a for a, _ in taken), 3),
         round(statistics.median(b for _, b in taken), 3),

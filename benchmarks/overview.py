@@ -11,8 +11,7 @@ import pytest
 from benchmarks import scrape
 from benchmarks.application import Application
 from benchmarks.verdict import Verdict
-from tests.support import databases
-from tests.support import mass_rows
+from tests.support import databases, mass_rows
 
 PROJECT = 'project-1000'
 """One of the projects, which have equal numbers of shares."""
@@ -23,13 +22,9 @@ WARM_UP, PAGES = 3, 20
 def run(verdict: Verdict) -> None:
     for kind in databases.KINDS:
         with contextlib.ExitStack() as stack:
-            folder = pathlib.Path(
-                stack.enter_context(tempfile.TemporaryDirectory())
-            )
+            folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
             try:
-                url = stack.enter_context(
-                    databases.temporary_database(kind, folder)
-                )
+                url = stack.enter_context(databases.temporary_database(kind, folder))
             except pytest.skip.Exception as error:
                 verdict.record_missing(f'overview on {kind}', str(error))
                 continue

@@ -9,8 +9,7 @@ import http.client
 import tempfile
 import time
 
-from benchmarks import scrape
-from benchmarks import service
+from benchmarks import scrape, service
 from benchmarks.verdict import Verdict
 from manila_lite.api.ui import sessions
 from manila_lite.db.session import Database

@@ -9,13 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks.verdict import Verdict
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import incarnations, pools
 from manila_lite.db.session import Session
 from tests.support import databases
-from tests.support.service_process import INSTANCE
-from tests.support.service_process import WORK
-from tests.support.service_process import ServiceProcess
+from tests.support.service_process import INSTANCE, WORK, ServiceProcess
 
 SERVICES, POOLS_OF_EACH = 200, 5
 PLACEMENTS = 400
@@ -52,13 +49,9 @@ CAPABILITIES = {
 def run(verdict: Verdict) -> None:
     for kind in databases.KINDS:
         with contextlib.ExitStack() as stack:
-            folder = pathlib.Path(
-                stack.enter_context(tempfile.TemporaryDirectory())
-            )
+            folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
             try:
-                url = stack.enter_context(
-                    databases.temporary_database(kind, folder)
-                )
+                url = stack.enter_context(databases.temporary_database(kind, folder))
             except pytest.skip.Exception as error:
                 verdict.record_missing(f'placement on {kind}', str(error))
                 continue
@@ -66,12 +59,8 @@ def run(verdict: Verdict) -> None:
             _measure(verdict, kind, folder, url)
 
 
-def _measure(
-    verdict: Verdict, kind: str, folder: pathlib.Path, url: str
-) -> None:
-    node = ServiceProcess(
-        folder, url, backends=['alpha'], work='max_queue = 0'
-    )
+def _measure(verdict: Verdict, kind: str, folder: pathlib.Path, url: str) -> None:
+    node = ServiceProcess(folder, url, backends=['alpha'], work='max_queue = 0')
     node.scheduler.register()
     node.db.write(_add_pools)
     for _ in range(PLACEMENTS):
@@ -136,6 +125,4 @@ def _waiting(node: ServiceProcess) -> int:
 
 def _refused(node: ServiceProcess) -> int:
     """Return the number of shares that no pool could hold."""
-    return node.value(
-        sa.select(sa.func.count()).where(INSTANCE.c.host.is_(None))
-    )
+    return node.value(sa.select(sa.func.count()).where(INSTANCE.c.host.is_(None)))

@@ -11,9 +11,7 @@ from benchmarks.application import Application
 
 
 @contextlib.contextmanager
-def reader(
-    application: Application, path: str
-) -> Iterator[Callable[[], bytes]]:
+def reader(application: Application, path: str) -> Iterator[Callable[[], bytes]]:
     """Yield a function that reads the rows of a list and dumps them.
 
     It executes the statements of the request on a plain cursor of the
@@ -36,14 +34,10 @@ def reader(
         yield read
 
 
-def _statements(
-    application: Application, path: str
-) -> list[tuple[str, typing.Any]]:
+def _statements(application: Application, path: str) -> list[tuple[str, typing.Any]]:
     found = []
 
-    def record_statement(
-        connection, cursor, statement, parameters, context, many
-    ):
+    def record_statement(connection, cursor, statement, parameters, context, many):
         # A time limit may precede it.
         _, found_select, rest = statement.partition('SELECT')
         if found_select:

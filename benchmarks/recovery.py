@@ -16,14 +16,9 @@ import typing
 import sqlalchemy as sa
 
 from benchmarks import service
-from benchmarks.creation import QUIET_READS
-from benchmarks.creation import _percentile
-from benchmarks.creation import _read
+from benchmarks.creation import QUIET_READS, _percentile, _read
 from benchmarks.verdict import Verdict
-from manila_lite.db.models import engine
-from manila_lite.db.models import quotas
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import engine, quotas, services, shares
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy import state
 from tests.support.installation import Installation
@@ -83,9 +78,7 @@ def _measure(verdict: Verdict, installation: Installation) -> None:
     with contextlib.closing(service.Client(installation)) as client:
         _create(client)  # fills the statement caches
         baseline_times = list(
-            itertools.islice(
-                _read_and_create(client, path), QUIET_READS + CREATE_EVERY
-            )
+            itertools.islice(_read_and_create(client, path), QUIET_READS + CREATE_EVERY)
         )
     installation.stop()
     for number in range(0, RESOURCES, BATCH):
@@ -104,8 +97,7 @@ def _measure(verdict: Verdict, installation: Installation) -> None:
         _split, (baseline_times, load_times)
     )
     verdict.record(
-        f'reader while {RESOURCES} resources are rescued, 95th percentile, to '
-        'alone',
+        f'reader while {RESOURCES} resources are rescued, 95th percentile, to alone',
         _percentile(read, 95) / _percentile(alone_read, 95),
         'times',
         at_most=3,
@@ -145,9 +137,7 @@ def _read_and_create(
             yield read, (time.perf_counter() - began) * 1e3
 
 
-def _split(
-    taken: list[tuple[float, float | None]],
-) -> tuple[list[float], list[float]]:
+def _split(taken: list[tuple[float, float | None]]) -> tuple[list[float], list[float]]:
     """Return the sorted times of reads, and the times of new shares."""
     return (
         sorted(read for read, _ in taken),
@@ -209,18 +199,14 @@ def _copy(session: Session, first: str) -> list[str]:
     )
     journal = session.rows(
         sa.select(_JOURNAL)
-        .where(
-            _JOURNAL.c.resource_id == first,
-            _JOURNAL.c.resource == 'share_instance',
-        )
+        .where(_JOURNAL.c.resource_id == first, _JOURNAL.c.resource == 'share_instance')
         .order_by(_JOURNAL.c.id)
     )
     for move in journal:
         values = dict(move._mapping)
         del values['id']
         session.run_many(
-            sa.insert(_JOURNAL),
-            [values | {'resource_id': id} for _, id in ids],
+            sa.insert(_JOURNAL), [values | {'resource_id': id} for _, id in ids]
         )
     for resource in ('shares', 'gigabytes'):
         session.run(
@@ -228,15 +214,11 @@ def _copy(session: Session, first: str) -> list[str]:
             .where(_USAGE.c.resource == resource)
             .values(in_use=_USAGE.c.in_use + BATCH)
         )
-    session.run(
-        sa.update(_POOL).values(allocated_gb=_POOL.c.allocated_gb + BATCH)
-    )
+    session.run(sa.update(_POOL).values(allocated_gb=_POOL.c.allocated_gb + BATCH))
     return [id for _, id in ids]
 
 
-def _values(
-    session: Session, table: sa.Table, id: str
-) -> dict[str, typing.Any]:
+def _values(session: Session, table: sa.Table, id: str) -> dict[str, typing.Any]:
     return dict(session.one(sa.select(table).where(table.c.id == id))._mapping)
 
 
@@ -245,9 +227,7 @@ def _put_in_flight(session: Session, ids: list[str]) -> None:
     for place, (event, status) in enumerate(CASES):
         part = ids[place :: len(CASES)]
         session.run(
-            sa.update(_INSTANCE)
-            .where(_INSTANCE.c.id.in_(part))
-            .values(status=status)
+            sa.update(_INSTANCE).where(_INSTANCE.c.id.in_(part)).values(status=status)
         )
         session.run_many(
             sa.insert(_JOURNAL),

@@ -81,9 +81,7 @@ def run(verdict: Verdict) -> None:
 @contextlib.contextmanager
 def _filled() -> Iterator[ReplicatedCloud]:
     with tempfile.TemporaryDirectory() as folder:
-        cloud = ReplicatedCloud(
-            pathlib.Path(folder), backends=('alpha', 'beta')
-        )
+        cloud = ReplicatedCloud(pathlib.Path(folder), backends=('alpha', 'beta'))
         cloud.settle()
         cloud.db.write(
             many_replicas.insert_replicated_shares,
@@ -132,10 +130,7 @@ def _measure(
 
 
 def _hang(
-    verdict: Verdict,
-    cloud: ReplicatedCloud,
-    updates: typing.Any,
-    driver: Driver,
+    verdict: Verdict, cloud: ReplicatedCloud, updates: typing.Any, driver: Driver
 ) -> None:
     """Measure the delay of other replicas when the driver hangs on one."""
     before = dict(driver.called_at)

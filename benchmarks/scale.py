@@ -19,19 +19,15 @@ import urllib.parse
 
 import sqlalchemy as sa
 
-from benchmarks import scale_database
-from benchmarks import scale_upgrade
-from benchmarks import scale_work
+from benchmarks import scale_database, scale_upgrade, scale_work
 from benchmarks.application import Application
 from benchmarks.listing import compared
 from benchmarks.scale_work import build_node
 from benchmarks.service_start import seconds_until_up
 from benchmarks.verdict import Verdict
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import services, shares
 from manila_lite.db.queries.admin import retention
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from tests.support import mass_rows
 
 PASSES = 7
@@ -73,14 +69,10 @@ def run(verdict: Verdict, args: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
         stack.callback(db.dispose)
         try:
-            stack.enter_context(
-                scale_database.filled(db, fill, keep=args.keep)
-            )
+            stack.enter_context(scale_database.filled(db, fill, keep=args.keep))
         except scale_database.ForeignTables as error:
             raise SystemExit(f'scale: {error}') from error
-        folder = pathlib.Path(
-            stack.enter_context(tempfile.TemporaryDirectory())
-        )
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         db.write(_revive_services)
         _measure_start(verdict, db, sizes, folder)
         _measure_passes(verdict, db, sizes, folder)
@@ -104,9 +96,7 @@ def _fill(verdict: Verdict, db: Database, sizes: mass_rows.Sizes) -> None:
 def _revive_services(session: Session) -> None:
     """Write the heartbeats of services that have no process."""
     session.run(
-        sa.update(services.Service.__table__).values(
-            heartbeat_at=session.db.clock()
-        )
+        sa.update(services.Service.__table__).values(heartbeat_at=session.db.clock())
     )
 
 
@@ -114,10 +104,7 @@ def _revive_services(session: Session) -> None:
 
 
 def _measure_start(
-    verdict: Verdict,
-    db: Database,
-    sizes: mass_rows.Sizes,
-    folder: pathlib.Path,
+    verdict: Verdict, db: Database, sizes: mass_rows.Sizes, folder: pathlib.Path
 ) -> None:
     seconds, processor = seconds_until_up(db, sizes.service_host(1), folder)
     verdict.record(
@@ -165,10 +152,7 @@ class DatabaseTime:
 
 
 def _measure_passes(
-    verdict: Verdict,
-    db: Database,
-    sizes: mass_rows.Sizes,
-    folder: pathlib.Path,
+    verdict: Verdict, db: Database, sizes: mass_rows.Sizes, folder: pathlib.Path
 ) -> None:
     node = build_node(folder / 'passes', db.url, sizes.service_host(0))
     try:
@@ -210,9 +194,7 @@ def _measure_pass(
 # Lists
 
 
-def _measure_lists(
-    verdict: Verdict, db: Database, sizes: mass_rows.Sizes
-) -> None:
+def _measure_lists(verdict: Verdict, db: Database, sizes: mass_rows.Sizes) -> None:
     app = Application(db.url)
     first = '/shares/detail?limit=50&all_tenants=1'
     for name, offset in (
@@ -240,14 +222,11 @@ def _measure_lists(
     app.db.dispose()
 
 
-def _newest_before(
-    session: Session, sizes: mass_rows.Sizes, offset: int
-) -> typing.Any:
+def _newest_before(session: Session, sizes: mass_rows.Sizes, offset: int) -> typing.Any:
     """Return the last share of the page that ends at this offset."""
     return session.one(
         sa.select(shares.Share.id, shares.Share.created_at).where(
-            shares.Share.display_name
-            == f'share-{10**9 + sizes.shares - offset}'
+            shares.Share.display_name == f'share-{10**9 + sizes.shares - offset}'
         )
     )
 

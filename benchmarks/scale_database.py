@@ -9,8 +9,7 @@ import contextlib
 import sqlalchemy as sa
 
 from manila_lite.db import schema
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 
 CREATED = sa.Table(
     'benchmark_tables',
@@ -32,9 +31,7 @@ class ForeignTables(Exception):
 
 
 @contextlib.contextmanager
-def filled(
-    db: Database, fill: Callable[[], object], *, keep: bool
-) -> Iterator[None]:
+def filled(db: Database, fill: Callable[[], object], *, keep: bool) -> Iterator[None]:
     """Create and fill the tables, unless an earlier run has kept them.
 
     They are dropped in the end if they are not to be kept, and whenever

@@ -18,8 +18,7 @@ import sqlalchemy as sa
 
 from benchmarks.verdict import Verdict
 from manila_lite.db import schema
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 
 LONGEST_WAIT = 1000
 """The milliseconds for which a request may wait."""
@@ -39,9 +38,7 @@ def measure_upgrade(verdict: Verdict, db: Database) -> None:
     if db.dialect == 'sqlite':
         return
     with db.engine.begin() as connection:
-        command.downgrade(
-            schema.configuration(connection), schema.LAST_RELEASED
-        )
+        command.downgrade(schema.configuration(connection), schema.LAST_RELEASED)
     migrating = Database(db.url)
     try:
         with _requests(db.url) as requests:
@@ -51,8 +48,7 @@ def measure_upgrade(verdict: Verdict, db: Database) -> None:
     finally:
         migrating.dispose()
     verdict.record(
-        f'{db.dialect}: longest of {len(requests.waits)} requests beside the '
-        'migration',
+        f'{db.dialect}: longest of {len(requests.waits)} requests beside the migration',
         max(requests.waits),
         'ms',
         at_most=LONGEST_WAIT,
@@ -130,15 +126,14 @@ class Requests:
         columns = [
             column
             for column in table.c
-            if column.computed is None
-            and (column is not table.c.id or 'id' in given)
+            if column.computed is None and (column is not table.c.id or 'id' in given)
         ]
         session.run(
             sa.insert(table).from_select(
                 [column.name for column in columns],
-                sa.select(
-                    *(given.get(each.name, each) for each in columns)
-                ).where(table.c.id == id),
+                sa.select(*(given.get(each.name, each) for each in columns)).where(
+                    table.c.id == id
+                ),
             )
         )
 
@@ -148,8 +143,7 @@ def _requests(url: str) -> Iterator[Requests]:
     """Make requests in threads while the block runs."""
     requests = Requests(url)
     threads = [
-        threading.Thread(target=requests.send, daemon=True)
-        for _ in range(THREADS)
+        threading.Thread(target=requests.send, daemon=True) for _ in range(THREADS)
     ]
     for thread in threads:
         thread.start()

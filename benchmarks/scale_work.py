@@ -9,15 +9,11 @@ import time
 import sqlalchemy as sa
 
 from benchmarks.verdict import Verdict
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.models import engine, shares
+from manila_lite.db.session import Database, Session
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_QUEUE
-from tests.support import databases
-from tests.support import mass_rows
-from tests.support.service_process import CTX
-from tests.support.service_process import ServiceProcess
+from tests.support import databases, mass_rows
+from tests.support.service_process import CTX, ServiceProcess
 
 PLACED, TIMEOUT = 300, 120.0
 EXTENDED, TURNS = 5, 30
@@ -43,9 +39,7 @@ _SHARE = shares.Share.__table__
 _INSTANCE = shares.ShareInstance.__table__
 
 
-def build_node(
-    folder: pathlib.Path, url: str, service_host: str
-) -> ServiceProcess:
+def build_node(folder: pathlib.Path, url: str, service_host: str) -> ServiceProcess:
     """Build the process of a service whose shares were inserted."""
     folder.mkdir()
     host, _, backend = service_host.partition('@')
@@ -70,16 +64,11 @@ def build_node(
 
 
 def measure_claims(
-    verdict: Verdict,
-    db: Database,
-    sizes: mass_rows.Sizes,
-    folder: pathlib.Path,
+    verdict: Verdict, db: Database, sizes: mass_rows.Sizes, folder: pathlib.Path
 ) -> None:
     """Compare an extension with that on a database of few rows."""
     with contextlib.ExitStack() as stack:
-        few_url = stack.enter_context(
-            databases.temporary_database(db.dialect, folder)
-        )
+        few_url = stack.enter_context(databases.temporary_database(db.dialect, folder))
         databases.create_tables(few_url)
         few_db = Database(few_url)
         stack.callback(few_db.dispose)
@@ -116,16 +105,11 @@ def _with_shares(
     try:
         node.register()
         node.db.write(_cancel_ensuring, host)
-        ids = [
-            node.create(availability_zone=node.conf.host)
-            for _ in range(EXTENDED)
-        ]
+        ids = [node.create(availability_zone=node.conf.host) for _ in range(EXTENDED)]
         deadline = time.monotonic() + TIMEOUT
         while {node.status(id) for id in ids} != {'available'}:
             if time.monotonic() > deadline:
-                raise RuntimeError(
-                    f'not created: {[node.status(id) for id in ids]}'
-                )
+                raise RuntimeError(f'not created: {[node.status(id) for id in ids]}')
             node.run()  # some of it may be retried later
             time.sleep(0.05)
         yield node, ids
@@ -164,9 +148,7 @@ def _extend(node: ServiceProcess, ids: list[str], turn: int) -> list[float]:
 # Placement
 
 
-def measure_placement(
-    verdict: Verdict, db: Database, folder: pathlib.Path
-) -> None:
+def measure_placement(verdict: Verdict, db: Database, folder: pathlib.Path) -> None:
     """Measure how many shares a scheduler places, on all pools."""
     node = build_node(folder / 'placement', db.url, 'scheduler@none')
     try:
@@ -200,8 +182,7 @@ def measure_placement(
 def _count_unplaced(session: Session) -> int:
     return session.value(
         sa.select(sa.func.count()).where(
-            _WORK.c.state.in_(['queued', 'running']),
-            _WORK.c.queue == SCHEDULER_QUEUE,
+            _WORK.c.state.in_(['queued', 'running']), _WORK.c.queue == SCHEDULER_QUEUE
         )
     )
 

@@ -14,10 +14,8 @@ from manila_lite import metrics
 from manila_lite.api.metrics_page import MetricsPage
 from manila_lite.cmd.build.database_metrics import DatabaseMetrics
 from manila_lite.db.models import shares
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from tests.support import databases
-from tests.support import mass_rows
+from manila_lite.db.session import Database, Session
+from tests.support import databases, mass_rows
 
 SIZES = mass_rows.Sizes(
     shares=100_000,
@@ -42,13 +40,9 @@ INSTANCE = shares.ShareInstance.__table__
 def run(verdict: Verdict) -> None:
     for kind in databases.KINDS:
         with contextlib.ExitStack() as stack:
-            folder = pathlib.Path(
-                stack.enter_context(tempfile.TemporaryDirectory())
-            )
+            folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
             try:
-                url = stack.enter_context(
-                    databases.temporary_database(kind, folder)
-                )
+                url = stack.enter_context(databases.temporary_database(kind, folder))
             except pytest.skip.Exception as error:
                 verdict.record_missing(f'scrape on {kind}', str(error))
                 continue

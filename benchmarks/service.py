@@ -37,11 +37,7 @@ def cpu_seconds_of_threads(pid: int) -> float:
     """
     tasks = pathlib.Path(f'/proc/{pid}/task')
     return (
-        sum(
-            int(one.read_text().split()[0])
-            for one in tasks.glob('*/schedstat')
-        )
-        / 1e9
+        sum(int(one.read_text().split()[0]) for one in tasks.glob('*/schedstat')) / 1e9
     )
 
 
@@ -97,9 +93,7 @@ class Service:
                     client.get('/types')
                 return
             except OSError as error:
-                if self._process.poll() is not None or (
-                    time.monotonic() > deadline
-                ):
+                if self._process.poll() is not None or (time.monotonic() > deadline):
                     self.stop()
                     raise RuntimeError(
                         'serve does not answer:\n' + self._path.read_text()
@@ -165,9 +159,7 @@ class Client:
     def get(self, path: str) -> typing.Any:
         return self.request('GET', path)
 
-    def request(
-        self, method: str, path: str, body: object = None
-    ) -> typing.Any:
+    def request(self, method: str, path: str, body: object = None) -> typing.Any:
         """Return the parsed response; raise RuntimeError from status 400."""
         self._connection.request(
             method, f'/v2{path}', body=json.dumps(body), headers=self._headers

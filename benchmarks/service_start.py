@@ -9,8 +9,7 @@ import sqlalchemy as sa
 
 from benchmarks.service import cpu_seconds
 from manila_lite.db.models import services
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 
 COMMAND = pathlib.Path(sys.executable).with_name('manila-lite-share')
 TIMEOUT = 120.0
@@ -62,10 +61,7 @@ def seconds_until_up(
         )
         try:
             while db.read(_up, service_host) in (None, before):
-                if (
-                    process.poll() is not None
-                    or time.monotonic() - began > TIMEOUT
-                ):
+                if process.poll() is not None or time.monotonic() - began > TIMEOUT:
                     raise RuntimeError((folder / 'share.log').read_text())
                 time.sleep(POLL_INTERVAL)
             return time.monotonic() - began, cpu_seconds(process.pid)

@@ -12,8 +12,7 @@ from benchmarks.verdict import Verdict
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from tests.drivers.share_migration_contract import SharePair
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
+from tests.support.nfs_client import NfsClient, NfsError
 
 MIB = 1 << 20
 CONTENT = 256 * MIB

@@ -50,9 +50,9 @@ def _share(client: service.Client) -> str:
 def _to_available(client: service.Client, share: str) -> float:
     """Create a snapshot; return the milliseconds until it is available."""
     began = time.perf_counter()
-    snapshot = client.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': share}}
-    )['snapshot']['id']
+    snapshot = client.request('POST', '/snapshots', {'snapshot': {'share_id': share}})[
+        'snapshot'
+    ]['id']
     _wait(client, f'/snapshots/{snapshot}', 'snapshot', 'creating')
     return (time.perf_counter() - began) * 1e3
 

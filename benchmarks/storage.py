@@ -18,26 +18,19 @@ import sys
 import time
 import uuid
 
-from benchmarks import bare_server
-from benchmarks import share_moves
-from benchmarks import storage_service
-from benchmarks.storage_clients import Clients
-from benchmarks.storage_clients import export_number
+from benchmarks import bare_server, share_moves, storage_service
+from benchmarks.storage_clients import Clients, export_number
 from benchmarks.verdict import Verdict
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.base import AccessRuleForDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.base import AccessRuleForDriver, ShareForDriver
+from manila_lite.share.drivers.btrfs import kernel, processes
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.crashes import STEPS
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 from tests.drivers.migration_contract import BtrfsPair
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 from tests.support.nfs_client import NfsError
 from tests.support.tenant_network import TenantClient
 
@@ -125,9 +118,7 @@ class _Backend:
             bare_ms=round(bare, 2),
             base_bare_ms=round(first_bare, 2),
         )
-        _record_growth(
-            verdict, 'rule change', first_rules, self._rule_changes()
-        )
+        _record_growth(verdict, 'rule change', first_rules, self._rule_changes())
         clients = Clients(self.driver, self.harness)
         clients.record_rule_changes(verdict, self.harness.shares[-SOME:])
         self._record_reports(verdict)
@@ -201,12 +192,8 @@ class _Backend:
             file = self.root / 'exports' / f'{Kind.SHARE}.{share.name}.conf'
             number = export_number(backend, share.name)
             changes.append(_milliseconds(self._allow, share, 4))
-            bare.append(
-                _milliseconds(backend.daemons.server.apply, file, number)
-            )
-        _record_ratio(
-            verdict, 'rule change, to a bare UpdateExport', changes, bare, 3
-        )
+            bare.append(_milliseconds(backend.daemons.server.apply, file, number))
+        _record_ratio(verdict, 'rule change, to a bare UpdateExport', changes, bare, 3)
 
     def _record_bare_snapshot(self, verdict: Verdict) -> None:
         (pool,) = self.driver.backend.pools.values()
@@ -215,12 +202,8 @@ class _Backend:
             snapshot = self.harness.snapshot(share)
             source = pool.path(Kind.SHARE, share.name)
             target = pool.path(Kind.SNAPSHOT, f'bare-{uuid.uuid4()}')
-            changes.append(
-                _milliseconds(self.driver.create_snapshot, CTX, snapshot)
-            )
-            bare.append(
-                _milliseconds(kernel.create_snapshot, source, target, True)
-            )
+            changes.append(_milliseconds(self.driver.create_snapshot, CTX, snapshot))
+            bare.append(_milliseconds(kernel.create_snapshot, source, target, True))
         verdict.record(
             'snapshot on btrfs; at most 3 bare ioctls and 10 ms',
             statistics.median(changes),
@@ -234,9 +217,7 @@ class _Backend:
             ('statistics', lambda: self.driver.get_share_stats(refresh=True)),
             (
                 'usage',
-                lambda: self.driver.update_share_usage_size(
-                    CTX, self.harness.shares
-                ),
+                lambda: self.driver.update_share_usage_size(CTX, self.harness.shares),
             ),
         ):
             verdict.record(
@@ -270,9 +251,7 @@ class _Backend:
             at_most=5,
         )
         began = time.perf_counter()
-        processes.end(
-            self.root / 'nfs' / 'server.json', signal.SIGKILL, TIMEOUT
-        )
+        processes.end(self.root / 'nfs' / 'server.json', signal.SIGKILL, TIMEOUT)
         server = self.driver.backend.daemons.server
         while len(server.numbers()) < SHARES:
             time.sleep(POLL_INTERVAL)
@@ -331,9 +310,7 @@ def _milliseconds(act: Callable[..., object], *args: object) -> float:
     return (time.perf_counter() - began) * 1e3
 
 
-def _set_up_servers(
-    verdict: Verdict, folder: pathlib.Path, bridge: str
-) -> None:
+def _set_up_servers(verdict: Verdict, folder: pathlib.Path, bridge: str) -> None:
     """Measure the time and the memory that a share server takes."""
     options = storage.options(
         folder, driver_handles_share_servers=True, btrfs_bridge=bridge
@@ -342,17 +319,14 @@ def _set_up_servers(
     harness = DriverHarness('btrfs', lambda: configuration)
     driver = harness.start()
     infos = [
-        harness.network_info(f'10.20.0.{number}')
-        for number in range(10, 10 + SERVERS)
+        harness.network_info(f'10.20.0.{number}') for number in range(10, 10 + SERVERS)
     ]
     taken, bare = [], []
     for number, info in enumerate(infos):
         taken.append(_milliseconds(driver.setup_server, info))
         bare.append(
             1e3
-            * bare_server.set_up(
-                folder / f'bare-{number}', bridge, f'{BARE_SERVER}/24'
-            )
+            * bare_server.set_up(folder / f'bare-{number}', bridge, f'{BARE_SERVER}/24')
         )
     verdict.record(
         'share server set up on btrfs, median',
@@ -403,13 +377,10 @@ def _migrate_server() -> tuple[float, float, float]:
         pair = BtrfsPair(folder, bridge)
         taken = _interruption(pair, client)
         here, there = (
-            driver.backend.pools['pool'].top
-            for driver in (pair.source, pair.target)
+            driver.backend.pools['pool'].top for driver in (pair.source, pair.target)
         )
         _, sent = share_moves.bare_move(here, there)
-        started = bare_server.set_up(
-            folder / 'bare', bridge, f'{BARE_SERVER}/24'
-        )
+        started = bare_server.set_up(folder / 'bare', bridge, f'{BARE_SERVER}/24')
         return taken, sent, started
 
 
@@ -444,6 +415,6 @@ def _interruption(pair: BtrfsPair, client: TenantClient) -> float:
 def _pss_of(record: pathlib.Path) -> float:
     pid = json.loads(record.read_text())['pid']
     lines = pathlib.Path(f'/proc/{pid}/smaps_rollup').read_text().splitlines()
-    return sum(
-        int(line.split()[1]) for line in lines if line.startswith('Pss:')
-    ) / (1 << 10)
+    return sum(int(line.split()[1]) for line in lines if line.startswith('Pss:')) / (
+        1 << 10
+    )

@@ -15,10 +15,8 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.btrfs.exports import Exports
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
+from tests.drivers.driver_harness import CTX, DriverHarness
+from tests.support.nfs_client import NfsClient, NfsError
 
 CLIENT, OTHER_CLIENT = '127.0.0.2', '10.0.0.1'
 READERS = 4
@@ -29,9 +27,7 @@ TIMEOUT = 60.0
 
 def export_number(backend: BtrfsBackend, volume: str) -> int | None:
     """Return the number of an NFS export of a back end without servers."""
-    exports = Exports(
-        backend.root / 'exports', backend.daemons.server, backend.locks
-    )
+    exports = Exports(backend.root / 'exports', backend.daemons.server, backend.locks)
     return exports.number(Kind.SHARE, volume)
 
 
@@ -64,24 +60,19 @@ class Clients:
                 texts = {}
                 for is_in in (True, False):
                     changes[is_in].append(
-                        _until_noticed(
-                            nfs, share, is_in, self.let_in, share, is_in
-                        )
+                        _until_noticed(nfs, share, is_in, self.let_in, share, is_in)
                     )
                     texts[is_in] = file.read_text()
                 # The last one leaves the share as the driver has it.
                 for is_in in (True, False):
                     file.write_text(texts[is_in])
                     bare[is_in].append(
-                        _until_noticed(
-                            nfs, share, is_in, server.apply, file, number
-                        )
+                        _until_noticed(nfs, share, is_in, server.apply, file, number)
                     )
         for is_in, outcome in ((True, 'served'), (False, 'refused')):
             taken, base = map(statistics.median, (changes[is_in], bare[is_in]))
             verdict.record(
-                f'rule change until its client is {outcome}, to a bare '
-                'UpdateExport',
+                f'rule change until its client is {outcome}, to a bare UpdateExport',
                 taken / base,
                 'times',
                 at_most=3,
@@ -108,9 +99,7 @@ class Clients:
             self.let_in(share, True)
         base = self._read_all(shares)
         began = time.perf_counter()
-        processes.end(
-            self._root / 'nfs' / 'server.json', signal.SIGKILL, TIMEOUT
-        )
+        processes.end(self._root / 'nfs' / 'server.json', signal.SIGKILL, TIMEOUT)
         self._read_all(shares)
         verdict.record(
             f'NFS server killed, until {READERS} clients have read from '

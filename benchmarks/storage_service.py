@@ -64,9 +64,7 @@ def record(verdict: Verdict, folder: pathlib.Path, shares: int) -> None:
 
 
 @contextlib.contextmanager
-def _running(
-    state: pathlib.Path, options: dict[str, object]
-) -> Iterator[Installation]:
+def _running(state: pathlib.Path, options: dict[str, object]) -> Iterator[Installation]:
     installation = Installation(
         state,
         forked=False,
@@ -113,17 +111,11 @@ def _create(client: service.Client) -> str:
 
 
 def _allow(client: service.Client, share: str) -> None:
-    rule = {
-        'access_type': 'ip',
-        'access_to': '127.0.0.1',
-        'access_level': 'rw',
-    }
+    rule = {'access_type': 'ip', 'access_to': '127.0.0.1', 'access_level': 'rw'}
     client.request('POST', f'/shares/{share}/action', {'allow_access': rule})
 
 
-def _wait_for(
-    client: service.Client, share: str, field: str, wanted: str
-) -> None:
+def _wait_for(client: service.Client, share: str, field: str, wanted: str) -> None:
     while True:
         found = client.get(f'/shares/{share}')['share'][field]
         if found == wanted:

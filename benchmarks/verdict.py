@@ -52,11 +52,7 @@ class Verdict:
     def _print(self, **line: object) -> None:
         print(
             json.dumps(
-                {
-                    key: value
-                    for key, value in line.items()
-                    if value is not None
-                }
+                {key: value for key, value in line.items() if value is not None}
             ),
             flush=True,
         )

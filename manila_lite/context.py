@@ -16,9 +16,7 @@ T = typing.TypeVar('T')
 class PolicyEnforcer(typing.Protocol):
     """The interface of `manila_lite.policies.enforcer.Enforcer`."""
 
-    def allows(
-        self, rule: str, target: typing.Any, creds: typing.Any
-    ) -> bool: ...
+    def allows(self, rule: str, target: typing.Any, creds: typing.Any) -> bool: ...
 
 
 class FencingToken(typing.NamedTuple):
@@ -90,9 +88,7 @@ class RequestContext(context.RequestContext):
         """
         if self.enforcer is None:
             raise RuntimeError('a stored context has no policy enforcer')
-        return self.enforcer.allows(
-            rule, self if target is None else target, self
-        )
+        return self.enforcer.allows(rule, self if target is None else target, self)
 
     def authorize(self, rule: str, target: typing.Any = None) -> None:
         """Raise PolicyNotAuthorized unless the caller may do `rule`."""

@@ -31,8 +31,7 @@ import time
 import typing
 import urllib.parse
 
-from manila_lite import conf as options
-from manila_lite import exception
+from manila_lite import conf as options, exception
 from manila_lite.db.fifo import FifoLock
 
 LOG = logging.getLogger(__name__)
@@ -132,9 +131,7 @@ class Coordinator:
         slot = held.enter_context(contextlib.ExitStack())
         slot.callback(self._slots.release)
         was_stuck = self._stuck.has(name)
-        is_held = self._enter(
-            held, name, 0.0 if was_stuck else self._lock_timeout
-        )
+        is_held = self._enter(held, name, 0.0 if was_stuck else self._lock_timeout)
         if is_held:
             slot.close()
             self._stuck.remove(name)
@@ -142,17 +139,13 @@ class Coordinator:
             self._stuck.add(name)
         return is_held
 
-    def _join_overflow(
-        self, held: contextlib.ExitStack, can_refuse: bool
-    ) -> None:
+    def _join_overflow(self, held: contextlib.ExitStack, can_refuse: bool) -> None:
         if self._overflow.acquire(timeout=self.OVERFLOW_WAIT):
             held.callback(self._overflow.release)
         elif can_refuse:
             raise exception.ResourceBusy()
 
-    def _enter(
-        self, held: contextlib.ExitStack, name: str, timeout: float
-    ) -> bool:
+    def _enter(self, held: contextlib.ExitStack, name: str, timeout: float) -> bool:
         """Hold the lock in the stack; return False if it is not free."""
         until = self._clock() + timeout
         return held.enter_context(
@@ -235,9 +228,7 @@ class Coordinator:
         """
         if not self._is_remote:
             return function()
-        return _LateCall(function, undo).result(
-            max(0.0, wait) + self.ANSWER_TIMEOUT
-        )
+        return _LateCall(function, undo).result(max(0.0, wait) + self.ANSWER_TIMEOUT)
 
     def _check_redis(self) -> None:
         """Raise OSError at once when the Redis server is down.
@@ -245,9 +236,7 @@ class Coordinator:
         Its client and tooz both retry, for up to a minute altogether.
         """
         if self._address is not None:
-            socket.create_connection(
-                self._address, self.CONNECT_TIMEOUT
-            ).close()
+            socket.create_connection(self._address, self.CONNECT_TIMEOUT).close()
 
     def _lock(self, name: str) -> typing.Any:
         with self._start_guard:
@@ -298,8 +287,7 @@ class Coordinator:
         except (tooz.ToozError, OSError) as error:
             self._down_until = self._clock() + self.RETRY_AFTER
             LOG.warning(
-                'The lock service failed; continuing without locks '
-                'for %d s: %r',
+                'The lock service failed; continuing without locks for %d s: %r',
                 self.RETRY_AFTER,
                 error,
             )
@@ -382,9 +370,7 @@ class _StuckLocks:
     def add(self, name: str) -> None:
         now = self._clock()
         self._until = {
-            other: until
-            for other, until in list(self._until.items())
-            if until > now
+            other: until for other, until in list(self._until.items()) if until > now
         } | {name: now + self._seconds}
 
     def remove(self, name: str) -> None:

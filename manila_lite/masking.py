@@ -25,9 +25,7 @@ _SHORT = 8
 # The password in a URL, which libraries accept with an unquoted @ or /, and
 # in each part of a list of brokers.
 # Bounded: the time would grow with the square of the length.
-_URL_PASSWORD = re.compile(
-    r"""((?:://|,)[^:/@,\s"']{0,255}:)[^,\s"']{0,1024}@"""
-)
+_URL_PASSWORD = re.compile(r"""((?:://|,)[^:/@,\s"']{0,255}:)[^,\s"']{0,1024}@""")
 _PRIVATE_KEY = re.compile(
     r'(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)', re.DOTALL
 )
@@ -77,9 +75,7 @@ class _KnownSecrets:
             self._values = found
             # A long value may contain a short one.
             self.pattern = re.compile(
-                '|'.join(
-                    map(_pattern_of, sorted(found, key=len, reverse=True))
-                )
+                '|'.join(map(_pattern_of, sorted(found, key=len, reverse=True)))
             )
 
 
@@ -139,11 +135,7 @@ def mask_values(value: typing.Any) -> typing.Any:
 
 
 def _is_secret_name(key: object) -> bool:
-    return (
-        isinstance(key, str)
-        and _has_hint(key)
-        and _IS_SECRET_NAME(key) is not None
-    )
+    return isinstance(key, str) and _has_hint(key) and _IS_SECRET_NAME(key) is not None
 
 
 def remember_secrets(values: Iterable[str]) -> None:
@@ -158,25 +150,19 @@ def remember_secret_options(conf: cfg.ConfigOpts) -> None:
     options when they are built, so call it again then.
     """
     remember_secrets(
-        secret
-        for value in _secret_values(conf)
-        for secret in _secrets_in(value)
+        secret for value in _secret_values(conf) for secret in _secrets_in(value)
     )
 
 
 def count_options(conf: cfg.ConfigOpts) -> int:
     """Return how many options are registered, all of which may be secret."""
-    return len(conf._opts) + sum(
-        len(group._opts) for group in conf._groups.values()
-    )
+    return len(conf._opts) + sum(len(group._opts) for group in conf._groups.values())
 
 
 def _secret_values(conf: cfg.ConfigOpts) -> Iterable[typing.Any]:
     # oslo.config tells only by its attributes which options are secret.
     sections: list[tuple[Mapping, Mapping]] = [(conf, conf._opts)]
-    sections += [
-        (conf[name], group._opts) for name, group in conf._groups.items()
-    ]
+    sections += [(conf[name], group._opts) for name, group in conf._groups.items()]
     for values, options in sections:
         for name, registered in options.items():
             # An invalid value is reported where the option is read.

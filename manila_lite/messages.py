@@ -12,8 +12,7 @@ import datetime
 import enum
 import typing
 
-from manila_lite import exception
-from manila_lite import masking
+from manila_lite import exception, masking
 from manila_lite.db.queries.admin import messages
 from manila_lite.db.session import Session
 
@@ -80,8 +79,7 @@ class Detail(_Code):
     )
     NO_VALID_HOST = (
         '002',
-        f'{_NOT_PLACED} No back end can serve it; another size or share type '
-        'may fit.',
+        f'{_NOT_PLACED} No back end can serve it; another size or share type may fit.',
     )
     UNEXPECTED_NETWORK = (
         '003',
@@ -93,8 +91,7 @@ class Detail(_Code):
     )
     NO_ACTIVE_AVAILABLE_REPLICA = (
         '005',
-        'No active replica is available to copy the data from. Try '
-        'again when one is.',
+        'No active replica is available to copy the data from. Try again when one is.',
     )
     NO_ACTIVE_REPLICA = '006', 'The share has no active replica.'
     FILTER_AVAILABILITY = (
@@ -170,8 +167,7 @@ class Detail(_Code):
     )
     NO_DEFAULT_SHARE_TYPE = (
         '024',
-        'No share type was given and no default is configured. Name a '
-        'share type.',
+        'No share type was given and no default is configured. Name a share type.',
     )
     MISSING_SECURITY_SERVICE = (
         '025',
@@ -191,10 +187,7 @@ class Detail(_Code):
         'The storage is not ready, or cannot be reached. Try again later; '
         'if it does not help, contact the administrator.',
     )
-    UPDATE_METADATA_SUCCESS = (
-        '029',
-        'The storage has applied the changed metadata.',
-    )
+    UPDATE_METADATA_SUCCESS = ('029', 'The storage has applied the changed metadata.')
     UPDATE_METADATA_FAILURE = (
         '030',
         'The storage could not apply the changed metadata.',
@@ -246,8 +239,7 @@ _NEXT_STEPS = {
         'Next: check the user and the password of the security service.'
     ),
     Detail.NEUTRON_SUBNET_FULL.value: (
-        'Next: free addresses of the range, or add a subnet to the share '
-        'network.'
+        'Next: free addresses of the range, or add a subnet to the share network.'
     ),
     Detail.DRIVER_FAILED_TRANSFER_ACCEPT.value: (
         'Next: remove the access rules, and accept the transfer again.'
@@ -321,9 +313,7 @@ def detail_in(error: Exception) -> Detail | None:
             exception.NoShareServiceUp,
             exception.StorageUnavailable,
         ),
-    ) or (
-        _call_in(error) and isinstance(error, ConnectionError | TimeoutError)
-    ):
+    ) or (_call_in(error) and isinstance(error, ConnectionError | TimeoutError)):
         return Detail.SHARE_BACKEND_NOT_READY_YET
     if isinstance(error, exception.SecurityServiceFailedAuth):
         return Detail.SECURITY_SERVICE_FAILED_AUTH

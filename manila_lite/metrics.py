@@ -63,8 +63,7 @@ class _Counted(Metric):
 
     def family(self) -> Family:
         return Family(
-            self,
-            {labels: value for labels, [value] in list(self._values.items())},
+            self, {labels: value for labels, [value] in list(self._values.items())}
         )
 
     def _value(self, labels: Labels) -> list[typing.Any]:
@@ -98,9 +97,7 @@ class Histogram(_Counted):
 
     kind = 'histogram'
 
-    def __init__(
-        self, name: str, help: str, *labels: str, bounds: tuple[float, ...]
-    ):
+    def __init__(self, name: str, help: str, *labels: str, bounds: tuple[float, ...]):
         super().__init__(name, help, *labels)
         self._values.clear()
         self.bounds = bounds
@@ -180,13 +177,10 @@ DATABASE_BUSY = Counter(
 )
 HINTS_SENT = Counter('hints_sent_total', 'Hints about due work sent.')
 HINTS_LOST = Counter(
-    'hints_lost_total',
-    'Hints that could not be sent; the sweep finds the work later.',
+    'hints_lost_total', 'Hints that could not be sent; the sweep finds the work later.'
 )
 EVENTS_SENT = Counter('events_sent_total', 'Events that the bus has accepted.')
-EVENTS_FAILED = Counter(
-    'events_failed_total', 'Attempts to send an event that failed.'
-)
+EVENTS_FAILED = Counter('events_failed_total', 'Attempts to send an event that failed.')
 QUOTA_REFUSALS = Counter(
     'quota_refusals_total', 'Requests refused by a limit.', 'resource'
 )

@@ -48,8 +48,7 @@ class Periodic:
                 name=task.name,
                 args=(
                     task,
-                    task.initial_delay
-                    + rng.uniform(0, min(jitter, task.interval)),
+                    task.initial_delay + rng.uniform(0, min(jitter, task.interval)),
                 ),
                 daemon=True,
             )

@@ -3,8 +3,7 @@
 from importlib import metadata
 import typing
 
-from stevedore import driver
-from stevedore import exception as stevedore_exc
+from stevedore import driver, exception as stevedore_exc
 
 
 class UnusablePlugin(Exception):
@@ -20,11 +19,7 @@ def load(namespace: str, name: str) -> typing.Any:
     except stevedore_exc.NoMatches:
         known = ', '.join(names(namespace)) or 'none'
         raise UnusablePlugin(f'known are {known}') from None
-    except (
-        stevedore_exc.MultipleMatches,
-        ImportError,
-        AttributeError,
-    ) as error:
+    except (stevedore_exc.MultipleMatches, ImportError, AttributeError) as error:
         raise UnusablePlugin(str(error)) from error
 
 

@@ -28,10 +28,7 @@ TYPE = {'snapshot_support': 'True', 'revert_to_snapshot_support': 'True'}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        'to',
-        nargs='?',
-        type=pathlib.Path,
-        default=ROOT / 'doc/source/_static/page',
+        'to', nargs='?', type=pathlib.Path, default=ROOT / 'doc/source/_static/page'
     )
     to = parser.parse_args().to
     to.mkdir(parents=True, exist_ok=True)
@@ -50,9 +47,7 @@ def main() -> None:
 def build_service(folder: pathlib.Path) -> Installation:
     """Return a service whose back end `slow` takes long to extend."""
     slow = {'dummy_driver_driver_methods_delays': 'extend_share:3600'}
-    service = Installation(
-        folder / 'service', options='default_share_type = default\n'
-    )
+    service = Installation(folder / 'service', options='default_share_type = default\n')
     service._text = service._text.replace(service.host, HOST)
     service.host = HOST
     service.configure({'fast': {}, 'slow': slow, 'spare': {}})
@@ -82,10 +77,7 @@ def build_estate(service: Installation) -> dict[str, str]:
     user.request('POST', '/snapshots', {'snapshot': snapshot}, expect=202)
     for number in (1, 2):
         busy = user.create_available(
-            name=f'logs-{number}',
-            share_proto='NFS',
-            size=10,
-            share_type='slow',
+            name=f'logs-{number}', share_proto='NFS', size=10, share_type='slow'
         )
         user.act(busy['id'], 'extend', {'new_size': 20})
     moving = user.create_available(
@@ -126,9 +118,7 @@ def build_estate(service: Installation) -> dict[str, str]:
 
 def type_id(user, name: str) -> str:
     return next(
-        one['id']
-        for one in user.get('/types')['share_types']
-        if one['name'] == name
+        one['id'] for one in user.get('/types')['share_types'] if one['name'] == name
     )
 
 
@@ -165,23 +155,17 @@ def with_palette(png: bytes) -> bytes:
     for colour in counts:
         if colour not in number:
             number[colour] = min(
-                range(len(palette)),
-                key=lambda place: distance(palette[place], colour),
+                range(len(palette)), key=lambda place: distance(palette[place], colour)
             )
     rows = (
         b'\0'
-        + bytes(
-            number[pixels[at : at + 3]]
-            for at in range(row, row + 3 * width, 3)
-        )
+        + bytes(number[pixels[at : at + 3]] for at in range(row, row + 3 * width, 3))
         for row in range(0, len(pixels), 3 * width)
     )
     return b''.join(
         [
             png[:8],
-            chunk(
-                b'IHDR', struct.pack('>IIBBBBB', width, height, 8, 3, 0, 0, 0)
-            ),
+            chunk(b'IHDR', struct.pack('>IIBBBBB', width, height, 8, 3, 0, 0, 0)),
             chunk(b'PLTE', b''.join(palette)),
             chunk(b'IDAT', zlib.compress(b''.join(rows), 9)),
             chunk(b'IEND', b''),
@@ -196,9 +180,7 @@ def distance(one: bytes, other: bytes) -> int:
 def chunk(kind: bytes, data: bytes) -> bytes:
     checked = kind + data
     return (
-        struct.pack('>I', len(data))
-        + checked
-        + struct.pack('>I', zlib.crc32(checked))
+        struct.pack('>I', len(data)) + checked + struct.pack('>I', zlib.crc32(checked))
     )
 
 
@@ -209,9 +191,7 @@ def decoded(png: bytes) -> tuple[int, int, bytes]:
         (length,) = struct.unpack_from('>I', png, at)
         kind, content = png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
         if kind == b'IHDR':
-            width, height, depth, colours = struct.unpack_from(
-                '>IIBB', content
-            )
+            width, height, depth, colours = struct.unpack_from('>IIBB', content)
         elif kind == b'IDAT':
             data += content
         at += length + 12

@@ -77,9 +77,7 @@ class Mutation:
     def apply(self, tree: pathlib.Path) -> None:
         file = tree / PACKAGE / self.path
         source = file.read_bytes()
-        file.write_bytes(
-            source[: self.start] + self.new.encode() + source[self.end :]
-        )
+        file.write_bytes(source[: self.start] + self.new.encode() + source[self.end :])
 
 
 class Source:
@@ -134,9 +132,7 @@ class Source:
                     for other in sorted(others):
                         yield 'status', node, f'{enum.id}.{other}'
 
-    def _fewer_conditions(
-        self, call: ast.Call
-    ) -> Iterator[tuple[str, ast.AST, str]]:
+    def _fewer_conditions(self, call: ast.Call) -> Iterator[tuple[str, ast.AST, str]]:
         called = self._text(call.func)
         for number in range(len(call.args)):
             kept = call.args[:number] + call.args[number + 1 :]
@@ -280,8 +276,7 @@ def plant(mutations: list[Mutation], tier: str, minutes: float) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--count', type=int, default=20)

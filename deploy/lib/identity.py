@@ -7,16 +7,11 @@ input, one a line: that of the administrator, then that of the service.
 import argparse
 import sys
 
-from keystoneauth1 import adapter
-from keystoneauth1 import exceptions
-from keystoneauth1 import session
+from keystoneauth1 import adapter, exceptions, session
 from keystoneauth1.identity import v3
 
 DOMAIN = 'default'
-SERVICES = (
-    ('shared-file-system', 'manila_lite'),
-    ('sharev2', 'manila_lite_v2'),
-)
+SERVICES = (('shared-file-system', 'manila_lite'), ('sharev2', 'manila_lite_v2'))
 REFUSED = 3
 
 
@@ -47,16 +42,10 @@ class Entries:
 
     def find_or_create(self, kind, name, query, values=None):
         """Return the id of the entry that the query finds."""
-        found = self._keystone.get(f'/{kind}s', params=query).json()[
-            f'{kind}s'
-        ]
+        found = self._keystone.get(f'/{kind}s', params=query).json()[f'{kind}s']
         if not found:
             values = {**query, **(values or {})}
-            found = [
-                self._keystone.post(f'/{kind}s', json={kind: values}).json()[
-                    kind
-                ]
-            ]
+            found = [self._keystone.post(f'/{kind}s', json={kind: values}).json()[kind]]
             print(f'made the {kind} {name} in Keystone')
         return found[0]['id']
 
@@ -73,17 +62,11 @@ class Entries:
             print(f'gave the role {role} to the service in Keystone')
 
     def set_password(self, user_id, password):
-        self._keystone.patch(
-            f'/users/{user_id}', json={'user': {'password': password}}
-        )
+        self._keystone.patch(f'/users/{user_id}', json={'user': {'password': password}})
         print('set the password of the service in Keystone')
 
     def set_endpoint(self, service_id, service, interface, region, url):
-        wanted = {
-            'service_id': service_id,
-            'interface': interface,
-            'region_id': region,
-        }
+        wanted = {'service_id': service_id, 'interface': interface, 'region_id': region}
         found = self._keystone.get('/endpoints', params=wanted).json()
         if not found['endpoints']:
             body = {'endpoint': {**wanted, 'url': url}}
@@ -116,11 +99,7 @@ def register(args, keystone, password):
     entries.assign(user, project, 'service', role)
     try:
         sign_in(
-            args.url,
-            args.service_user,
-            args.service_project,
-            password,
-            args.cacert,
+            args.url, args.service_user, args.service_project, password, args.cacert
         ).get_token()
     except exceptions.Unauthorized:
         entries.set_password(user, password)
@@ -130,9 +109,7 @@ def register(args, keystone, password):
             'service', kind, {'type': kind}, {'name': name}
         )
         for interface in ('public', 'internal', 'admin'):
-            entries.set_endpoint(
-                service, kind, interface, args.region, args.endpoint
-            )
+            entries.set_endpoint(service, kind, interface, args.region, args.endpoint)
 
 
 def main():
@@ -152,9 +129,7 @@ def main():
     registering.add_argument('endpoint')
     args = parser.parse_args()
     admin_password, service_password, *_ = [*sys.stdin.read().split('\n'), '']
-    keystone = sign_in(
-        args.url, args.user, args.project, admin_password, args.cacert
-    )
+    keystone = sign_in(args.url, args.user, args.project, admin_password, args.cacert)
     try:
         token = keystone.get_token()
     except exceptions.Unauthorized as refused:

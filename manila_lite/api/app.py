@@ -4,21 +4,22 @@ import typing
 
 from oslo_config import cfg
 
-from manila_lite.api import auth as authentication
-from manila_lite.api import faults
-from manila_lite.api import health
-from manila_lite.api import identity
-from manila_lite.api import middleware
-from manila_lite.api import proxies
-from manila_lite.api import router
-from manila_lite.api import routes
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import (
+    auth as authentication,
+    faults,
+    health,
+    identity,
+    middleware,
+    proxies,
+    router,
+    routes,
+    versions,
+    wsgi,
+)
 from manila_lite.api.auth import caller
 from manila_lite.api.services import ApiServices
 from manila_lite.api.ui import entry
-from manila_lite.api.v2 import api_description
-from manila_lite.api.v2 import versions as version_list
+from manila_lite.api.v2 import api_description, versions as version_list
 from manila_lite.policies.enforcer import Enforcer
 
 App = typing.Callable[..., typing.Iterable[bytes]]
@@ -64,9 +65,7 @@ def build_app(
         if auth
         else authentication.pipeline(conf, behind, enforcer, run)
     )
-    pages: dict[str, App] = {
-        '/healthcheck': health.HealthCheck(checks or {}, required)
-    }
+    pages: dict[str, App] = {'/healthcheck': health.HealthCheck(checks or {}, required)}
     if metrics is not None:
         pages['/metrics'] = metrics
     app: App = _Entry(
@@ -100,18 +99,14 @@ def _with_optional_middlewares(conf: cfg.ConfigOpts, app: App) -> App:
     if 'oslo_middleware' in sections:
         from oslo_middleware import http_proxy_to_wsgi
 
-        app = proxies.ProxyHeaders(
-            http_proxy_to_wsgi.HTTPProxyToWSGI(app, conf)
-        )
+        app = proxies.ProxyHeaders(http_proxy_to_wsgi.HTTPProxyToWSGI(app, conf))
     return app
 
 
 def _with_ui(app: App, front: App) -> App:
     """Return an application that has the page at /ui as well."""
 
-    def serve(
-        environ: dict, start_response: typing.Callable
-    ) -> typing.Iterable[bytes]:
+    def serve(environ: dict, start_response: typing.Callable) -> typing.Iterable[bytes]:
         chosen = front if entry.serves(environ['PATH_INFO']) else app
         return chosen(environ, start_response)
 

@@ -7,10 +7,8 @@ import typing
 from oslo_db import exception as db_exc
 from webob import exc
 
-from manila_lite import exception
-from manila_lite import masking
-from manila_lite.api import request_log
-from manila_lite.api import wsgi
+from manila_lite import exception, masking
+from manila_lite.api import request_log, wsgi
 from manila_lite.db.session import CommitWatch
 
 LOG = logging.getLogger(__name__)
@@ -30,8 +28,7 @@ FAULT_KEYS = {
 _READS = ('GET', 'HEAD')
 _NO_COMMITS = CommitWatch()
 GENERIC_MESSAGE = (
-    'The server has either erred or is incapable of performing the '
-    'requested operation.'
+    'The server has either erred or is incapable of performing the requested operation.'
 )
 
 
@@ -54,10 +51,7 @@ class FaultMiddleware:
             return self._respond(environ, start_response, watch)
 
     def _respond(
-        self,
-        environ: dict,
-        start_response: typing.Callable,
-        watch: CommitWatch,
+        self, environ: dict, start_response: typing.Callable, watch: CommitWatch
     ) -> typing.Iterable[bytes]:
         try:
             return self._app(environ, start_response)
@@ -73,22 +67,16 @@ class FaultMiddleware:
             )
         except exception.ManilaLiteError as error:
             # Strangers must not be able to fill the log.
-            if error.code >= 500 and not isinstance(
-                error, exception.TooManySignIns
-            ):
+            if error.code >= 500 and not isinstance(error, exception.TooManySignIns):
                 if isinstance(error, exception.ServiceUnavailable):
                     _log_unavailable(environ, error)
                 else:
                     _log(environ, error)
             elif environ['REQUEST_METHOD'] not in _READS:
                 request_log.log_refusal(environ, error)
-            if watch.has_committed and isinstance(
-                error, exception.ServiceUnavailable
-            ):
+            if watch.has_committed and isinstance(error, exception.ServiceUnavailable):
                 error = exception.OutcomeUnknown()
-            return _send(
-                environ, start_response, error.code, *_public_fault(error)
-            )
+            return _send(environ, start_response, error.code, *_public_fault(error))
         except db_exc.DBConnectionError as error:
             _log(environ, error)
             unavailable = (
@@ -99,10 +87,7 @@ class FaultMiddleware:
                 )
             )
             return _send(
-                environ,
-                start_response,
-                unavailable.code,
-                *_public_fault(unavailable),
+                environ, start_response, unavailable.code, *_public_fault(unavailable)
             )
         except Exception as error:  # noqa: BLE001
             _log(environ, error)
@@ -144,10 +129,7 @@ def _send(
     headers: typing.Iterable[tuple[str, str]] = (),
 ) -> typing.Iterable[bytes]:
     headers = [*headers, *environ.get(wsgi.VERSION_HEADERS, ())]
-    fault: dict[str, object] = {
-        'code': code,
-        'message': masking.mask_known(message),
-    }
+    fault: dict[str, object] = {'code': code, 'message': masking.mask_known(message)}
     if code == 413:
         fault['retryAfter'] = '0'
         headers.append(('Retry-After', '0'))
@@ -159,9 +141,7 @@ def _send(
     )
 
 
-def _log_unavailable(
-    environ: dict, error: exception.ServiceUnavailable
-) -> None:
+def _log_unavailable(environ: dict, error: exception.ServiceUnavailable) -> None:
     """Log a refusal that is expected to pass, with its cause, in a line."""
     cause = error.params.get('reason') or error.__cause__ or ''
     LOG.warning(

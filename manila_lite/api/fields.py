@@ -52,9 +52,7 @@ def fn(function: typing.Callable[..., object], *names: str) -> FieldValue:
     return FieldValue(f'$({args})', function)
 
 
-def fn2(
-    function: typing.Callable[[typing.Any, typing.Any], object],
-) -> FieldValue:
+def fn2(function: typing.Callable[[typing.Any, typing.Any], object]) -> FieldValue:
     """The result of the function for the row and `more`."""
     return FieldValue('$(row, more)', function)
 
@@ -141,9 +139,7 @@ class View:
             if minor in field.window and (admin or not field.admin_only)
         )
 
-    def function(
-        self, minor: int, admin: bool | None = False
-    ) -> typing.Callable:
+    def function(self, minor: int, admin: bool | None = False) -> typing.Callable:
         """Return the function (row, more=None) -> dict."""
         return self._functions(minor, admin).one
 
@@ -176,9 +172,7 @@ class _ViewFunctions:
     def one(self, row: typing.Any, more: typing.Any = None) -> dict:
         return self._for(row)[0](row, more)
 
-    def many(
-        self, rows: typing.Sequence, more: typing.Any = None
-    ) -> list[dict]:
+    def many(self, rows: typing.Sequence, more: typing.Any = None) -> list[dict]:
         return self._for(rows[0])[1](rows, more) if rows else []
 
     def _for(self, row: typing.Any) -> tuple:

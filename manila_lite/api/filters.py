@@ -8,9 +8,7 @@ from collections.abc import Callable, Container, Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import schema, versions, wsgi
 
 Parser = Callable[[Mapping[str, str], str], typing.Any]
 

@@ -37,13 +37,9 @@ class HealthCheck:
         self, environ: dict, start_response: typing.Callable
     ) -> typing.Iterable[bytes]:
         reasons = {name: check() for name, check in self._checks.items()}
-        failing = [
-            f'{name}: {reason}' for name, reason in reasons.items() if reason
-        ]
+        failing = [f'{name}: {reason}' for name, reason in reasons.items() if reason]
         healthy = not any(
-            reason
-            and name in self._required
-            and not isinstance(reason, NotKnown)
+            reason and name in self._required and not isinstance(reason, NotKnown)
             for name, reason in reasons.items()
         )
         status = 200 if healthy else 503
@@ -56,8 +52,7 @@ class HealthCheck:
                         'healthy': healthy,
                         'reasons': failing or ['OK'],
                         'checks': {
-                            name: reason or 'OK'
-                            for name, reason in reasons.items()
+                            name: reason or 'OK' for name, reason in reasons.items()
                         },
                     }
                 ),

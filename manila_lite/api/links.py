@@ -2,8 +2,7 @@
 
 import urllib.parse
 
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import versions, wsgi
 
 
 def collection_url(req: wsgi.Request, path: str) -> str:

@@ -22,14 +22,10 @@ class MetricsPage:
     def __init__(self, sources: Sequence[metrics.Source]):
         self._sources = sources
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         from prometheus_client import exposition
 
-        encode, kind = exposition.choose_encoder(
-            environ.get('HTTP_ACCEPT', '')
-        )
+        encode, kind = exposition.choose_encoder(environ.get('HTTP_ACCEPT', ''))
         text = encode(self._registry)
         return wsgi.send(start_response, 200, text, kind=kind)
 

@@ -5,10 +5,8 @@ import re
 import time
 import typing
 
-from manila_lite import exception
-from manila_lite import metrics
-from manila_lite.api import request_log
-from manila_lite.api import wsgi
+from manila_lite import exception, metrics
+from manila_lite.api import request_log, wsgi
 from manila_lite.context import forget_caller
 
 REQUEST_ID = 'openstack.request_id'
@@ -81,10 +79,7 @@ def _new_request_id() -> str:
     Every request needs one, and an object of `uuid` takes longer to make.
     """
     text = os.urandom(16).hex()
-    return (
-        f'req-{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-'
-        f'{text[20:]}'
-    )
+    return f'req-{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}'
 
 
 def _without_body(body: typing.Iterable[bytes]) -> list[bytes]:
@@ -104,9 +99,7 @@ class BodyLimitMiddleware:
     ) -> typing.Iterable[bytes]:
         length = environ.get('CONTENT_LENGTH')
         if wsgi.is_chunked(environ):
-            environ['wsgi.input'] = _Limited(
-                environ['wsgi.input'], self._limit
-            )
+            environ['wsgi.input'] = _Limited(environ['wsgi.input'], self._limit)
         elif length:
             if not (length.isascii() and length.isdecimal()):
                 raise exception.MalformedRequestBody()

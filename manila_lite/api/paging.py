@@ -5,9 +5,7 @@ import typing
 import urllib.parse
 
 from manila_lite import exception
-from manila_lite.api import links
-from manila_lite.api import schema
-from manila_lite.api import wsgi
+from manila_lite.api import links, schema, wsgi
 from manila_lite.api.filters import Filter
 from manila_lite.db.queries import pages
 from manila_lite.db.rows import Position
@@ -108,8 +106,7 @@ def parse(
         sort_dir = query.get('sort_dir', sort_dir)
         if sort_key not in sort_keys and 'sort_key' in query:
             raise exception.InvalidInput(
-                reason='sort_key must be one of: '
-                + ', '.join(sorted(sort_keys))
+                reason='sort_key must be one of: ' + ', '.join(sorted(sort_keys))
             )
         if sort_key in ignored_keys:
             sort_key = pages.DEFAULT_SORT_KEY
@@ -122,9 +119,7 @@ def parse(
     return page
 
 
-def _position(
-    query: typing.Mapping[str, str], page: Page
-) -> dict[str, typing.Any]:
+def _position(query: typing.Mapping[str, str], page: Page) -> dict[str, typing.Any]:
     """Return behind what the page begins: `after`, `marker` or neither."""
     marker = query.get('marker') or None
     text = query.get(LINKED_ROW)
@@ -173,14 +168,10 @@ def _number(
     return min(number, _LARGEST)
 
 
-def query_keys(
-    sort_keys: typing.Iterable[str] | None = None,
-) -> tuple[Filter, ...]:
+def query_keys(sort_keys: typing.Iterable[str] | None = None) -> tuple[Filter, ...]:
     """Return the keys that `parse` reads, for the API description."""
     sorting = (
-        ()
-        if sort_keys is None
-        else (Filter('sort_key', words=sorted(sort_keys)),)
+        () if sort_keys is None else (Filter('sort_key', words=sorted(sort_keys)),)
     )
     return (
         Filter('limit', parse=_number),
@@ -209,9 +200,7 @@ def parse_flag(
         raise exception.InvalidInput(reason=f'{name} {error.rule}') from None
 
 
-def parse_time(
-    query: typing.Mapping[str, str], name: str
-) -> datetime.datetime | None:
+def parse_time(query: typing.Mapping[str, str], name: str) -> datetime.datetime | None:
     """Return the time (UTC, naive) in a query key, or None without it."""
     if name not in query:
         return None
@@ -226,9 +215,7 @@ def parse_time(
     return time.replace(tzinfo=None)
 
 
-def parse_date(
-    query: typing.Mapping[str, str], name: str
-) -> datetime.datetime | None:
+def parse_date(query: typing.Mapping[str, str], name: str) -> datetime.datetime | None:
     """Return the first moment of the date in a query key, or None."""
     if name not in query:
         return None

@@ -22,9 +22,7 @@ class ProxyHeaders:
     def __init__(self, app: App):
         self._app = app
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         for key in _OF_CLIENT:
             if key in environ:
                 environ[key] = environ[key].partition(',')[0].strip()

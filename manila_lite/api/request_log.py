@@ -33,9 +33,7 @@ def log(environ: dict, status: str, began: float) -> None:
     if path in _POLLED and code == '200':
         return
     if code == '401':
-        LOG.info(
-            'Sign-in of %s from %s refused', _user(environ), _client(environ)
-        )
+        LOG.info('Sign-in of %s from %s refused', _user(environ), _client(environ))
     query = environ.get('QUERY_STRING')
     if query:
         path = f'{path}?{query}'
@@ -68,8 +66,7 @@ def log_refusal(environ: dict, error: exception.ManilaLiteError) -> None:
     """Log why an operation was refused, with the ids of what it is about."""
     ctx, target = environ.get(wsgi.CONTEXT), environ.get(wsgi.TARGET)
     LOG.info(
-        'Refused %s %s (share %s, share_instance %s, project %s, request '
-        '%s): %d %s',
+        'Refused %s %s (share %s, share_instance %s, project %s, request %s): %d %s',
         environ['REQUEST_METHOD'],
         _printable(environ.get('PATH_INFO', '')),
         getattr(target, 'share_id', getattr(target, 'id', None)),

@@ -17,16 +17,13 @@ import typing
 from webob import exc
 
 from manila_lite import exception
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import versions, wsgi
 from manila_lite.db import write_limit
 
 ACTION = 'ACTION'  # instead of a handler: the body names the action
 
 _VERSION = 'HTTP_' + versions.HEADER.upper().replace('-', '_')
-_EXPERIMENTAL = 'HTTP_' + versions.EXPERIMENTAL_HEADER.upper().replace(
-    '-', '_'
-)
+_EXPERIMENTAL = 'HTTP_' + versions.EXPERIMENTAL_HEADER.upper().replace('-', '_')
 _READS = ('GET', 'HEAD')
 _TRUE = frozenset(['1', 't', 'true', 'on', 'y', 'yes'])
 _CONTROL = re.compile(r'[\x00-\x1f\x7f]')
@@ -109,10 +106,7 @@ def action(path: str, **window: str) -> Operation:
 
 
 def serve(
-    controller: type[wsgi.Controller],
-    base: str,
-    *operations: Operation,
-    **window: str,
+    controller: type[wsgi.Controller], base: str, *operations: Operation, **window: str
 ) -> list[Route]:
     """Return the routes of a controller's operations below a path.
 
@@ -143,9 +137,7 @@ def check_overlaps(routes: typing.Iterable[Route]) -> None:
     """Refuse two routes for one method and path in one version."""
     windows: dict[tuple, list[versions.Window]] = {}
     for route in routes:
-        windows.setdefault((route.method, route.shape), []).append(
-            route.window
-        )
+        windows.setdefault((route.method, route.shape), []).append(route.window)
     for (method, shape), found in windows.items():
         if versions.overlapping(found):
             path = '/' + '/'.join(segment or '{}' for segment in shape)
@@ -184,9 +176,7 @@ class _Node:
         if route.path.endswith(_KEY_OF_METADATA):
             of_rest.append(route)
 
-    def walk(
-        self, segments: list[str], at: int, values: list[str]
-    ) -> list[Route]:
+    def walk(self, segments: list[str], at: int, values: list[str]) -> list[Route]:
         """Return the routes at the end of the segments; append to `values`."""
         if at == len(segments):
             return self.routes
@@ -256,10 +246,7 @@ class RouteIndex:
 
     @staticmethod
     def _walk(
-        tree: dict[str, _Node],
-        method: str,
-        segments: list[str],
-        project: str | None,
+        tree: dict[str, _Node], method: str, segments: list[str], project: str | None
     ) -> RouteMatch | None:
         root = tree.get(method)
         if root is None:
@@ -347,9 +334,7 @@ class Router:
             base_url=self._base_url,
         )
 
-    def _not_found(
-        self, environ: dict, path: str | None
-    ) -> exc.HTTPClientError:
+    def _not_found(self, environ: dict, path: str | None) -> exc.HTTPClientError:
         """Return 404, or 405 if the path has other methods in the version."""
         matches = {} if path is None else self._index.find_all(path)
         if not matches:
@@ -362,9 +347,7 @@ class Router:
         ]
         return method_not_allowed(methods) if methods else exc.HTTPNotFound()
 
-    def _handle(
-        self, req: wsgi.Request, found: RouteMatch
-    ) -> tuple[int, wsgi.Result]:
+    def _handle(self, req: wsgi.Request, found: RouteMatch) -> tuple[int, wsgi.Result]:
         if (
             found.project is not None
             and req.ctx is not None
@@ -377,20 +360,14 @@ class Router:
         for route in found.routes:
             bound = self._bound(route)
             if bound.serves(req):
-                req.path_vars = dict(
-                    zip(route.names, found.values, strict=True)
-                )
+                req.path_vars = dict(zip(route.names, found.values, strict=True))
                 if req.environ['REQUEST_METHOD'] in _READS:
                     return bound.run(req)
                 with write_limit.limit_writes(self._change(req, found)):
                     return bound.run(req)
-        raise exception.VersionNotFoundForMethod(
-            version=versions.text(req.minor)
-        )
+        raise exception.VersionNotFoundForMethod(version=versions.text(req.minor))
 
-    def _change(
-        self, req: wsgi.Request, found: RouteMatch
-    ) -> write_limit.Change:
+    def _change(self, req: wsgi.Request, found: RouteMatch) -> write_limit.Change:
         """Return the change of the resource that the path names first."""
         return self._writes.change(
             None if req.ctx is None else req.ctx.project_id,
@@ -414,9 +391,7 @@ def serve_page(
     return page(environ, start_response)
 
 
-def method_not_allowed(
-    methods: typing.Iterable[str],
-) -> exc.HTTPMethodNotAllowed:
+def method_not_allowed(methods: typing.Iterable[str]) -> exc.HTTPMethodNotAllowed:
     """Return the error for a path that has only these methods."""
     allowed = set(methods)
     if 'GET' in allowed:
@@ -432,9 +407,7 @@ def _bind(route: Route, controller: wsgi.Controller) -> wsgi.BoundHandler:
         run = wsgi.bind_actions(controller)
     else:
         run = wsgi.bind_method(controller, route.handler)
-    return wsgi.BoundHandler(
-        route.window, versions.span(route.experimental), run
-    )
+    return wsgi.BoundHandler(route.window, versions.span(route.experimental), run)
 
 
 def _decode(path: str) -> str | None:

@@ -1,24 +1,14 @@
 """The route table: every operation of the API, one row per window."""
 
-from manila_lite.api.router import Route
-from manila_lite.api.router import action
-from manila_lite.api.router import delete
-from manila_lite.api.router import get
-from manila_lite.api.router import post
-from manila_lite.api.router import put
-from manila_lite.api.router import serve
+from manila_lite.api.router import Route, action, delete, get, post, put, serve
 from manila_lite.api.v2 import api_description
 from manila_lite.api.v2.access.resource_locks import ResourceLocksController
 from manila_lite.api.v2.access.rule_resource import (
     ShareAccessMetadataController,
+    ShareAccessRulesController,
 )
-from manila_lite.api.v2.access.rule_resource import ShareAccessRulesController
-from manila_lite.api.v2.access.snapshot_rules import (
-    SnapshotAccessListController,
-)
-from manila_lite.api.v2.admin.availability_zones import (
-    AvailabilityZonesController,
-)
+from manila_lite.api.v2.access.snapshot_rules import SnapshotAccessListController
+from manila_lite.api.v2.admin.availability_zones import AvailabilityZonesController
 from manila_lite.api.v2.admin.extensions import ExtensionsController
 from manila_lite.api.v2.admin.limits import LimitsController
 from manila_lite.api.v2.admin.messages import MessagesController
@@ -28,18 +18,20 @@ from manila_lite.api.v2.admin.recovery import RecoveryController
 from manila_lite.api.v2.admin.scheduler_stats import SchedulerStatsController
 from manila_lite.api.v2.admin.services import ServicesController
 from manila_lite.api.v2.api_description import ApiDescriptionController
-from manila_lite.api.v2.backups import ShareBackupActionsController
-from manila_lite.api.v2.backups import ShareBackupsController
-from manila_lite.api.v2.groups.share_groups import ShareGroupActionsController
-from manila_lite.api.v2.groups.share_groups import ShareGroupsController
+from manila_lite.api.v2.backups import (
+    ShareBackupActionsController,
+    ShareBackupsController,
+)
+from manila_lite.api.v2.groups.share_groups import (
+    ShareGroupActionsController,
+    ShareGroupsController,
+)
 from manila_lite.api.v2.groups.snapshots import (
     ShareGroupSnapshotActionsController,
+    ShareGroupSnapshotsController,
 )
-from manila_lite.api.v2.groups.snapshots import ShareGroupSnapshotsController
 from manila_lite.api.v2.networks.actions import ShareNetworkActionsController
-from manila_lite.api.v2.networks.security_services import (
-    SecurityServicesController,
-)
+from manila_lite.api.v2.networks.security_services import SecurityServicesController
 from manila_lite.api.v2.networks.share_networks import ShareNetworksController
 from manila_lite.api.v2.networks.subnet_metadata import (
     ShareNetworkSubnetMetadataController,
@@ -56,18 +48,18 @@ from manila_lite.api.v2.servers.share_servers import ShareServersController
 from manila_lite.api.v2.shares.actions import ShareActionsController
 from manila_lite.api.v2.shares.export_locations import (
     ShareExportLocationMetadataController,
-)
-from manila_lite.api.v2.shares.export_locations import (
     ShareExportLocationsController,
-)
-from manila_lite.api.v2.shares.export_locations import (
     ShareInstanceExportLocationsController,
 )
-from manila_lite.api.v2.shares.instances import InstancesOfShareController
-from manila_lite.api.v2.shares.instances import ShareInstanceActionsController
-from manila_lite.api.v2.shares.instances import ShareInstancesController
-from manila_lite.api.v2.shares.manage import ShareManageController
-from manila_lite.api.v2.shares.manage import ShareUnmanageController
+from manila_lite.api.v2.shares.instances import (
+    InstancesOfShareController,
+    ShareInstanceActionsController,
+    ShareInstancesController,
+)
+from manila_lite.api.v2.shares.manage import (
+    ShareManageController,
+    ShareUnmanageController,
+)
 from manila_lite.api.v2.shares.metadata import ShareMetadataController
 from manila_lite.api.v2.shares.migrations import ShareMigrationController
 from manila_lite.api.v2.shares.shares import SharesController
@@ -75,24 +67,26 @@ from manila_lite.api.v2.shares.transfers import ShareTransfersController
 from manila_lite.api.v2.snapshots.actions import SnapshotActionsController
 from manila_lite.api.v2.snapshots.export_locations import (
     SnapshotExportLocationsController,
-)
-from manila_lite.api.v2.snapshots.export_locations import (
     SnapshotInstanceExportLocationsController,
 )
 from manila_lite.api.v2.snapshots.instances import (
     SnapshotInstanceActionsController,
+    SnapshotInstancesController,
 )
-from manila_lite.api.v2.snapshots.instances import SnapshotInstancesController
 from manila_lite.api.v2.snapshots.manage import SnapshotManageController
 from manila_lite.api.v2.snapshots.metadata import SnapshotMetadataController
 from manila_lite.api.v2.snapshots.snapshots import SnapshotsController
 from manila_lite.api.v2.types.access import ShareTypeAccessController
 from manila_lite.api.v2.types.extra_specs import ShareTypeExtraSpecsController
 from manila_lite.api.v2.types.group_specs import ShareGroupTypeSpecsController
-from manila_lite.api.v2.types.group_types import ShareGroupTypeAccessController
-from manila_lite.api.v2.types.group_types import ShareGroupTypesController
-from manila_lite.api.v2.types.qos_types import QosTypesController
-from manila_lite.api.v2.types.qos_types import QosTypeSpecsController
+from manila_lite.api.v2.types.group_types import (
+    ShareGroupTypeAccessController,
+    ShareGroupTypesController,
+)
+from manila_lite.api.v2.types.qos_types import (
+    QosTypesController,
+    QosTypeSpecsController,
+)
 from manila_lite.api.v2.types.share_types import ShareTypesController
 from manila_lite.api.v2.versions import VersionsController
 
@@ -116,15 +110,10 @@ ROUTES: list[Route] = [
     # Versions, their description and extensions
     *serve(VersionsController, '', get('/', 'index', kind='root')),
     *serve(
-        ApiDescriptionController,
-        '',
-        get(api_description.PATH, 'show', kind='root'),
+        ApiDescriptionController, '', get(api_description.PATH, 'show', kind='root')
     ),
     *serve(
-        ExtensionsController,
-        '/extensions',
-        get('', 'index'),
-        get('/{alias}', 'show'),
+        ExtensionsController, '/extensions', get('', 'index'), get('/{alias}', 'show')
     ),
     # Shares and share instances
     *serve(
@@ -219,9 +208,7 @@ ROUTES: list[Route] = [
     ),
     # Snapshots and snapshot instances
     *serve(
-        SnapshotManageController,
-        '',
-        post('/snapshots/manage', 'create', since='2.12'),
+        SnapshotManageController, '', post('/snapshots/manage', 'create', since='2.12')
     ),
     *serve(
         SnapshotsController,
@@ -233,11 +220,7 @@ ROUTES: list[Route] = [
         put('/{snapshot_id}', 'update'),
         delete('/{snapshot_id}', 'delete'),
     ),
-    *serve(
-        SnapshotActionsController,
-        '/snapshots/{snapshot_id}',
-        action('/action'),
-    ),
+    *serve(SnapshotActionsController, '/snapshots/{snapshot_id}', action('/action')),
     *serve(
         SnapshotMetadataController,
         '/snapshots/{snapshot_id}/metadata',
@@ -317,9 +300,7 @@ ROUTES: list[Route] = [
         get('/os-share-type-access', 'index'),
         get('/share_type_access', 'index'),
     ),
-    *serve(
-        ShareTypeExtraSpecsController, '/types/{type_id}/extra_specs', *_SPECS
-    ),
+    *serve(ShareTypeExtraSpecsController, '/types/{type_id}/extra_specs', *_SPECS),
     # Share group types
     *serve(
         ShareGroupTypesController,
@@ -418,12 +399,7 @@ ROUTES: list[Route] = [
         delete('/{type_id}', 'delete'),
         since='2.94',
     ),
-    *serve(
-        QosTypeSpecsController,
-        '/qos-types/{type_id}/specs',
-        *_SPECS,
-        since='2.94',
-    ),
+    *serve(QosTypeSpecsController, '/qos-types/{type_id}/specs', *_SPECS, since='2.94'),
     # Share networks, subnets and security services
     *serve(
         ShareNetworksController,
@@ -537,17 +513,9 @@ ROUTES: list[Route] = [
         put('/quota-sets/{project_id}', 'update', since='2.7'),
         delete('/quota-sets/{project_id}', 'delete', since='2.7'),
         get(
-            '/quota-sets/{project_id}/defaults',
-            'defaults',
-            since='2.7',
-            kind='member',
+            '/quota-sets/{project_id}/defaults', 'defaults', since='2.7', kind='member'
         ),
-        get(
-            '/quota-sets/{project_id}/detail',
-            'detail',
-            since='2.25',
-            kind='member',
-        ),
+        get('/quota-sets/{project_id}/detail', 'detail', since='2.25', kind='member'),
     ),
     *serve(
         QuotaClassSetsController,

@@ -15,9 +15,7 @@ from manila_lite.share.operations.groups.copies import ShareGroupCopies
 from manila_lite.share.operations.groups.share_groups import ShareGroups
 from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
 from manila_lite.share.operations.managing import Managing
-from manila_lite.share.operations.migrations.share_migrations import (
-    ShareMigrations,
-)
+from manila_lite.share.operations.migrations.share_migrations import ShareMigrations
 from manila_lite.share.operations.networks.changes import NetworkChanges
 from manila_lite.share.operations.networks.share_networks import ShareNetworks
 from manila_lite.share.operations.recovery import Recovery

@@ -158,16 +158,13 @@ def parse(version: str) -> int:
         return minor
     if not _WELL_FORMED.fullmatch(version):
         raise exception.InvalidVersionHeader(text=version)
-    raise exception.VersionNotServed(
-        text=version, minimum=text(MIN), maximum=text(MAX)
-    )
+    raise exception.VersionNotServed(text=version, minimum=text(MIN), maximum=text(MAX))
 
 
 def window(since: str | None = None, until: str | None = None) -> Window:
     """Return the window between two versions; None leaves an end open."""
     return Window(
-        MIN if since is None else parse(since),
-        MAX if until is None else parse(until),
+        MIN if since is None else parse(since), MAX if until is None else parse(until)
     )
 
 
@@ -183,6 +180,4 @@ def span(text: str | None) -> Window | None:
 def overlapping(windows: typing.Iterable[Window]) -> bool:
     """Return whether any version is in two of the windows."""
     ordered = sorted(windows)
-    return any(
-        early.overlaps(late) for early, late in itertools.pairwise(ordered)
-    )
+    return any(early.overlaps(late) for early, late in itertools.pairwise(ordered))

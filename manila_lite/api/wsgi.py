@@ -16,11 +16,8 @@ import urllib.parse
 import orjson
 import webob
 
-from manila_lite import context
-from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import schema
-from manila_lite.api import versions
+from manila_lite import context, exception
+from manila_lite.api import answers, schema, versions
 from manila_lite.api.services import ApiServices
 
 # Keys of the WSGI environment.
@@ -53,9 +50,7 @@ class Request(webob.Request):
     ctx: context.RequestContext = None  # type: ignore[assignment]
 
     def __init__(self, environ: dict, **attributes: typing.Any):
-        self.__dict__.update(
-            attributes, environ=environ, ctx=environ.get(CONTEXT)
-        )
+        self.__dict__.update(attributes, environ=environ, ctx=environ.get(CONTEXT))
 
     @functools.cached_property
     def query(self) -> dict[str, str]:
@@ -76,9 +71,7 @@ class Request(webob.Request):
             )
         except ValueError:
             raise exception.MalformedRequestUrl() from None
-        if '%00' in text and any(
-            '\0' in name + value for name, value in query.items()
-        ):
+        if '%00' in text and any('\0' in name + value for name, value in query.items()):
             raise exception.MalformedRequestUrl()
         return query
 
@@ -224,9 +217,7 @@ def _declare(
     """Return the declaration; refuse one that forgets the policy."""
     if not policy or not isinstance(policy, str | Unchecked):
         raise TypeError(f'{policy!r} is neither a policy nor OPEN')
-    return Declaration(
-        policy, status, body, _loader(target), refused, **described
-    )
+    return Declaration(policy, status, body, _loader(target), refused, **described)
 
 
 def _loader(target: bool | str | None) -> str | None:
@@ -295,13 +286,7 @@ def action(
         versions.window(since, until),
         versions.span(experimental),
         _declare(
-            policy,
-            status,
-            body,
-            target,
-            refused,
-            answer=answer,
-            unchanged=unchanged,
+            policy, status, body, target, refused, answer=answer, unchanged=unchanged
         ),
     )
 
@@ -353,9 +338,7 @@ def declaration(controller: type[Controller], name: str) -> Declaration:
     return with_policy(controller, getattr(controller, name).declared)
 
 
-def with_policy(
-    controller: type[Controller], declared: Declaration
-) -> Declaration:
+def with_policy(controller: type[Controller], declared: Declaration) -> Declaration:
     """Return an inherited declaration with the policy of the class."""
     if isinstance(declared.policy, Unchecked):
         return declared
@@ -404,9 +387,7 @@ def bind_actions(controller: Controller) -> typing.Callable:
         for bound in found[name]:
             if bound.serves(req):
                 return bound.run(req)
-        raise exception.VersionNotFoundForMethod(
-            version=versions.text(req.minor)
-        )
+        raise exception.VersionNotFoundForMethod(version=versions.text(req.minor))
 
     return run
 
@@ -421,9 +402,7 @@ def check_actions(controller: type[Controller]) -> None:
         raise ValueError(f'{controller.__name__} has no action')
     for name, served in windows.items():
         if versions.overlapping(served):
-            raise ValueError(
-                f'action {name} is declared twice for one version'
-            )
+            raise ValueError(f'action {name} is declared twice for one version')
 
 
 def action_methods(controller: type[Controller]) -> tuple[str, ...]:
@@ -442,9 +421,7 @@ def _action_methods(controller: type) -> tuple[str, ...]:
     )
 
 
-def _action_arguments(
-    name: str, req: Request, body: schema.Schema
-) -> typing.Any:
+def _action_arguments(name: str, req: Request, body: schema.Schema) -> typing.Any:
     return body.check(req.json[name], req.minor, name)
 
 

@@ -28,7 +28,4 @@ elif CONCURRENCY == 'threading':
     if 'eventlet' not in sys.modules:
         sys.modules['eventlet'] = None  # type: ignore[assignment]
 else:
-    sys.exit(
-        'MANILA_LITE_CONCURRENCY is threading or eventlet, not '
-        f'"{CONCURRENCY}"'
-    )
+    sys.exit(f'MANILA_LITE_CONCURRENCY is threading or eventlet, not "{CONCURRENCY}"')

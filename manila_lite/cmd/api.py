@@ -13,12 +13,9 @@ import typing
 from oslo_config import cfg
 
 from manila_lite import masking
-from manila_lite.cmd import console
-from manila_lite.cmd import running
-from manila_lite.cmd import start
+from manila_lite.cmd import console, running, start
 from manila_lite.cmd.build.api import build_api
-from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.build.process import connect_hints
+from manila_lite.cmd.build.process import Process, connect_hints
 from manila_lite.cmd.web import web_server
 from manila_lite.quota import sets
 from manila_lite.rpc.transport import HintSender
@@ -72,9 +69,7 @@ def _application() -> typing.Callable:
     start.check_database(conf, db)
     transport = running.connect(conf)
     process = Process(conf, db, transport=transport)
-    connect_hints(
-        db, HintSender(transport, oldest_release=process.oldest_release)
-    )
+    connect_hints(db, HintSender(transport, oldest_release=process.oldest_release))
     app, _ = build_api(process)
     masking.remember_secret_options(conf)
     return app

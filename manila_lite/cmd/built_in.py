@@ -10,11 +10,9 @@ import typing
 
 from manila_lite import conf as options
 from manila_lite.conf import network
-from manila_lite.db.queries.types import group_types
-from manila_lite.db.queries.types import records as share_types
+from manila_lite.db.queries.types import group_types, records as share_types
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.btrfs import machine
-from manila_lite.share.drivers.btrfs import trials
+from manila_lite.share.drivers.btrfs import machine, trials
 
 HOST = 'manila-lite'
 LOCAL, NFS = 'local', 'nfs'
@@ -105,9 +103,7 @@ def first_backend(has_clients: bool) -> str:
     return NFS if has_clients else LOCAL
 
 
-def _set_backend(
-    conf: typing.Any, name: str, values: Mapping[str, typing.Any]
-) -> None:
+def _set_backend(conf: typing.Any, name: str, values: Mapping[str, typing.Any]) -> None:
     options.register_backend(conf, name)
     network.register_network(conf, name)
     for option, value in values.items():

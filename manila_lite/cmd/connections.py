@@ -12,19 +12,23 @@ import threading
 import time
 import typing
 
-from waitress import adjustments as waitress_adjustments
-from waitress import channel as waitress_channel
-from waitress import parser as waitress_parser
-from waitress import server as waitress_server
-from waitress import task as waitress_task
-from waitress import utilities as waitress_utilities
-from waitress import wasyncore
+from waitress import (
+    adjustments as waitress_adjustments,
+    channel as waitress_channel,
+    parser as waitress_parser,
+    server as waitress_server,
+    task as waitress_task,
+    utilities as waitress_utilities,
+    wasyncore,
+)
 
-from manila_lite.cmd.web import ANY_ADDRESS
-from manila_lite.cmd.web import BACKLOG
-from manila_lite.cmd.web import THREADS
-from manila_lite.cmd.web import Limits
-from manila_lite.cmd.web import listen_on_any_address
+from manila_lite.cmd.web import (
+    ANY_ADDRESS,
+    BACKLOG,
+    THREADS,
+    Limits,
+    listen_on_any_address,
+)
 
 _ACCEPTED_AT_ONCE = 64
 """Connections to accept before other sockets are looked at again.
@@ -126,9 +130,7 @@ class HttpServer:
 
     def _channels(self) -> list['_Channel']:
         return [
-            found
-            for found in list(self._map.values())
-            if isinstance(found, _Channel)
+            found for found in list(self._map.values()) if isinstance(found, _Channel)
         ]
 
     def _close_connections(self) -> None:
@@ -150,12 +152,7 @@ def _sockets(
     return [
         {
             '_sock': found,
-            'sockinfo': (
-                found.family,
-                found.type,
-                found.proto,
-                found.getsockname(),
-            ),
+            'sockinfo': (found.family, found.type, found.proto, found.getsockname()),
             'bind_socket': False,
         }
         for found in shared or [listen_on_any_address(port, BACKLOG)]
@@ -324,9 +321,7 @@ class _Listener(waitress_server.TcpWSGIServer):
 
     def _channels(self) -> list[_Channel]:
         """Return the connections of all addresses."""
-        return [
-            found for found in self._map.values() if type(found) is _Channel
-        ]
+        return [found for found in self._map.values() if type(found) is _Channel]
 
     def maintenance(self, now: float) -> None:
         """Do nothing: the time of waitress may be set."""

@@ -126,10 +126,7 @@ def print_table(head: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     table.right_padding_width = 2
     for row in rows:
         table.add_row(
-            [
-                '-' if cell is None else ' '.join(str(cell).split())
-                for cell in row
-            ]
+            ['-' if cell is None else ' '.join(str(cell).split()) for cell in row]
         )
     for line in table.get_string().splitlines():
         print(line.rstrip())

@@ -16,10 +16,8 @@ from manila_lite import exception
 from manila_lite.cmd import console
 from manila_lite.db import schema
 from manila_lite.db.queries.shares import encryption_keys
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.quota import key_counts
-from manila_lite.quota import limits
+from manila_lite.db.session import Database, Session
+from manila_lite.quota import key_counts, limits
 
 BATCH = 1000
 """The number of rows that one look finds."""
@@ -51,9 +49,7 @@ def _count_keys(db: Database, conf: typing.Any, most: int) -> int:
 
 
 MIGRATIONS: tuple[DataMigration, ...] = (
-    DataMigration(
-        'encryption_key_uses', 2, encryption_keys.count_wrong, _count_keys
-    ),
+    DataMigration('encryption_key_uses', 2, encryption_keys.count_wrong, _count_keys),
 )
 
 
@@ -77,9 +73,7 @@ def count_waiting(
 
 def describe(waiting: dict[str, int]) -> str:
     """Return how many rows wait, per migration, as text."""
-    return ', '.join(
-        f'{count} of {name}' for name, count in sorted(waiting.items())
-    )
+    return ', '.join(f'{count} of {name}' for name, count in sorted(waiting.items()))
 
 
 def check_contraction(
@@ -116,11 +110,7 @@ def run(args: argparse.Namespace) -> int:
             if left is not None:
                 left -= done
             rows.append(
-                {
-                    'migration': one.name,
-                    'migrated': done,
-                    'left': db.read(one.count),
-                }
+                {'migration': one.name, 'migrated': done, 'left': db.read(one.count)}
             )
     console.show(args, ('migration', 'migrated', 'left'), rows)
     return LEFT if any(row['left'] for row in rows) else 0

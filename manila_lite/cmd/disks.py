@@ -5,9 +5,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.cmd import console
-from manila_lite.db.queries.admin import disks
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import disks, incarnations, services
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.rpc.share import BINARY
@@ -59,9 +57,7 @@ def declare_lost(args: argparse.Namespace) -> int:
 
 
 def _declare_lost(session: Session, host: str, down_time: float) -> None:
-    service = services.find(
-        session, Host.parse(host).service_host, BINARY, lock=True
-    )
+    service = services.find(session, Host.parse(host).service_host, BINARY, lock=True)
     if service is None and disks.find_at(session, host) is None:
         raise exception.ServiceNotFound(binary=BINARY, host=host)
     if service is not None and services.is_up(service, down_time):
@@ -138,7 +134,5 @@ def add_to(verbs: typing.Any) -> None:
     add('--yes', action='store_true', help='do it after having seen the cost')
     for name in ('old', 'new'):
         parsers['move_disk'].add_argument(
-            name,
-            metavar=name.upper(),
-            help='host@backend#pool or host@backend',
+            name, metavar=name.upper(), help='host@backend#pool or host@backend'
         )

@@ -49,9 +49,7 @@ class _Hub:
     """Runs functions in the greenlets of one thread."""
 
     def __init__(self) -> None:
-        self._posted: collections.deque[Callable[[], None]] = (
-            collections.deque()
-        )
+        self._posted: collections.deque[Callable[[], None]] = collections.deque()
         self._receiver, self._sender = os.pipe()
         os.set_blocking(self._receiver, False)
         self._stopped = False
@@ -75,9 +73,7 @@ class _Hub:
         self._stopped = True
         os.write(self._sender, b'.')
 
-    def call(
-        self, caller: '_Hub', function: Callable[..., T], *args: typing.Any
-    ) -> T:
+    def call(self, caller: '_Hub', function: Callable[..., T], *args: typing.Any) -> T:
         """Run the function here; wait for its result in the hub `caller`."""
         from eventlet import event
 

@@ -8,23 +8,18 @@ import argparse
 from collections.abc import Iterable, Iterator
 import contextlib
 
-from manila_lite import exception
-from manila_lite import messages
-from manila_lite.cmd import console
-from manila_lite.cmd import recovery
+from manila_lite import exception, messages
+from manila_lite.cmd import console, recovery
 from manila_lite.cmd.build.api import share_operations
 from manila_lite.cmd.build.gone_backend import build_canceller
 from manila_lite.cmd.build.process import Process
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import incarnations, services
 from manila_lite.db.queries.shares import shares
-from manila_lite.db.rows import ServiceRow
-from manila_lite.db.rows import ShareTarget
+from manila_lite.db.rows import ServiceRow, ShareTarget
 from manila_lite.db.session import Session
 from manila_lite.host import Host
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.messages import Action, Detail
 from manila_lite.rpc.share import BINARY
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -40,15 +35,12 @@ def opened(args: argparse.Namespace) -> Iterator['GoneBackends']:
     """Open the database of the installation that is selected."""
     conf = console.configure(args)
     with console.database(conf, ready=True) as db:
-        yield GoneBackends(
-            Process(conf, db), f'{recovery.user()} ({console.PROG})'
-        )
+        yield GoneBackends(Process(conf, db), f'{recovery.user()} ({console.PROG})')
 
 
 class ServiceIsUp(exception.Conflict):
     message = (
-        'A process of {binary} on {host} was alive less than {seconds} s '
-        'ago. {advice}'
+        'A process of {binary} on {host} was alive less than {seconds} s ago. {advice}'
     )
 
 

@@ -13,21 +13,13 @@ import typing
 
 from oslo_config import cfg
 
-from manila_lite import cmd
-from manila_lite import conf as options
-from manila_lite.conf import files
-from manila_lite.conf import ignored
-from manila_lite.conf import network
+from manila_lite import cmd, conf as options
+from manila_lite.conf import files, ignored, network
 from manila_lite.rpc import transport
 
 LOG = logging.getLogger(__name__)
 
-_LOADED = (
-    'manila_lite',
-    'manila_lite.database',
-    'oslo.log',
-    'oslo.concurrency',
-)
+_LOADED = ('manila_lite', 'manila_lite.database', 'oslo.log', 'oslo.concurrency')
 """Libraries that all services have imported anyway."""
 
 _LOADED_IF_NEEDED = (*_LOADED, 'oslo.messaging')
@@ -109,9 +101,7 @@ def known_options(
     """
     for section, option in _declared(tuple(libraries)):
         for section_name in (
-            conf.enabled_share_backends or ()
-            if section == _BACKEND
-            else (section,)
+            conf.enabled_share_backends or () if section == _BACKEND else (section,)
         ):
             yield section_name, option
 
@@ -131,8 +121,7 @@ def warn(conf: cfg.ConfigOpts, *, has_backends: bool) -> None:
         LOG.info(
             'These options are ignored, "status upgrade-check" says why: %s',
             ', '.join(
-                f'[{setting.section}] {setting.name}'
-                for setting, _ in found.ignored
+                f'[{setting.section}] {setting.name}' for setting, _ in found.ignored
             ),
         )
 
@@ -205,9 +194,7 @@ class _Names:
         """Add the options of all ways to sign in to the identity service."""
         from keystoneauth1 import loading
 
-        loaders: Iterable[typing.Any] = (
-            loading.get_available_plugin_loaders().values()
-        )
+        loaders: Iterable[typing.Any] = loading.get_available_plugin_loaders().values()
         for loader in loaders:
             for known in loader.get_options():
                 for name in (known, *known.deprecated):
@@ -231,9 +218,7 @@ class _Names:
             return True
         if section in self.backends and name in self.of_backends:
             return True
-        return name in self._by_section.get(section, ()) or self._is_live(
-            section, name
-        )
+        return name in self._by_section.get(section, ()) or self._is_live(section, name)
 
     def _is_live(self, section: str, name: str) -> bool:
         """Whether the option is registered in this process."""
@@ -249,9 +234,7 @@ class _Names:
             else self._by_section.get(section, set())
         )
         others = [
-            other
-            for other, names in sorted(self._by_section.items())
-            if name in names
+            other for other, names in sorted(self._by_section.items()) if name in names
         ]
         hint = (
             f'; it belongs to [{others[0]}]'

@@ -40,9 +40,7 @@ def hold_lock(folder: pathlib.Path, id: str) -> Callable[[], None]:
     return functools.partial(path.unlink, missing_ok=True)
 
 
-def reap_dead(
-    folder: pathlib.Path, take_over: Callable[[str], typing.Any]
-) -> None:
+def reap_dead(folder: pathlib.Path, take_over: Callable[[str], typing.Any]) -> None:
     """Call `take_over` with the id of each dead process; remove its file.
 
     After a crash in between, the next start calls it again.

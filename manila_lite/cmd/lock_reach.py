@@ -5,8 +5,7 @@ import typing
 import urllib.parse
 
 from manila_lite.db.queries.admin import services
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.host import Host
 from manila_lite.rpc.share import BINARY
 

@@ -11,19 +11,21 @@ import os
 import sys
 import typing
 
-from manila_lite.cmd import api_description
-from manila_lite.cmd import console
-from manila_lite.cmd import data_migrations
-from manila_lite.cmd import example
-from manila_lite.cmd import gone_backends
-from manila_lite.cmd import purge
-from manila_lite.cmd import quotas
-from manila_lite.cmd import recovery
-from manila_lite.cmd import services
-from manila_lite.cmd import start
-from manila_lite.cmd import storage
-from manila_lite.cmd import upgrade_check
-from manila_lite.cmd import users
+from manila_lite.cmd import (
+    api_description,
+    console,
+    data_migrations,
+    example,
+    gone_backends,
+    purge,
+    quotas,
+    recovery,
+    services,
+    start,
+    storage,
+    upgrade_check,
+    users,
+)
 from manila_lite.cmd.console import PROG
 from manila_lite.db import schema
 from manila_lite.db.queries.admin import releases
@@ -102,9 +104,7 @@ def work_list(args: argparse.Namespace) -> None:
 def _list_work(session: Session) -> list[dict[str, typing.Any]]:
     return [
         {
-            field: _age(session, row)
-            if field == 'age'
-            else getattr(row, field)
+            field: _age(session, row) if field == 'age' else getattr(row, field)
             for field in WORK_FIELDS
         }
         for row in work.list_work(session)

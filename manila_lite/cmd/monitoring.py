@@ -8,12 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from oslo_config import cfg
 
-from manila_lite.api import faults
-from manila_lite.api import health
-from manila_lite.api import middleware
-from manila_lite.api import router
-from manila_lite.cmd import running
-from manila_lite.cmd import web
+from manila_lite.api import faults, health, middleware, router
+from manila_lite.cmd import running, web
 
 Page = Callable[[dict, Callable], Iterable[bytes]]
 """A WSGI application."""
@@ -34,10 +30,7 @@ def servers(
     optional = {'bus'}.difference(conf.healthcheck_required)
     required = set(checks) - optional
     app = _with_pages(
-        {
-            '/healthcheck': health.HealthCheck(checks, required),
-            '/metrics': metrics,
-        }
+        {'/healthcheck': health.HealthCheck(checks, required), '/metrics': metrics}
     )
     server = web.small_server(app, conf.monitoring.listen, port)
     return [running.WebServer(server, conf.monitoring.drain_time)]

@@ -39,9 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         'user messages are kept until they expire',
     )
     parser.add_argument(
-        '--dry-run',
-        action='store_true',
-        help='print the number of rows; delete none',
+        '--dry-run', action='store_true', help='print the number of rows; delete none'
     )
     console.add_json(parser)
 

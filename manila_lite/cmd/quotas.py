@@ -15,8 +15,7 @@ from manila_lite.cmd import console
 from manila_lite.db.queries.admin.quotas import Scope
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Session
-from manila_lite.quota import limits
-from manila_lite.quota import sets
+from manila_lite.quota import limits, sets
 
 
 def show(args: argparse.Namespace) -> None:
@@ -31,10 +30,7 @@ def show(args: argparse.Namespace) -> None:
             console.show(
                 args,
                 ('resource', 'limit', 'in_use', 'reserved'),
-                [
-                    {'resource': name, **row._asdict()}
-                    for name, row in usage.items()
-                ],
+                [{'resource': name, **row._asdict()} for name, row in usage.items()],
             )
 
 
@@ -65,9 +61,7 @@ def change(args: argparse.Namespace) -> None:
 
 def add_to(nouns: typing.Any) -> None:
     """Add the commands and their arguments."""
-    parsers = console.add(
-        nouns, 'quota', 'limits of projects', show=show, set=change
-    )
+    parsers = console.add(nouns, 'quota', 'limits of projects', show=show, set=change)
     for parser in parsers.values():
         add = parser.add_argument
         add('project', metavar='PROJECT', nargs='?', help='id of the project')
@@ -80,11 +74,7 @@ def add_to(nouns: typing.Any) -> None:
         add('--share-type', metavar='TYPE', help='name or id of a share type')
         console.add_json(parser)
     add = parsers['set'].add_argument
-    add(
-        '--force',
-        action='store_true',
-        help='allow limits below what is in use',
-    )
+    add('--force', action='store_true', help='allow limits below what is in use')
     for name in limits.NAMES:
         add(
             f'--{name.replace("_", "-")}',
@@ -115,9 +105,7 @@ def _in_scope(
     def run(
         session: Session, *values: object, **options: object
     ) -> dict[str, typing.Any]:
-        return call(
-            session, defaults, _scope(session, args), *values, **options
-        )
+        return call(session, defaults, _scope(session, args), *values, **options)
 
     return run
 
@@ -125,9 +113,7 @@ def _in_scope(
 def _scope(session: Session, args: argparse.Namespace) -> Scope:
     if not args.share_type:
         return sets.scope_of(args.project, user_id=args.user)
-    found = share_types.find_usable(
-        session, args.share_type, args.project, True
-    )
+    found = share_types.find_usable(session, args.share_type, args.project, True)
     if found is None:
         raise exception.ShareTypeNotFound(share_type_id=args.share_type)
     return sets.scope_of(args.project, share_type_id=found.id)

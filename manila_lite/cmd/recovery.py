@@ -13,8 +13,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.session import Database
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ReconciliationRpc
-from manila_lite.share.operations.recovery import RESOURCES
-from manila_lite.share.operations.recovery import Recovery
+from manila_lite.share.operations.recovery import RESOURCES, Recovery
 from manila_lite.work import table
 
 IN_FLIGHT_FIELDS = (
@@ -57,9 +56,7 @@ def add_to(verbs: dict[str, argparse.ArgumentParser]) -> None:
             metavar='NUMBER',
             help='at most so many (default %(default)s)',
         )
-        add(
-            '--json', action='store_true', help='print JSON instead of a table'
-        )
+        add('--json', action='store_true', help='print JSON instead of a table')
     verbs['log'].add_argument(
         '--resource-id', metavar='ID', help='about this resource only'
     )
@@ -81,9 +78,7 @@ def _positive(text: str) -> int:
     return number
 
 
-def in_flight(
-    db: Database, args: argparse.Namespace, *, candidates: bool
-) -> Rows:
+def in_flight(db: Database, args: argparse.Namespace, *, candidates: bool) -> Rows:
     """Return the requested resources, with ages in whole seconds."""
     found = _recovery(db).in_flight(
         limit=args.limit,
@@ -105,10 +100,7 @@ def log(db: Database, args: argparse.Namespace) -> Rows:
         host=args.host,
         resource_id=args.resource_id,
     )
-    return [
-        {name: _plain(getattr(row, name)) for name in LOG_FIELDS}
-        for row in found
-    ]
+    return [{name: _plain(getattr(row, name)) for name in LOG_FIELDS} for row in found]
 
 
 def _plain(value: typing.Any) -> typing.Any:

@@ -6,9 +6,7 @@ import typing
 
 from oslo_config import cfg
 
-from manila_lite.cmd import monitoring
-from manila_lite.cmd import running
-from manila_lite.cmd import start
+from manila_lite.cmd import monitoring, running, start
 from manila_lite.cmd.api import arguments
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registration import RegisteredService
@@ -33,9 +31,7 @@ class Command:
             files = arguments(self.prog).config_file
             self.serve(start.configure(self.prog, config_files=files))
 
-    def serve(
-        self, conf: cfg.ConfigOpts, forked: running.Forked | None = None
-    ) -> None:
+    def serve(self, conf: cfg.ConfigOpts, forked: running.Forked | None = None) -> None:
         """Serve until a signal ends the process."""
         signals = running.receive_signals(self.prog, conf)
         db = running.checked_database(conf, signals, forked)

@@ -7,13 +7,10 @@ import logging
 from oslo_config import cfg
 from oslo_log import log
 
-from manila_lite import conf as options
-from manila_lite import masking
-from manila_lite.cmd import log_levels
-from manila_lite.cmd import log_masking
+from manila_lite import conf as options, masking
+from manila_lite.cmd import log_levels, log_masking
 from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.start import EXPECTED_ERRORS
-from manila_lite.cmd.start import one_line_message
+from manila_lite.cmd.start import EXPECTED_ERRORS, one_line_message
 from manila_lite.conf import wrong_values
 from manila_lite.quota import sets
 
@@ -47,9 +44,7 @@ class Reloader:
             names.add(f'DEFAULT.{log_levels.OPTION}')
         log_masking.install()
         masking.remember_secret_options(self._conf)
-        LOG.info(
-            'Reloaded; changed: %s', ', '.join(sorted(names)) or 'nothing'
-        )
+        LOG.info('Reloaded; changed: %s', ', '.join(sorted(names)) or 'nothing')
         if unchanged:
             LOG.warning(
                 'Changed in the files, but needs a restart: %s',
@@ -95,8 +90,7 @@ class Reloader:
             self._process.db.write(sets.refresh_defaults, limits)
         except EXPECTED_ERRORS as error:
             LOG.error(
-                'Existing projects keep their default quotas; send SIGHUP '
-                'again: %s',
+                'Existing projects keep their default quotas; send SIGHUP again: %s',
                 one_line_message(error),
             )
 

@@ -16,22 +16,15 @@ import typing
 from oslo_config import cfg
 from oslo_service import systemd
 
-from manila_lite import conf as options
-from manila_lite import masking
-from manila_lite.cmd import CONCURRENCY
-from manila_lite.cmd import known_options
-from manila_lite.cmd import report
-from manila_lite.cmd import start
-from manila_lite.cmd import supervisor
-from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.build.process import connect_hints
+from manila_lite import conf as options, masking
+from manila_lite.cmd import CONCURRENCY, known_options, report, start, supervisor
+from manila_lite.cmd.build.process import Process, connect_hints
 from manila_lite.cmd.reload import Reloader
 from manila_lite.cmd.signals import Signals
 from manila_lite.coordination import Coordinator
 from manila_lite.db.session import Database
 from manila_lite.rpc import transport
-from manila_lite.rpc.transport import HintSender
-from manila_lite.rpc.transport import Transport
+from manila_lite.rpc.transport import HintSender, Transport
 
 LOG = logging.getLogger(__name__)
 
@@ -128,9 +121,7 @@ def serve_until_stopped(
     finally:
         LOG.info('Stopping')
         process.stopping.set()
-        has_ended = stop_all(
-            started, conf.graceful_shutdown_timeout or ENDLESS
-        )
+        has_ended = stop_all(started, conf.graceful_shutdown_timeout or ENDLESS)
     return has_ended
 
 
@@ -147,8 +138,7 @@ def stop_all(services: Sequence[typing.Any], timeout: float) -> bool:
         began
         + timeout
         + max(
-            (getattr(service, 'drain_time', 0.0) for service in services),
-            default=0.0,
+            (getattr(service, 'drain_time', 0.0) for service in services), default=0.0
         )
     )
     ended = [
@@ -159,10 +149,7 @@ def stop_all(services: Sequence[typing.Any], timeout: float) -> bool:
 
 
 def check_options(
-    conf: cfg.ConfigOpts,
-    forked: Forked | None = None,
-    *,
-    has_backends: bool = False,
+    conf: cfg.ConfigOpts, forked: Forked | None = None, *, has_backends: bool = False
 ) -> None:
     """Warn of options set in vain, and mask the values of secret ones.
 
@@ -202,9 +189,7 @@ class WebServer:
         self.server = server
         self.drain_time = drain_time
         self._goes_on_until = 0.0
-        self._thread = threading.Thread(
-            target=server.run, name='web', daemon=True
-        )
+        self._thread = threading.Thread(target=server.run, name='web', daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -244,10 +229,7 @@ def is_loopback(host: str) -> bool:
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except OSError as error:
-        raise options.BadConfiguration(
-            f'cannot listen on {host}: {error}'
-        ) from error
+        raise options.BadConfiguration(f'cannot listen on {host}: {error}') from error
     return all(
-        ipaddress.ip_address(address.partition('%')[0]).is_loopback
-        for address in found
+        ipaddress.ip_address(address.partition('%')[0]).is_loopback for address in found
     )

@@ -16,19 +16,19 @@ import typing
 from oslo_config import cfg
 from oslo_service import systemd
 
-from manila_lite import conf as options
-from manila_lite import masking
-from manila_lite.cmd import CONCURRENCY
-from manila_lite.cmd import api
-from manila_lite.cmd import data
-from manila_lite.cmd import running
-from manila_lite.cmd import scheduler
-from manila_lite.cmd import share
-from manila_lite.cmd import start
-from manila_lite.cmd import web
+from manila_lite import conf as options, masking
+from manila_lite.cmd import (
+    CONCURRENCY,
+    api,
+    data,
+    running,
+    scheduler,
+    share,
+    start,
+    web,
+)
 from manila_lite.cmd.build.api import build_api
-from manila_lite.cmd.supervisor import Run
-from manila_lite.cmd.supervisor import Supervisor
+from manila_lite.cmd.supervisor import Run, Supervisor
 from manila_lite.db.session import Database
 
 PROG = 'manila-lite'
@@ -72,9 +72,7 @@ def add_to(commands: typing.Any) -> None:
 def _kind(text: str) -> str:
     # The choices of argparse would have to contain what no argument gives.
     if text not in KINDS:
-        raise argparse.ArgumentTypeError(
-            f'{text} is none of {", ".join(KINDS)}'
-        )
+        raise argparse.ArgumentTypeError(f'{text} is none of {", ".join(KINDS)}')
     return text
 
 
@@ -131,9 +129,7 @@ class _Services:
         self._sockets = sockets
         self._options = masking.count_options(conf)
 
-    def by_name(
-        self, kinds: Iterable[str], apis: int
-    ) -> Iterator[tuple[str, Run]]:
+    def by_name(self, kinds: Iterable[str], apis: int) -> Iterator[tuple[str, Run]]:
         for kind in kinds:
             if kind == API:
                 for number in range(1, apis + 1):
@@ -145,17 +141,13 @@ class _Services:
         with start.report_errors(PROG):
             api.serve(self._conf, self._forked(on_ready, self._sockets))
 
-    def _serve(
-        self, serve: Callable[..., None], on_ready: Callable[[], None]
-    ) -> None:
+    def _serve(self, serve: Callable[..., None], on_ready: Callable[[], None]) -> None:
         self.close_sockets()
         with start.report_errors(PROG):
             serve(self._conf, self._forked(on_ready))
 
     def _forked(
-        self,
-        on_ready: Callable[[], None],
-        sockets: Sequence[socket.socket] = (),
+        self, on_ready: Callable[[], None], sockets: Sequence[socket.socket] = ()
     ) -> running.Forked:
         return running.Forked(self._db, self._options, on_ready, sockets)
 

@@ -20,17 +20,12 @@ import typing
 from oslo_concurrency import lockutils
 
 from manila_lite import conf as options
-from manila_lite.cmd import built_in
-from manila_lite.cmd import console
-from manila_lite.cmd import running
-from manila_lite.cmd import separate
-from manila_lite.cmd import start
+from manila_lite.cmd import built_in, console, running, separate, start
 from manila_lite.cmd.build.api import build_api
 from manila_lite.cmd.build.data import build_data
 from manila_lite.cmd.build.health import checks_of_backends
 from manila_lite.cmd.build.scheduler import build_scheduler
-from manila_lite.cmd.build.share import ShareService
-from manila_lite.cmd.build.share import build_share_service
+from manila_lite.cmd.build.share import ShareService, build_share_service
 from manila_lite.cmd.web import web_server
 from manila_lite.db import schema
 from manila_lite.db.queries.admin import incarnations
@@ -187,9 +182,7 @@ def _configure(args: typing.Any) -> typing.Any:
         conf.set_default('api_metrics', True, 'monitoring')
         conf.set_default('enabled', True, 'ui')
     if not args.config_file:
-        built_in.configure(
-            conf, nfs_address=args.nfs_address if args.nfs else None
-        )
+        built_in.configure(conf, nfs_address=args.nfs_address if args.nfs else None)
     return conf
 
 

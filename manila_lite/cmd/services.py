@@ -8,10 +8,7 @@ import typing
 
 from manila_lite.cmd import console
 from manila_lite.cmd.gone_backends import opened
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import releases
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import incarnations, pools, releases, services
 from manila_lite.db.rows import ServiceRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.share import BINARY as SHARE_BINARY
@@ -35,12 +32,8 @@ def list_all(args: argparse.Namespace) -> None:
     with console.database(conf, ready=True) as db:
         found = db.read(services.list_all)
         numbers = db.read(releases.numbers_by_service)
-        problems = db.read(
-            incarnations.problems_by_service, conf.service_down_time
-        )
-        warnings = db.read(
-            incarnations.warnings_by_service, conf.service_down_time
-        )
+        problems = db.read(incarnations.problems_by_service, conf.service_down_time)
+        warnings = db.read(incarnations.warnings_by_service, conf.service_down_time)
     console.show(
         args,
         _FIELDS,
@@ -52,9 +45,7 @@ def list_all(args: argparse.Namespace) -> None:
     )
 
 
-def _problem(
-    row: ServiceRow, problems: Mapping[int, Sequence[str]]
-) -> dict[str, str]:
+def _problem(row: ServiceRow, problems: Mapping[int, Sequence[str]]) -> dict[str, str]:
     """Return the problem of another process if the one shown has none."""
     found = problems.get(row.id, ())
     if row.health is None and found:
@@ -85,9 +76,7 @@ def describe(args: argparse.Namespace) -> None:
     """show one service with its processes, pools and work"""
     conf = console.configure(args)
     with console.database(conf, ready=True) as db:
-        found = db.read(
-            _describe, args.host, args.binary, conf.service_down_time
-        )
+        found = db.read(_describe, args.host, args.binary, conf.service_down_time)
     if args.json:
         print(json.dumps(found, indent=2))
         return
@@ -140,9 +129,7 @@ def _describe(
                 'reported_at': _time(one.reported_at),
             }
             for one in (
-                pools.list_of_service(session, host)
-                if binary == SHARE_BINARY
-                else ()
+                pools.list_of_service(session, host) if binary == SHARE_BINARY else ()
             )
         ],
     }
@@ -176,9 +163,7 @@ def add_to(nouns: typing.Any) -> None:
     )
     for verb in ('describe', 'remove'):
         add = parsers[verb].add_argument
-        add(
-            'host', metavar='HOST', help='host of the service, or host@backend'
-        )
+        add('host', metavar='HOST', help='host of the service, or host@backend')
         add(
             '--binary',
             default=SHARE_BINARY,
@@ -187,7 +172,5 @@ def add_to(nouns: typing.Any) -> None:
     console.add_json(parsers['describe'])
     console.add_formats(parsers['list'])
     parsers['remove'].add_argument(
-        '--cancel-work',
-        action='store_true',
-        help='let the work that waits for it fail',
+        '--cancel-work', action='store_true', help='let the work that waits for it fail'
     )

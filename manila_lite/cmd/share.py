@@ -4,11 +4,7 @@ import pathlib
 
 from oslo_config import cfg
 
-from manila_lite.cmd import liveness
-from manila_lite.cmd import lock_reach
-from manila_lite.cmd import monitoring
-from manila_lite.cmd import running
-from manila_lite.cmd import start
+from manila_lite.cmd import liveness, lock_reach, monitoring, running, start
 from manila_lite.cmd.api import arguments
 from manila_lite.cmd.build.health import checks_of_share_process
 from manila_lite.cmd.build.metrics import page_of_process
@@ -44,11 +40,7 @@ def serve(conf: cfg.ConfigOpts, forked: running.Forked | None = None) -> None:
         with start.if_possible('Retiring back ends'):
             share.retire_others(process)
         if running.serve_until_stopped(
-            process,
-            signals,
-            [*monitored, share],
-            has_backends=True,
-            forked=forked,
+            process, signals, [*monitored, share], has_backends=True, forked=forked
         ):
             forget()  # else the next one takes its work over
 

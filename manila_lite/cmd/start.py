@@ -16,18 +16,16 @@ from oslo_log import log
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 
-from manila_lite import conf as options
-from manila_lite import exception
-from manila_lite import masking
-from manila_lite.cmd import CONCURRENCY
-from manila_lite.cmd import log_levels
-from manila_lite.cmd import log_masking
+from manila_lite import conf as options, exception, masking
+from manila_lite.cmd import CONCURRENCY, log_levels, log_masking
 from manila_lite.conf import wrong_values
-from manila_lite.db import engines
-from manila_lite.db import errors as db_errors
-from manila_lite.db import options as db_options
-from manila_lite.db import schema
-from manila_lite.db import sqlite_file
+from manila_lite.db import (
+    engines,
+    errors as db_errors,
+    options as db_options,
+    schema,
+    sqlite_file,
+)
 from manila_lite.db.queries.admin import releases
 from manila_lite.db.session import Database
 
@@ -110,9 +108,7 @@ def configure(
             project=options.PROJECT,
             prog=prog,
             version=metadata.version('manila_lite'),
-            default_config_files=(
-                None if config_files is None else list(config_files)
-            ),
+            default_config_files=(None if config_files is None else list(config_files)),
             default_config_dirs=None if config_files is None else [],
         )
     if state_dir is not None:
@@ -148,9 +144,7 @@ def database(
         if path:
             sqlite_file.check(path)
         db = Database(
-            engines.with_driver(
-                section.connection, threads=CONCURRENCY == 'threading'
-            ),
+            engines.with_driver(section.connection, threads=CONCURRENCY == 'threading'),
             retry_limit=conf.transaction_retry_limit,
             **db_options.engine_options(section),
         )
@@ -177,9 +171,7 @@ def _wait_for_server(
 ) -> None:
     """Connect, `max_retries` times more if the server does not answer."""
     attempts = (
-        itertools.count()
-        if section.max_retries < 0
-        else range(section.max_retries)
+        itertools.count() if section.max_retries < 0 else range(section.max_retries)
     )
     for _ in attempts:
         try:

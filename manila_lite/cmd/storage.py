@@ -9,14 +9,15 @@ import typing
 from oslo_utils import strutils
 
 from manila_lite import exception
-from manila_lite.cmd import console
-from manila_lite.cmd import disks
-from manila_lite.share.drivers.btrfs import daemons
-from manila_lite.share.drivers.btrfs import handle_guard
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import machine
-from manila_lite.share.drivers.btrfs import servers
-from manila_lite.share.drivers.btrfs import trials
+from manila_lite.cmd import console, disks
+from manila_lite.share.drivers.btrfs import (
+    daemons,
+    handle_guard,
+    kernel,
+    machine,
+    servers,
+    trials,
+)
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 
 _FOLDER = pathlib.Path('/var/lib/manila-btrfs')
@@ -79,10 +80,7 @@ def prepare(args: argparse.Namespace) -> None:
     else:
         pool = folder / f'{args.pool}.img'
         machine.create_image(pool, args.size)
-    print(
-        _SECTION.format(name=args.pool, root=folder / args.pool, pool=pool),
-        end='',
-    )
+    print(_SECTION.format(name=args.pool, root=folder / args.pool, pool=pool), end='')
 
 
 def build_guard(args: argparse.Namespace) -> None:
@@ -161,8 +159,7 @@ def add_to(nouns: typing.Any) -> None:
     parsers['prepare'].add_argument(
         '--device',
         metavar='D',
-        help='an empty device instead of a file, for instance '
-        '/dev/disk/by-id/...',
+        help='an empty device instead of a file, for instance /dev/disk/by-id/...',
     )
     parsers['prepare'].add_argument(
         '--folder',
@@ -204,6 +201,4 @@ def _bytes(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None:
         raise argparse.ArgumentTypeError(f'{text!r} is not a size like 20G')
-    return strutils.string_to_bytes(
-        f'{match[1]}{match[2].upper()}B', return_int=True
-    )
+    return strutils.string_to_bytes(f'{match[1]}{match[2].upper()}B', return_int=True)

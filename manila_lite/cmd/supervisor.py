@@ -136,9 +136,7 @@ class Supervisor:
             self._reap()
 
     def _has_lost_terminal(self, number: int) -> bool:
-        return (
-            number == signal.SIGHUP and self._had_terminal and not os.isatty(0)
-        )
+        return number == signal.SIGHUP and self._had_terminal and not os.isatty(0)
 
     def _stop(self) -> None:
         """Let all end; a second signal lets them end at once."""
@@ -163,9 +161,7 @@ class Supervisor:
         for pid in list(self._names):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                self._note_end(
-                    self._names.pop(pid), os.waitstatus_to_exitcode(status)
-                )
+                self._note_end(self._names.pop(pid), os.waitstatus_to_exitcode(status))
 
     def _note_end(self, name: str, code: int) -> None:
         if self._stopping:

@@ -9,17 +9,10 @@ import functools
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
-from oslo_upgradecheck.upgradecheck import Code
-from oslo_upgradecheck.upgradecheck import Result
+from oslo_upgradecheck.upgradecheck import Code, Result
 
-from manila_lite import conf as options
-from manila_lite import exception
-from manila_lite import release
-from manila_lite.cmd import console
-from manila_lite.cmd import data_migrations
-from manila_lite.cmd import known_options
-from manila_lite.cmd import lock_reach
-from manila_lite.cmd import start
+from manila_lite import conf as options, exception, release
+from manila_lite.cmd import console, data_migrations, known_options, lock_reach, start
 from manila_lite.db import schema
 from manila_lite.db.queries.admin import releases
 from manila_lite.rpc import contracts
@@ -36,8 +29,7 @@ class _Results(upgradecheck.UpgradeCommands):
 
     def __init__(self, results: Iterable[tuple[str, Result]]):
         self._upgrade_checks = tuple(
-            (name, functools.partial(_get, result=result))
-            for name, result in results
+            (name, functools.partial(_get, result=result)) for name, result in results
         )
 
 
@@ -50,9 +42,7 @@ def run(configure: Callable[[], cfg.ConfigOpts]) -> int:
     return int(_Results(_results(configure)).check())
 
 
-def _results(
-    configure: Callable[[], cfg.ConfigOpts],
-) -> Iterator[tuple[str, Result]]:
+def _results(configure: Callable[[], cfg.ConfigOpts]) -> Iterator[tuple[str, Result]]:
     try:
         conf = configure()
     except start.EXPECTED_ERRORS as error:
@@ -79,10 +69,7 @@ def _results(
         except start.EXPECTED_ERRORS as error:
             yield name, _failure(error)
         else:
-            yield (
-                name,
-                Result(Code.WARNING if advice else Code.SUCCESS, advice),
-            )
+            yield (name, Result(Code.WARNING if advice else Code.SUCCESS, advice))
 
 
 def _failure(error: Exception) -> Result:
@@ -109,8 +96,7 @@ def _check_schema(conf: cfg.ConfigOpts) -> str | None:
 
 def _steps(found: str) -> str:
     """Return how many migrations there are after a revision."""
-    from alembic import script
-    from alembic import util
+    from alembic import script, util
 
     directory = script.ScriptDirectory.from_config(schema.configuration())
     try:
@@ -122,9 +108,7 @@ def _steps(found: str) -> str:
 
 def _check_releases(conf: cfg.ConfigOpts) -> str | None:
     with console.database(conf) as db:
-        found = db.read(
-            releases.list_live_in_any_schema, conf.service_down_time
-        )
+        found = db.read(releases.list_live_in_any_schema, conf.service_down_time)
     releases.require_near(found, releases.current(), conf.service_down_time)
     others = [row for row in found if row.release_number != release.NUMBER]
     if not others:
@@ -210,10 +194,7 @@ def _check_unknown_options(conf: cfg.ConfigOpts) -> None:
 
 def _check_ignored_options(conf: cfg.ConfigOpts) -> str | None:
     found = known_options.find(conf)
-    return (
-        '; '.join(f'{setting}: {why}' for setting, why in found.ignored)
-        or None
-    )
+    return '; '.join(f'{setting}: {why}' for setting, why in found.ignored) or None
 
 
 def _check_drivers(conf: cfg.ConfigOpts) -> None:
@@ -232,9 +213,7 @@ def _register_driver_options(conf: cfg.ConfigOpts, name: str) -> None:
     """
     driver_class: Callable = registry.load(conf[name].share_driver)
     if not driver_class.__module__.startswith('manila_lite.'):
-        driver_class(
-            configuration=Configuration(conf, name), private_storage=None
-        )
+        driver_class(configuration=Configuration(conf, name), private_storage=None)
 
 
 def _check_scheduler(conf: cfg.ConfigOpts) -> None:
@@ -257,8 +236,7 @@ def _advice(conf: cfg.ConfigOpts) -> Iterator[tuple[tuple[str, str], str]]:
         if option.deprecated_for_removal:
             yield (
                 (section, option.dest),
-                'will be removed: '
-                f'{option.deprecated_reason or "leave it out"}',
+                f'will be removed: {option.deprecated_reason or "leave it out"}',
             )
         for old in option.deprecated_opts:
             was = (old.group or section, old.name or option.name)

@@ -70,9 +70,7 @@ def add_to(nouns: typing.Any) -> None:
     for verb in ('add', 'passwd', 'remove'):
         parsers[verb].add_argument('name', metavar='NAME')
     argument = parsers['add'].add_argument
-    argument(
-        '--project', metavar='ID', required=True, help='id of the project'
-    )
+    argument('--project', metavar='ID', required=True, help='id of the project')
     argument('--user-id', metavar='ID', required=True, help='id of the user')
     argument(
         '--role',

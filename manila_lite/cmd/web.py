@@ -49,16 +49,12 @@ class Limits:
     idle_time: float
 
 
-_FEW_CLIENTS = Limits(
-    connections=100, header_time=10, body_time=10, idle_time=60
-)
+_FEW_CLIENTS = Limits(connections=100, header_time=10, body_time=10, idle_time=60)
 _FEW_THREADS = 4
 
 
 def web_server(
-    app: typing.Any,
-    conf: cfg.ConfigOpts,
-    sockets: Sequence[socket.socket] = (),
+    app: typing.Any, conf: cfg.ConfigOpts, sockets: Sequence[socket.socket] = ()
 ) -> typing.Any:
     """Return a listening server; `run` serves until `close`.
 
@@ -205,11 +201,7 @@ def _keepalive_options(conf: cfg.ConfigOpts) -> list[SocketOption]:
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     if conf.tcp_keepalive_interval is not None:
         options.append(
-            (
-                socket.IPPROTO_TCP,
-                socket.TCP_KEEPINTVL,
-                conf.tcp_keepalive_interval,
-            )
+            (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, conf.tcp_keepalive_interval)
         )
     if conf.tcp_keepalive_count is not None:
         options.append(
@@ -243,9 +235,7 @@ class _EventletServer:
             self._socket = listen_on_any_address(port, BACKLOG)
         else:
             family = socket.AF_INET6 if ':' in host else socket.AF_INET
-            self._socket = eventlet.listen(
-                (host, port), family=family, backlog=BACKLOG
-            )
+            self._socket = eventlet.listen((host, port), family=family, backlog=BACKLOG)
         for option in options:  # connections inherit them
             self._socket.setsockopt(*option)
         self.port = self._socket.getsockname()[1]
@@ -261,9 +251,7 @@ class _EventletServer:
             debug=False,
             max_size=self._limits.connections,
             keepalive=self._limits.idle_time,
-            socket_timeout=min(
-                self._limits.header_time, self._limits.body_time
-            ),
+            socket_timeout=min(self._limits.header_time, self._limits.body_time),
         )
 
     def close(self, timeout: float) -> None:

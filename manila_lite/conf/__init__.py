@@ -11,32 +11,34 @@ from typing import Any
 
 from oslo_config import cfg
 
-from manila_lite.conf import api
-from manila_lite.conf import auth
-from manila_lite.conf import backend
-from manila_lite.conf import backups
-from manila_lite.conf import btrfs
-from manila_lite.conf import coordination
-from manila_lite.conf import core
-from manila_lite.conf import database
-from manila_lite.conf import dummy
-from manila_lite.conf import events
-from manila_lite.conf import http_basic
-from manila_lite.conf import local
-from manila_lite.conf import messages
-from manila_lite.conf import monitoring
-from manila_lite.conf import network
-from manila_lite.conf import quota
-from manila_lite.conf import recovery
-from manila_lite.conf import retention
-from manila_lite.conf import scheduler
-from manila_lite.conf import service
-from manila_lite.conf import share_manager
-from manila_lite.conf import transfers
-from manila_lite.conf import ui
-from manila_lite.conf import work
-from manila_lite.conf import wrong_values
-from manila_lite.conf import wsgi
+from manila_lite.conf import (
+    api,
+    auth,
+    backend,
+    backups,
+    btrfs,
+    coordination,
+    core,
+    database,
+    dummy,
+    events,
+    http_basic,
+    local,
+    messages,
+    monitoring,
+    network,
+    quota,
+    recovery,
+    retention,
+    scheduler,
+    service,
+    share_manager,
+    transfers,
+    ui,
+    work,
+    wrong_values,
+    wsgi,
+)
 
 PROJECT = 'manila_lite'
 
@@ -76,9 +78,7 @@ def register_all(conf: cfg.ConfigOpts) -> None:
         if area.GROUP is not None:
             # oslo.config would store values that are set in the program in
             # the group of the area, for all configurations of the process.
-            conf.register_group(
-                cfg.OptGroup(area.GROUP.name, title=area.GROUP.title)
-            )
+            conf.register_group(cfg.OptGroup(area.GROUP.name, title=area.GROUP.title))
         area.register(conf)
 
 
@@ -108,8 +108,7 @@ def backends(conf: cfg.ConfigOpts) -> list[str]:
         raise BadConfiguration('enabled_share_backends names no back end')
     if len(set(names)) != len(names):
         raise BadConfiguration(
-            'enabled_share_backends names a back end '
-            f'twice: {", ".join(names)}'
+            f'enabled_share_backends names a back end twice: {", ".join(names)}'
         )
     with all_errors(conf) as collect:
         for name in names:
@@ -140,9 +139,7 @@ Collect = Callable[[str], contextlib.AbstractContextManager[None]]
 
 
 @contextlib.contextmanager
-def all_errors(
-    conf: cfg.ConfigOpts, *expected: type[Exception]
-) -> Iterator[Collect]:
+def all_errors(conf: cfg.ConfigOpts, *expected: type[Exception]) -> Iterator[Collect]:
     """Yield a context manager per back end; report all errors at the end.
 
     One bad back end must not hide the next.
@@ -174,9 +171,7 @@ def check(conf: cfg.ConfigOpts) -> None:
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
     """Return groups and options for the sample file generator."""
-    example = itertools.chain.from_iterable(
-        part.OPTS for part in _IN_BACKEND_SECTIONS
-    )
+    example = itertools.chain.from_iterable(part.OPTS for part in _IN_BACKEND_SECTIONS)
     return [(area.GROUP, area.OPTS) for area in _AREAS] + [
         (backend.GROUP, list(example))
     ]

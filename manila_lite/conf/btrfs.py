@@ -29,8 +29,7 @@ OPTS = [
     cfg.PortOpt(
         'btrfs_nfs_port',
         default=2049,
-        help='Port of the NFS server. Give each btrfs back end of a machine '
-        'its own.',
+        help='Port of the NFS server. Give each btrfs back end of a machine its own.',
     ),
     cfg.StrOpt(
         'btrfs_bridge',

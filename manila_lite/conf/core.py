@@ -3,8 +3,7 @@
 import re
 import socket
 
-from oslo_config import cfg
-from oslo_config import types
+from oslo_config import cfg, types
 
 
 def _hostname() -> str:
@@ -99,11 +98,7 @@ OPTS = [
     ),
     cfg.ListOpt(
         'admin_only_metadata',
-        default=[
-            '__affinity_same_host',
-            '__affinity_different_host',
-            '__managed_at',
-        ],
+        default=['__affinity_same_host', '__affinity_different_host', '__managed_at'],
         help='Share metadata keys that only administrators may change. Add '
         'keys that your own tools rely on.',
     ),
@@ -123,8 +118,7 @@ OPTS = [
     cfg.ListOpt(
         'admin_only_el_metadata',
         default=['preferred'],
-        help='Export location metadata keys that only '
-        'administrators may change.',
+        help='Export location metadata keys that only administrators may change.',
     ),
     cfg.BoolOpt(
         'update_shares_status_on_ensure',

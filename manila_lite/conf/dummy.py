@@ -67,8 +67,7 @@ OPTS = [
     cfg.ListOpt(
         'dummy_driver_hang_methods',
         default=[],
-        help='Methods that never return. Use it to test a back end that '
-        'hangs.',
+        help='Methods that never return. Use it to test a back end that hangs.',
     ),
     cfg.ListOpt(
         'dummy_driver_answer_lost_methods',
@@ -113,8 +112,7 @@ OPTS = [
         'dummy_driver_share_migration_steps',
         default=1,
         min=1,
-        help='Number of requests until the first phase of a share migration '
-        'is done.',
+        help='Number of requests until the first phase of a share migration is done.',
     ),
     cfg.ListOpt(
         'dummy_driver_share_migration_offers',

@@ -11,9 +11,7 @@ Sections = dict[str, dict[str, list[str]]]
 def sections(conf: cfg.ConfigOpts) -> Iterator[tuple[str, Sections]]:
     """Yield the path of each file, and its values by section and name."""
     folders = [pathlib.Path(path) for path in conf.config_dir or ()]
-    more = [
-        str(one) for path in folders for one in sorted(path.glob('*.conf'))
-    ]
+    more = [str(one) for path in folders for one in sorted(path.glob('*.conf'))]
     for path in [*conf.config_file, *more]:
         found: Sections = {}
         cfg.ConfigParser(path, found).parse()

@@ -62,9 +62,7 @@ _IGNORED = (
         backdoor_socket log_options""",
     ),
     _Ignored(
-        'use "manila-lite services" with --apis',
-        'DEFAULT',
-        'osapi_share_workers',
+        'use "manila-lite services" with --apis', 'DEFAULT', 'osapi_share_workers'
     ),
     _Ignored('answers are not validated', 'api', 'response_validation'),
     _Ignored(
@@ -86,9 +84,7 @@ _IGNORED = (
         'max_request_body_size',
     ),
     _Ignored(
-        'use [http_basic] users_file',
-        'oslo_middleware',
-        'http_basic_auth_user_file',
+        'use [http_basic] users_file', 'oslo_middleware', 'http_basic_auth_user_file'
     ),
     _Ignored(_QUOTA, 'quota', 'max_age reservation_expire until_refresh'),
     _Ignored(_QUOTA, 'DEFAULT', 'max_age reservation_expire until_refresh'),
@@ -197,9 +193,7 @@ _IGNORED = (
         """use_db_reconnect db_retry_interval db_inc_retry_interval
         db_max_retry_interval db_max_retries""",
     ),
-    _Ignored(
-        _ASYNC, 'database', 'asyncio_connection asyncio_slave_connection'
-    ),
+    _Ignored(_ASYNC, 'database', 'asyncio_connection asyncio_slave_connection'),
     _Ignored('there is one implementation', 'database', 'backend'),
     _Ignored(
         'commits wait for the disk where that is needed',

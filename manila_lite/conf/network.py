@@ -43,8 +43,7 @@ OPTS = [
     cfg.StrOpt(
         'standalone_network_plugin_network_type',
         choices=['flat', 'vlan', 'vxlan', 'gre'],
-        help='Type of the network, for drivers that create network '
-        'interfaces in it.',
+        help='Type of the network, for drivers that create network interfaces in it.',
     ),
     cfg.IntOpt(
         'standalone_network_plugin_segmentation_id',

@@ -45,8 +45,7 @@ OPTS = [
     cfg.ListOpt(
         'scheduler_default_extend_filters',
         default=['CapacityFilter', 'DriverFilter'],
-        help='Filters that the pool of a share must pass before the share '
-        'is extended.',
+        help='Filters that the pool of a share must pass before the share is extended.',
     ),
     cfg.FloatOpt(
         'capacity_weight_multiplier',

@@ -74,9 +74,7 @@ def raised() -> Iterator[None]:
         try:
             yield
         except cfg.NoSuchOptError as error:
-            raise WrongValue(
-                f'a value with ${error.opt_name} {_NO_OPTION}'
-            ) from error
+            raise WrongValue(f'a value with ${error.opt_name} {_NO_OPTION}') from error
         except SystemExit:
             text = printed.getvalue()
             found = _EXIT.search(text)
@@ -111,15 +109,11 @@ def _errors(
                 yield name, option, error
 
 
-def _describe_value(
-    path: str | None, section: str, name: str, error: Exception
-) -> str:
+def _describe_value(path: str | None, section: str, name: str, error: Exception) -> str:
     # oslo.config raises its error while it handles that of the value.
     cause = error.__context__ or error
     reason = (
-        _reworded(str(cause))
-        if isinstance(error, ValueError)
-        else f'it {_NO_OPTION}'
+        _reworded(str(cause)) if isinstance(error, ValueError) else f'it {_NO_OPTION}'
     )
     place = f'{path}: ' if path else ''
     return f'{place}option {name} in section [{section}]: {reason}'

@@ -8,10 +8,8 @@ import pathlib
 import typing
 
 from manila_lite import exception
-from manila_lite.data import copying
-from manila_lite.data import manifest
-from manila_lite.data.gate import Copying
-from manila_lite.data.gate import Gate
+from manila_lite.data import copying, manifest
+from manila_lite.data.gate import Copying, Gate
 from manila_lite.data.progress import Position
 from manila_lite.share.drivers import trees
 
@@ -96,9 +94,7 @@ class FolderBackups(BackupDriver):
             raise
         return KeptCopy(how.token, *found)
 
-    def _fill(
-        self, copy: pathlib.Path, share: int, how: Copying
-    ) -> manifest.Manifest:
+    def _fill(self, copy: pathlib.Path, share: int, how: Copying) -> manifest.Manifest:
         with trees.opened_directory(copy) as target:
             copied = copying.copy_tree(share, target, how)
             found = manifest.read(target, how)

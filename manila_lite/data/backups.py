@@ -6,20 +6,16 @@ import typing
 import orjson
 
 from manila_lite import exception
-from manila_lite.data.backup_driver import BackupDriver
-from manila_lite.data.backup_driver import KeptCopy
+from manila_lite.data.backup_driver import BackupDriver, KeptCopy
 from manila_lite.data.copying import TreeCopier
 from manila_lite.data.gate import Copying
-from manila_lite.data.progress import Position
-from manila_lite.data.progress import copying_of
-from manila_lite.data.progress import waiting_for_earlier
+from manila_lite.data.progress import Position, copying_of, waiting_for_earlier
 from manila_lite.data.shares import ShareContents
 from manila_lite.db import errors
 from manila_lite.db.moves import backups as moves
 from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.shares import shares
-from manila_lite.db.rows import ShareBackupRow
-from manila_lite.db.rows import ShareTarget
+from manila_lite.db.rows import ShareBackupRow, ShareTarget
 from manila_lite.db.session import Session
 from manila_lite.quota.backups import remove_and_credit
 from manila_lite.rpc.contract import implements
@@ -62,9 +58,7 @@ class BackupsEndpoint:
 
     # Create
 
-    def prepare_create_backup(
-        self, session: Session, job: Claim
-    ) -> LoadedBackup:
+    def prepare_create_backup(self, session: Session, job: Claim) -> LoadedBackup:
         row = _expect(session, job, BackupStatus.CREATING)
         return LoadedBackup(row, shares.get_target(session, row.share_id))
 
@@ -85,9 +79,7 @@ class BackupsEndpoint:
                 job, self.copier.size_of(share), share_backups.set_progress
             )
             return _in_order(
-                job,
-                how,
-                lambda how: self.driver.create(backup.row.id, share, how),
+                job, how, lambda how: self.driver.create(backup.row.id, share, how)
             )
 
     def dropped_create_backup(self, session: Session, job: Claim) -> None:
@@ -97,9 +89,7 @@ class BackupsEndpoint:
 
     # Restore
 
-    def prepare_restore_backup(
-        self, session: Session, job: Claim
-    ) -> LoadedBackup:
+    def prepare_restore_backup(self, session: Session, job: Claim) -> LoadedBackup:
         row = _expect(session, job, BackupStatus.RESTORING)
         target = row.restore_share_id or row.share_id
         return LoadedBackup(row, shares.get_target(session, target))
@@ -120,19 +110,13 @@ class BackupsEndpoint:
             share_backups.set_restore_progress,
         )
         self.driver.verify(share_backup_id, kept, how)
-        with (
-            waiting_for_earlier(job),
-            self._opened(job, backup.share) as share,
-        ):
+        with waiting_for_earlier(job), self._opened(job, backup.share) as share:
             self._restore(job, backup.row, kept, share, how)
             job.finish(moves.end_restore, backup.row)
 
     def _give_up_restore(self, job: JobContext, backup: LoadedBackup) -> None:
         """Raise RestoreInterrupted once the earlier worker changes no more."""
-        with (
-            waiting_for_earlier(job),
-            self._opened(job, backup.share) as share,
-        ):
+        with waiting_for_earlier(job), self._opened(job, backup.share) as share:
             self.copier.await_steps(share)
             raise exception.RestoreInterrupted(backup_id=backup.row.id)
 
@@ -148,10 +132,7 @@ class BackupsEndpoint:
 
         def record(position: int) -> None:
             job.checkpoint(
-                'restore_content',
-                share_backups.set_restore_position,
-                row.id,
-                position,
+                'restore_content', share_backups.set_restore_position, row.id, position
             )
 
         position = Position(row.restore_position or 0)
@@ -170,9 +151,7 @@ class BackupsEndpoint:
 
     # Delete
 
-    def prepare_delete_backup(
-        self, session: Session, job: Claim
-    ) -> ShareBackupRow:
+    def prepare_delete_backup(self, session: Session, job: Claim) -> ShareBackupRow:
         return _expect(session, job, BackupStatus.DELETING)
 
     def delete_backup(self, job: JobContext, share_backup_id: str) -> None:
@@ -194,26 +173,19 @@ class BackupsEndpoint:
         )
 
     def _copying(
-        self,
-        job: JobContext,
-        total: int,
-        write: Callable[[Session, str, int], None],
+        self, job: JobContext, total: int, write: Callable[[Session, str, int], None]
     ) -> Copying:
         """Half of what is reported is the copy, the other half its check."""
         return copying_of(
             job,
             2 * total,
-            lambda session, percent: write(
-                session, job.claim.resource_id, percent
-            ),
+            lambda session, percent: write(session, job.claim.resource_id, percent),
             self.callable_here,
             self.ignored,
         )
 
 
-def _in_order(
-    job: JobContext, how: Copying, call: Callable[[Copying], T]
-) -> T:
+def _in_order(job: JobContext, how: Copying, call: Callable[[Copying], T]) -> T:
     """Call the driver; if the clock was set back, with a larger token."""
     try:
         return call(how)

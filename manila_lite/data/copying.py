@@ -14,14 +14,10 @@ import os
 import stat
 import typing
 
-from manila_lite.data.gate import CopiedFile
-from manila_lite.data.gate import Copying
-from manila_lite.data.gate import Gate
-from manila_lite.data.gate import await_steps
+from manila_lite.data.gate import CopiedFile, Copying, Gate, await_steps
 from manila_lite.data.progress import Position
 from manila_lite.share.drivers import trees
-from manila_lite.share.drivers.trees import Attributes
-from manila_lite.share.drivers.trees import PathParts
+from manila_lite.share.drivers.trees import Attributes, PathParts
 
 _BLOCK = 512
 
@@ -222,15 +218,11 @@ class _Copy:
             copied = os.stat(name, dir_fd=into, follow_symlinks=False)
             self._linked[inode] = _Linked(parts, name, copied.st_ino)
 
-    def _remove(
-        self, name: str, old: os.stat_result | None, into: int
-    ) -> None:
+    def _remove(self, name: str, old: os.stat_result | None, into: int) -> None:
         if old is not None:
             self._gate.remove(name, into)
 
-    def _is_complete(
-        self, status: os.stat_result, old: os.stat_result
-    ) -> bool:
+    def _is_complete(self, status: os.stat_result, old: os.stat_result) -> bool:
         """Return whether an earlier attempt has copied a file.
 
         Its times are set last. Each inode of the copy is that of one file.

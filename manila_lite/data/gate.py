@@ -18,8 +18,7 @@ import stat
 import typing
 
 from manila_lite import exception
-from manila_lite.share.drivers import tree_removal
-from manila_lite.share.drivers import trees
+from manila_lite.share.drivers import tree_removal, trees
 from manila_lite.share.drivers.trees import Attributes
 
 _SMALL = 64 << 10
@@ -131,9 +130,7 @@ class Gate:
         with self._step('remove'):
             tree_removal.remove_entry(name, parent)
 
-    def link(
-        self, name: str, directory: int, new_name: str, into: int
-    ) -> None:
+    def link(self, name: str, directory: int, new_name: str, into: int) -> None:
         with self._step('link'):
             os.link(
                 name,
@@ -165,9 +162,7 @@ class Gate:
                 copy = os.open(file.name, _NEW_FLAGS, _NEW_MODE, dir_fd=into)
                 try:
                     self._how.on_step('half-way copy_file')
-                    if file.size > _SMALL or not _copy_small(
-                        origin, copy, file.size
-                    ):
+                    if file.size > _SMALL or not _copy_small(origin, copy, file.size):
                         trees.copy_content(origin, copy, on_piece)
                     Attributes.of(origin, status).apply(
                         copy, may_have_xattrs=may_have_xattrs
@@ -205,9 +200,7 @@ class _Step:
             self._unlock()
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, *error: object
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
             if kind is None:
                 self._how.on_step(f'after {self._name}')

@@ -51,9 +51,7 @@ class _Reading:
                 self._entry(entry, parts, directory)
         return Manifest(self._entries, self._bytes, self._digest.hexdigest())
 
-    def _entry(
-        self, entry: os.DirEntry[str], parts: PathParts, directory: int
-    ) -> None:
+    def _entry(self, entry: os.DirEntry[str], parts: PathParts, directory: int) -> None:
         path = '/'.join((*parts, entry.name))
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode):

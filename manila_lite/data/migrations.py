@@ -6,24 +6,16 @@ import typing
 
 from manila_lite import exception
 from manila_lite.data.copying import TreeCopier
-from manila_lite.data.progress import copying_of
-from manila_lite.data.progress import waiting_for_earlier
+from manila_lite.data.progress import copying_of, waiting_for_earlier
 from manila_lite.data.shares import ShareContents
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations
+from manila_lite.db.queries.shares import instances as share_instances, migrations
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.messages import detail_in
-from manila_lite.messages import explanation_in
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
+from manila_lite.db.transitions import fire, fire_matching
+from manila_lite.messages import Action, Detail, detail_in, explanation_in
+from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.data import MigrationCopiesRpc
-from manila_lite.states.share_task import SHARE_TASK
-from manila_lite.states.share_task import ShareTask
+from manila_lite.states.share_task import SHARE_TASK, ShareTask
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
@@ -72,23 +64,17 @@ class MigrationCopiesEndpoint:
         return CopiedShare(
             state,
             share_instances.get(session, migration.source_instance_id),
-            share_instances.get(
-                session, migration.destination_instance_id or ''
-            ),
+            share_instances.get(session, migration.destination_instance_id or ''),
         )
 
-    def copy_share(
-        self, job: JobContext, share_id: str, ignored: list[str]
-    ) -> None:
+    def copy_share(self, job: JobContext, share_id: str, ignored: list[str]) -> None:
         share: CopiedShare = job.prepared
         if share.task_state == ShareTask.COPY_STARTING:
             job.db.write(_begin, job.claim, by=job.claim)
         ctx = job.request_context()
         with (
             waiting_for_earlier(job),
-            self.contents.opened(
-                ctx, share.source.id, share.source.host
-            ) as source,
+            self.contents.opened(ctx, share.source.id, share.source.host) as source,
             self.contents.opened(
                 ctx, share.destination.id, share.destination.host
             ) as target,
@@ -107,9 +93,7 @@ class MigrationCopiesEndpoint:
                 raise exception.ServiceUnavailable(str(error)) from error
             job.finish(_copied, share_id)
 
-    def failed_copy_share(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
+    def failed_copy_share(self, session: Session, job: Claim, error: Exception) -> bool:
         """Let the back ends remove what was copied."""
         share_id = job.resource_id
         notify_user(
@@ -125,11 +109,7 @@ class MigrationCopiesEndpoint:
             return True
         migrations.set_error(session, share_id, str(error))
         if fire_matching(
-            session,
-            SHARE_TASK,
-            'clean_up',
-            {'id': share_id},
-            updated_at=session.now,
+            session, SHARE_TASK, 'clean_up', {'id': share_id}, updated_at=session.now
         ):
             self.work.on(migration.source_host).cancel_share_migration(
                 session, job.request_context(), share_id=share_id
@@ -154,9 +134,7 @@ def _require_wanted(session: Session, job: Claim) -> str:
 
 def _begin(session: Session, job: Claim) -> None:
     table.checkpoint(session, job, 'copying')
-    fire(
-        session, SHARE_TASK, job.resource_id, 'copying', updated_at=session.now
-    )
+    fire(session, SHARE_TASK, job.resource_id, 'copying', updated_at=session.now)
 
 
 def _record(session: Session, percent: int, *, job: Claim) -> None:

@@ -31,10 +31,7 @@ class CopyProgress:
     """
 
     def __init__(
-        self,
-        job: JobContext,
-        total: int,
-        record: Callable[[Session, int], object],
+        self, job: JobContext, total: int, record: Callable[[Session, int], object]
     ):
         self._job = job
         self._total = total

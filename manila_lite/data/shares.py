@@ -17,17 +17,13 @@ class ShareContents:
         self._connections = connections
 
     @contextlib.contextmanager
-    def opened(
-        self, ctx: RequestContext, instance_id: str, host: str
-    ) -> Iterator[int]:
+    def opened(self, ctx: RequestContext, instance_id: str, host: str) -> Iterator[int]:
         """Open the top directory of a share instance on a back end.
 
         Raises ContentUnreachable, or ServiceUnavailable while the share
         service of the back end does not answer.
         """
-        info = self._connections.on(host).get_connection(
-            ctx, instance_id=instance_id
-        )
+        info = self._connections.on(host).get_connection(ctx, instance_id=instance_id)
         identity = info.get('directory')
         if identity is None:
             raise exception.ContentUnreachable(

@@ -44,9 +44,7 @@ class larger_of(expression.FunctionElement):  # noqa: N801 reads as SQL
 
 
 @compiler.compiles(larger_of)
-def _greatest(
-    element: larger_of, compiler: sa.Compiled, **kw: typing.Any
-) -> str:
+def _greatest(element: larger_of, compiler: sa.Compiled, **kw: typing.Any) -> str:
     return f'GREATEST({compiler.process(element.clauses, **kw)})'
 
 

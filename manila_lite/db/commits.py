@@ -55,9 +55,7 @@ class Runs(typing.Protocol):
     retry_limit: float
     sleep: Callable[[float], None]
 
-    def write_once(
-        self, function: Callable, *args: typing.Any
-    ) -> typing.Any: ...
+    def write_once(self, function: Callable, *args: typing.Any) -> typing.Any: ...
 
 
 def new_id(now: datetime.datetime, rng: random.Random) -> str:

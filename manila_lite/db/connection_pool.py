@@ -9,8 +9,7 @@ import time
 import typing
 
 import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy import exc
+from sqlalchemy import event, exc
 
 IDLE = 5.0
 """Seconds after its last checkout at which a connection is asked.
@@ -52,9 +51,7 @@ def roll_back_if_open(engine: sa.Engine) -> None:
     pool._reset_on_return = None
 
     @event.listens_for(engine, 'reset')
-    def reset(
-        connection: typing.Any, record: typing.Any, state: typing.Any
-    ) -> None:
+    def reset(connection: typing.Any, record: typing.Any, state: typing.Any) -> None:
         if state.transaction_was_reset or state.terminate_only:
             return
         if not record.info.pop(_COMMITTED, False):

@@ -14,17 +14,12 @@ import time
 import typing
 
 from oslo_db import exception as db_exc
-from oslo_db.sqlalchemy import engines as oslo_engines
-from oslo_db.sqlalchemy import exc_filters
+from oslo_db.sqlalchemy import engines as oslo_engines, exc_filters
 import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy import exc as sa_exc
-from sqlalchemy import pool
+from sqlalchemy import event, exc as sa_exc, pool
 
 from manila_lite import exception
-from manila_lite.db import connection_pool
-from manila_lite.db import errors
-from manila_lite.db import statement_cache
+from manila_lite.db import connection_pool, errors, statement_cache
 
 WRITE = 'manila_lite_write'
 """The execution option of engines and connections that write."""
@@ -53,9 +48,7 @@ def _settings(kind: str, use: str) -> list[str]:
             # Compiling a statement takes longer than any of ours runs.
             'SET SESSION jit = off',
         ]
-    level = {'write': 'READ COMMITTED', 'read': 'REPEATABLE READ, READ ONLY'}[
-        use
-    ]
+    level = {'write': 'READ COMMITTED', 'read': 'REPEATABLE READ, READ ONLY'}[use]
     return [
         # MariaDB converts times by the zone of the session: in one with
         # summer time an hour repeats every autumn.
@@ -141,17 +134,12 @@ def create_engine(
 
     @event.listens_for(engine, 'do_connect')
     def connect(
-        dialect: sa.Dialect,
-        record: object,
-        args: typing.Any,
-        options: typing.Any,
+        dialect: sa.Dialect, record: object, args: typing.Any, options: typing.Any
     ) -> typing.Any:
         if dialect.driver == 'psycopg':
             # Binding on the server needs the type of every parameter, and
             # prepared statements, which a pgbouncer may not know.
-            options.setdefault(
-                'cursor_factory', dialect.loaded_dbapi.ClientCursor
-            )
+            options.setdefault('cursor_factory', dialect.loaded_dbapi.ClientCursor)
         try:
             return dialect.connect(*args, **options)
         except dialect.loaded_dbapi.OperationalError as error:
@@ -240,9 +228,7 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
         pool_reset_on_return=None,
         connect_args={'check_same_thread': False, 'timeout': LOCK_TIMEOUT},
     )
-    engine.update_execution_options(
-        compiled_cache=statement_cache.StatementCache()
-    )
+    engine.update_execution_options(compiled_cache=statement_cache.StatementCache())
     exc_filters.register_engine(engine)
     _translate_errors(engine)
 

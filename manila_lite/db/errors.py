@@ -92,9 +92,7 @@ def stale(error: Exception) -> WrongServer:
     return error if isinstance(error, WrongServer) else StaleConnection(error)
 
 
-def translate(
-    context: sa.ExceptionContext, *, writes: bool
-) -> Exception | None:
+def translate(context: sa.ExceptionContext, *, writes: bool) -> Exception | None:
     """Return the error that callers know, or None to leave it as it is.
 
     DBDeadlock means that the transaction lost against another one,

@@ -24,10 +24,7 @@ _OWNERS = {
     'share_snapshot_instances': ('snapshot_id', 'share_snapshots'),
     'share_instance_access_map': ('access_id', 'share_access_map'),
     'share_access_map': ('share_id', 'shares'),
-    'share_snapshot_instance_access_map': (
-        'access_id',
-        'share_snapshot_access_map',
-    ),
+    'share_snapshot_instance_access_map': ('access_id', 'share_snapshot_access_map'),
     'share_snapshot_access_map': ('share_snapshot_id', 'share_snapshots'),
     'share_servers': ('share_network_id', 'share_networks'),
 }

@@ -23,7 +23,5 @@ def _plain(element: filter_only, compiler: sa.Compiled, **kw: object) -> str:
 
 
 @compiler.compiles(filter_only, 'sqlite')
-def _without_index(
-    element: filter_only, compiler: sa.Compiled, **kw: object
-) -> str:
+def _without_index(element: filter_only, compiler: sa.Compiled, **kw: object) -> str:
     return f'+{compiler.process(element.clauses, **kw)}'

@@ -12,8 +12,7 @@ import typing
 
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy import exc as sa_exc
+from sqlalchemy import event, exc as sa_exc
 
 from manila_lite import exception
 from manila_lite.db import errors
@@ -101,9 +100,7 @@ class AppliedLimit:
         if self._driver:
             self._driver.set_progress_handler(None, 0)
         if self._seconds and error is not None and _is_exceeded(error):
-            raise exception.ReadTimeLimitExceeded(
-                seconds=self._seconds
-            ) from error
+            raise exception.ReadTimeLimitExceeded(seconds=self._seconds) from error
 
 
 def prepare(engine: sa.Engine) -> None:
@@ -119,18 +116,13 @@ def prepare(engine: sa.Engine) -> None:
 
     @event.listens_for(engine, 'do_execute')
     def limit(
-        cursor: typing.Any,
-        statement: str,
-        parameters: typing.Any,
-        context: typing.Any,
+        cursor: typing.Any, statement: str, parameters: typing.Any, context: typing.Any
     ) -> bool:
         seconds = _seconds.get()
         if not seconds:
             return False
         if getattr(context.dialect, 'is_mariadb', False):
-            statement = (
-                f'SET STATEMENT max_statement_time = {seconds} FOR {statement}'
-            )
+            statement = f'SET STATEMENT max_statement_time = {seconds} FOR {statement}'
         else:
             hint = f'/*+ MAX_EXECUTION_TIME({_milliseconds(seconds)}) */'
             statement = statement.replace('SELECT', f'SELECT {hint}', 1)

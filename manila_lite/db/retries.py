@@ -7,8 +7,7 @@ import typing
 
 from oslo_db import exception as db_exc
 
-from manila_lite import exception
-from manila_lite import metrics
+from manila_lite import exception, metrics
 from manila_lite.db import errors
 
 LIMIT = 20.0

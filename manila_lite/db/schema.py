@@ -19,8 +19,7 @@ from sqlalchemy.ext import compiler
 
 from manila_lite import exception
 from manila_lite.db import models
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 
 if typing.TYPE_CHECKING:
     from alembic import config
@@ -91,9 +90,7 @@ _VERSION = sa.Table(
 
 # One row: OLDEST_SERVED of the release that made the schema.
 _SERVED = sa.Table(
-    'schema_served',
-    sa.MetaData(),
-    sa.Column('oldest', sa.String(32), nullable=False),
+    'schema_served', sa.MetaData(), sa.Column('oldest', sa.String(32), nullable=False)
 )
 
 
@@ -181,10 +178,7 @@ def _sync_in_steps(db: Database) -> None:
             for name in connection.scalars(_INVALID_INDEXES).all():
                 connection.exec_driver_sql(f'DROP INDEX CONCURRENTLY "{name}"')
             sa.event.listen(
-                connection,
-                'before_cursor_execute',
-                _make_concurrent,
-                retval=True,
+                connection, 'before_cursor_execute', _make_concurrent, retval=True
             )
             _sync(Session(db, connection, None))
         finally:
@@ -193,16 +187,12 @@ def _sync_in_steps(db: Database) -> None:
 
 def migrate(session: Session, revision: str) -> None:
     """Run the migrations up or down to a revision, `head` or `base`."""
-    from alembic import command
-    from alembic import util
+    from alembic import command, util
 
     options = configuration(session.connection)
     if session.dialect == 'mysql':
         sa.event.listen(
-            session.connection,
-            'before_cursor_execute',
-            _make_repeatable,
-            retval=True,
+            session.connection, 'before_cursor_execute', _make_repeatable, retval=True
         )
     try:
         if revision == 'base':
@@ -213,8 +203,7 @@ def migrate(session: Session, revision: str) -> None:
             _record_served(session)
     except util.CommandError as error:
         raise SchemaMismatch(
-            found='has a schema that this release does not know',
-            advice=str(error),
+            found='has a schema that this release does not know', advice=str(error)
         ) from error
 
 

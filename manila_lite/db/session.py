@@ -21,14 +21,16 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db import commits
-from manila_lite.db import connection_pool
-from manila_lite.db import engines
-from manila_lite.db import errors
-from manila_lite.db import fifo
-from manila_lite.db import read_limit
-from manila_lite.db import retries
-from manila_lite.db import write_limit
+from manila_lite.db import (
+    commits,
+    connection_pool,
+    engines,
+    errors,
+    fifo,
+    read_limit,
+    retries,
+    write_limit,
+)
 
 T = typing.TypeVar('T')
 
@@ -80,9 +82,7 @@ class Session:
     `reason` is why it makes its moves, if that is worth recording.
     """
 
-    def __init__(
-        self, db: 'Database', connection: sa.Connection, by: Initiator | None
-    ):
+    def __init__(self, db: 'Database', connection: sa.Connection, by: Initiator | None):
         self.db = db
         self.connection = connection
         self.dialect = db.dialect
@@ -99,9 +99,7 @@ class Session:
         self.has_moves = False
         self.has_run = False  # any statement
 
-    def after_commit(
-        self, function: Callable[..., object], *args: object
-    ) -> None:
+    def after_commit(self, function: Callable[..., object], *args: object) -> None:
         """Call a function once this transaction is committed."""
         self._after_commit.append(functools.partial(function, *args))
 
@@ -113,9 +111,7 @@ class Session:
         """Run one statement; return the number of rows it matched."""
         return self.execute(statement, params).rowcount
 
-    def run_many(
-        self, statement: sa.Executable, rows: list[dict[str, object]]
-    ) -> None:
+    def run_many(self, statement: sa.Executable, rows: list[dict[str, object]]) -> None:
         """Run one statement for every row of parameters."""
         if rows:
             self.execute(statement, rows)
@@ -150,9 +146,7 @@ class Session:
         """Return the first column of the first row, or None."""
         return self.execute(statement, params).scalar()
 
-    def execute(
-        self, statement: sa.Executable, params: typing.Any
-    ) -> sa.CursorResult:
+    def execute(self, statement: sa.Executable, params: typing.Any) -> sa.CursorResult:
         self.db.on_step('statement')
         try:
             result = self.connection.execute(statement, params or None)
@@ -211,9 +205,7 @@ class Database:
         )
         if self.dialect == 'sqlite':
             self._read_engine = self._write_engine
-            self._write_lock: contextlib.AbstractContextManager = (
-                fifo.FifoLock()
-            )
+            self._write_lock: contextlib.AbstractContextManager = fifo.FifoLock()
         else:
             self._read_engine = engines.create_engine(
                 url, 'read', clock=clock, **engine_options
@@ -223,9 +215,9 @@ class Database:
         self._writer: sa.Connection | None = None
 
     def utcnow(self) -> datetime.datetime:
-        return datetime.datetime.fromtimestamp(
-            self.clock(), datetime.UTC
-        ).replace(tzinfo=None)
+        return datetime.datetime.fromtimestamp(self.clock(), datetime.UTC).replace(
+            tzinfo=None
+        )
 
     @property
     def engine(self) -> sa.Engine:
@@ -411,9 +403,7 @@ def transaction(method: Callable[..., T]) -> Callable[..., T]:
     @functools.wraps(method)
     def run(self: typing.Any, *args: typing.Any, **kwargs: typing.Any) -> T:
         by = args[0] if args and hasattr(args[0], 'request_id') else None
-        return self.db.write(
-            functools.partial(method, self), *args, by=by, **kwargs
-        )
+        return self.db.write(functools.partial(method, self), *args, by=by, **kwargs)
 
     return run
 

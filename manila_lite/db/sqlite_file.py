@@ -46,8 +46,7 @@ def check(path: str) -> None:
     # Pages that are still in the write-ahead log may be missing here.
     if size < expected and not has_wal:
         raise UnusableFile(
-            path=path,
-            reason=f'the file is damaged: it has {size} of {expected} bytes',
+            path=path, reason=f'the file is damaged: it has {size} of {expected} bytes'
         )
     tables = _list_tables(file, has_wal)
     if tables and not tables >= _OUR_TABLES:
@@ -91,9 +90,7 @@ def _list_tables(file: pathlib.Path, has_wal: bool) -> set[str]:
                 if tables or way == ways[-1]:
                     return tables
         time.sleep(_PAUSE * attempt)
-    raise UnusableFile(
-        path=file, reason=f'the file is damaged or in use: {reason}'
-    )
+    raise UnusableFile(path=file, reason=f'the file is damaged or in use: {reason}')
 
 
 def _read_tables(file: pathlib.Path, how: str) -> set[str]:

@@ -24,9 +24,7 @@ class StatementCache(MutableMapping):
     """
 
     def __init__(self, size: int = SIZE, known: int = KNOWN):
-        self._compiled: util.LRUCache[Hashable, typing.Any] = util.LRUCache(
-            size
-        )
+        self._compiled: util.LRUCache[Hashable, typing.Any] = util.LRUCache(size)
         self._size = known
         self._known: dict[Hashable, tuple[Hashable, typing.Any]] = {}
         self._seen: set[Hashable] = set()

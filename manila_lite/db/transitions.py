@@ -12,14 +12,10 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite import exception
-from manila_lite import masking
-from manila_lite.db import commits
-from manila_lite.db import models
-from manila_lite.db import owners
+from manila_lite import exception, masking
+from manila_lite.db import commits, models, owners
 from manila_lite.db.models import engine
-from manila_lite.db.session import ConcurrentChange
-from manila_lite.db.session import Session
+from manila_lite.db.session import ConcurrentChange, Session
 from manila_lite.states import machine as machines
 
 JOURNAL = engine.Transition.__table__
@@ -56,11 +52,7 @@ def insert_row(
 
 
 def fire(
-    session: Session,
-    machine: machines.Machine,
-    id: str,
-    event: str,
-    **values: object,
+    session: Session, machine: machines.Machine, id: str, event: str, **values: object
 ) -> None:
     """Make one move of a state machine, or change nothing.
 
@@ -104,9 +96,7 @@ def fire_all(
     wanted = sorted(set(ids))
     for begin in range(0, len(wanted), _AT_ONCE):
         part = wanted[begin : begin + _AT_ONCE]
-        _fire_where(
-            session, machine, event, {'id': part}, values, expected=len(part)
-        )
+        _fire_where(session, machine, event, {'id': part}, values, expected=len(part))
 
 
 def fire_matching(
@@ -165,28 +155,19 @@ class TransitionBatch:
         self._journal: list[dict[str, object]] = []
 
     def insert_rows(
-        self,
-        machine: machines.Machine,
-        event: str,
-        rows: Collection[dict[str, object]],
+        self, machine: machines.Machine, event: str, rows: Collection[dict[str, object]]
     ) -> None:
         """Insert rows with the initial status that the event gives."""
         status = machine.initial[event]
         self.session.run_many(
             _insert(machine),
-            [
-                {**row, machine.column: machine.to_column(status)}
-                for row in rows
-            ],
+            [{**row, machine.column: machine.to_column(status)} for row in rows],
         )
         for row in rows:
             self._record(machine, row['id'], event, None, status)
 
     def fire(
-        self,
-        machine: machines.Machine,
-        event: str,
-        statuses: Mapping[str, str],
+        self, machine: machines.Machine, event: str, statuses: Mapping[str, str]
     ) -> None:
         """Make a move for those rows that may make it.
 
@@ -194,20 +175,16 @@ class TransitionBatch:
         """
         move = machine[event]
         leaving = {
-            id: status
-            for id, status in statuses.items()
-            if move.can_leave(status)
+            id: status for id, status in statuses.items() if move.can_leave(status)
         }
         if not leaving:
             return
         values = _stamped(self.session, machine, event, {})
-        _, guarded = _statements(
-            machine, event, tuple(values), (('id', True),)
-        )
+        _, guarded = _statements(machine, event, tuple(values), (('id', True),))
         changed = {f'new_{name}': value for name, value in values.items()}
-        if self.session.run(
-            guarded, guard_id=sorted(leaving), **changed
-        ) != len(leaving):
+        if self.session.run(guarded, guard_id=sorted(leaving), **changed) != len(
+            leaving
+        ):
             raise ConcurrentChange(table=machine.table)
         for id, status in sorted(leaving.items()):
             self._record(machine, id, event, status, move.target)
@@ -319,9 +296,7 @@ def _stamped(
     return {**values, stamp: session.now} if stamp else dict(values)
 
 
-def _write_journal(
-    session: Session, rows: typing.Sequence[dict[str, object]]
-) -> None:
+def _write_journal(session: Session, rows: typing.Sequence[dict[str, object]]) -> None:
     """Insert rows, the first of which may identify the transaction."""
     if not rows:
         return
@@ -355,9 +330,7 @@ def _initiator_values(session: Session) -> dict[str, object]:
         'request_id': by and by.request_id,
         'made_by': by and by.actor,
         'made_at': session.now,
-        'reason': (
-            session.reason and masking.mask(session.reason)[:LONGEST_REASON]
-        ),
+        'reason': (session.reason and masking.mask(session.reason)[:LONGEST_REASON]),
     }
 
 
@@ -381,11 +354,7 @@ def _statements(
         *(_matches(table.c[name], many) for name, many in match),
         _is_one_of(machine, column, move.sources),
     )
-    left = (
-        column
-        if machine.null is None
-        else sa.func.coalesce(column, machine.null)
-    )
+    left = column if machine.null is None else sa.func.coalesce(column, machine.null)
     found = (
         sa.select(
             sa.literal(machine.resource),
@@ -421,19 +390,14 @@ def _statements(
             'made_at',
             'reason',
             'transaction_id',
-            *(
-                ['parent_id', 'project_id']
-                if move.target is machines.GONE
-                else []
-            ),
+            *(['parent_id', 'project_id'] if move.target is machines.GONE else []),
         ],
         found,
     )
     if move.target is machines.GONE:
         return journal, sa.delete(table).where(*guard)
     changes = {
-        name: sa.bindparam(f'new_{name}', type_=table.c[name].type)
-        for name in names
+        name: sa.bindparam(f'new_{name}', type_=table.c[name].type) for name in names
     }
     changes[machine.column] = sa.literal(
         machine.to_column(move.target), type_=column.type
@@ -445,14 +409,10 @@ def _transaction_id_of(
     table: sa.Table, match: tuple[tuple[str, bool], ...]
 ) -> sa.ColumnElement[str | None]:
     """Return the id of the transaction for one of the rows, else NULL."""
-    transaction_id = sa.bindparam(
-        'transaction_id', type_=JOURNAL.c.transaction_id.type
-    )
+    transaction_id = sa.bindparam('transaction_id', type_=JOURNAL.c.transaction_id.type)
     if match == _ONE:
         return transaction_id
-    return sa.case(
-        (table.c.id == sa.bindparam('identified_id'), transaction_id)
-    )
+    return sa.case((table.c.id == sa.bindparam('identified_id'), transaction_id))
 
 
 def _is_one_of(
@@ -480,9 +440,7 @@ def _refusal_of_any(
     found = {
         row[0]: machine.from_column(row[1])
         for row in session.rows(
-            sa.select(table.c.id, table.c[machine.column]).where(
-                table.c.id.in_(ids)
-            )
+            sa.select(table.c.id, table.c[machine.column]).where(table.c.id.in_(ids))
         )
     }
     for id in ids:
@@ -495,9 +453,7 @@ def _refusal(
     session: Session, machine: machines.Machine, id: str, move: machines.Move
 ) -> exception.ManilaLiteError:
     table = models.metadata.tables[machine.table]
-    found = session.one(
-        sa.select(table.c[machine.column]).where(table.c.id == id)
-    )
+    found = session.one(sa.select(table.c[machine.column]).where(table.c.id == id))
     if found is None:
         return exception.ResourceNotFound(
             resource=machine.resource.replace('_', ' ').capitalize(), id=id

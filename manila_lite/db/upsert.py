@@ -20,9 +20,7 @@ def build_upsert(
     looks in all unique indexes.
     """
     # Only the dialect in use: that of PostgreSQL takes 2 MiB and 40 ms.
-    insert = importlib.import_module(f'sqlalchemy.dialects.{dialect}').insert(
-        table
-    )
+    insert = importlib.import_module(f'sqlalchemy.dialects.{dialect}').insert(table)
     if dialect == 'mysql':
         return insert.values(values).on_duplicate_key_update(changes)
     return insert.values(values).on_conflict_do_update(

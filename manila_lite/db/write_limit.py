@@ -56,10 +56,7 @@ class WriteLimit:
     """Admits the changes of an API, in order of arrival."""
 
     def __init__(
-        self,
-        patience: float = PATIENCE,
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, patience: float = PATIENCE, *, clock: Callable[[], float] = time.monotonic
     ):
         self._patience = patience
         self._clock = clock
@@ -67,9 +64,7 @@ class WriteLimit:
         self._members: dict[Hashable, _Members] = {}
         self._waiting: list[_Waiter] = []
 
-    def change(
-        self, project_id: str | None, resource_id: str | None
-    ) -> 'Change':
+    def change(self, project_id: str | None, resource_id: str | None) -> 'Change':
         """Return a change of a resource, or one that creates a resource.
 
         Its group is that of the caller's project: whether callers of another
@@ -104,9 +99,7 @@ class WriteLimit:
                     key=lambda group: self._members[group.key].joined_at,
                 )
                 left = (
-                    self._members[stuck.key].joined_at
-                    + self._patience
-                    - self._clock()
+                    self._members[stuck.key].joined_at + self._patience - self._clock()
                 )
                 if left <= 0:
                     self._waiting.remove(waiter)

@@ -1,8 +1,6 @@
 """Access rules of shares and snapshots."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import Conflict, Invalid, NotFound
 
 
 class ShareAccessNotFound(NotFound):

@@ -1,7 +1,6 @@
 """Backups of shares."""
 
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import ManilaLiteError
+from manila_lite.exception.families import Invalid, ManilaLiteError
 from manila_lite.exception.transitions import ResourceNotFound
 
 

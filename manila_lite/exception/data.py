@@ -1,7 +1,6 @@
 """The data service and the content of shares."""
 
-from manila_lite.exception.families import ManilaLiteError
-from manila_lite.exception.families import ServiceUnavailable
+from manila_lite.exception.families import ManilaLiteError, ServiceUnavailable
 
 
 class ContentUnreachable(ManilaLiteError):

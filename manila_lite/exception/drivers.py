@@ -1,7 +1,6 @@
 """Errors that drivers raise when a back end fails."""
 
-from manila_lite.exception.families import ManilaLiteError
-from manila_lite.exception.families import ServiceUnavailable
+from manila_lite.exception.families import ManilaLiteError, ServiceUnavailable
 
 
 class DriverError(ManilaLiteError):
@@ -53,8 +52,7 @@ class SecurityServicesUnsupported(DriverError):
     """A share server would not use what its network asks for."""
 
     message = (
-        'The back end does not use the security services of the share '
-        'network: {types}'
+        'The back end does not use the security services of the share network: {types}'
     )
 
 
@@ -73,9 +71,7 @@ class ShareResourceNotFound(DriverError):
 class ShareGroupResourceNotFound(DriverError):
     """The share group does not exist on the back end, or no longer."""
 
-    message = (
-        'Share group {share_group_id} could not be found on the back end.'
-    )
+    message = 'Share group {share_group_id} could not be found on the back end.'
 
 
 class SnapshotResourceNotFound(DriverError):
@@ -107,8 +103,7 @@ class StaleFencingToken(DriverError):
     """
 
     message = (
-        'The back end has seen the fencing token {seen} for {resource}, '
-        'which is later.'
+        'The back end has seen the fencing token {seen} for {resource}, which is later.'
     )
 
     @property

@@ -1,7 +1,6 @@
 """Share groups."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Invalid
+from manila_lite.exception.families import Conflict, Invalid
 from manila_lite.exception.transitions import ResourceNotFound
 
 
@@ -20,9 +19,7 @@ class ShareGroupConflict(Conflict):
 
 
 class ShareGroupSnapshotNotFound(ResourceNotFound):
-    message = (
-        'Share group snapshot {share_group_snapshot_id} could not be found.'
-    )
+    message = 'Share group snapshot {share_group_snapshot_id} could not be found.'
 
 
 class ShareGroupSnapshotMemberNotFound(ResourceNotFound):

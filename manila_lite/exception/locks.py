@@ -1,8 +1,6 @@
 """Resource locks."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Forbidden
-from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import Conflict, Forbidden, NotFound
 from manila_lite.exception.shares import ShareNotAllowed
 
 

@@ -1,10 +1,12 @@
 """Share networks, subnets and security services."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Forbidden
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import ManilaLiteError
-from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    ManilaLiteError,
+    NotFound,
+)
 
 
 class ShareNetworkNotFound(NotFound):
@@ -12,9 +14,7 @@ class ShareNetworkNotFound(NotFound):
 
 
 class ShareNetworkSubnetNotFound(NotFound):
-    message = (
-        'Share network subnet {share_network_subnet_id} could not be found.'
-    )
+    message = 'Share network subnet {share_network_subnet_id} could not be found.'
 
 
 class SecurityServiceNotFound(NotFound):
@@ -34,15 +34,11 @@ class ShareNetworkInUse(Conflict):
 
 
 class ShareNetworkSubnetInUse(Conflict):
-    message = (
-        'Share network subnet {share_network_subnet_id} is in use: {reason}'
-    )
+    message = 'Share network subnet {share_network_subnet_id} is in use: {reason}'
 
 
 class ShareNetworkSubnetExists(Conflict):
-    message = (
-        'Share network {share_network_id} already has a subnet for {where}.'
-    )
+    message = 'Share network {share_network_id} already has a subnet for {where}.'
 
 
 class SecurityServiceInUse(Forbidden):

@@ -1,8 +1,6 @@
 """QoS types."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import Conflict, Invalid, NotFound
 
 
 class QosTypeNotFound(NotFound):

@@ -62,8 +62,7 @@ class ShareReplicaSizeExceedsAvailableQuota(QuotaError):
 
 class QuotaExceeded(QuotaError):
     message = (
-        'Quota exceeded for {resource}: {asked} asked, {used} of '
-        '{allowed} in use.'
+        'Quota exceeded for {resource}: {asked} asked, {used} of {allowed} in use.'
     )
 
 

@@ -1,9 +1,6 @@
 """Share replicas."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Forbidden
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import Conflict, Forbidden, Invalid, NotFound
 
 
 class ShareReplicaNotFound(NotFound):

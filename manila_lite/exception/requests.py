@@ -1,11 +1,13 @@
 """Requests that are malformed or not allowed."""
 
-from manila_lite.exception.families import Forbidden
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import ManilaLiteError
-from manila_lite.exception.families import NotFound
-from manila_lite.exception.families import ServiceUnavailable
-from manila_lite.exception.families import Unprocessable
+from manila_lite.exception.families import (
+    Forbidden,
+    Invalid,
+    ManilaLiteError,
+    NotFound,
+    ServiceUnavailable,
+    Unprocessable,
+)
 
 
 class InvalidInput(Invalid):
@@ -77,8 +79,7 @@ class AccessDenied(Forbidden):
 
 class ResourceBusy(ServiceUnavailable):
     message = (
-        'Too many other requests about this resource are waiting; try again '
-        'later.'
+        'Too many other requests about this resource are waiting; try again later.'
     )
 
 

@@ -1,8 +1,6 @@
 """Share servers."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import Conflict, Invalid, NotFound
 
 
 class ShareServerNotFound(NotFound):
@@ -18,16 +16,12 @@ class ShareServerNotMigratable(Conflict):
 
 
 class ShareServerInUse(Conflict):
-    message = (
-        'Share server {share_server_id} is in use: it has shares or share '
-        'groups.'
-    )
+    message = 'Share server {share_server_id} is in use: it has shares or share groups.'
 
 
 class ManageInvalidShareServer(InvalidShareServer):
     """A driver found no share server to manage."""
 
     message = (
-        'Manage existing share server failed due to invalid share '
-        'server: {reason}'
+        'Manage existing share server failed due to invalid share server: {reason}'
     )

@@ -1,10 +1,12 @@
 """Services, availability zones and placement."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import ManilaLiteError
-from manila_lite.exception.families import NotFound
-from manila_lite.exception.families import ServiceUnavailable
+from manila_lite.exception.families import (
+    Conflict,
+    Invalid,
+    ManilaLiteError,
+    NotFound,
+    ServiceUnavailable,
+)
 
 
 class AvailabilityZoneNotFound(NotFound):

@@ -1,9 +1,6 @@
 """Shares, their instances and export locations."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Forbidden
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import Conflict, Forbidden, Invalid, NotFound
 from manila_lite.exception.transitions import ResourceNotFound
 
 
@@ -40,9 +37,7 @@ class ShareAlreadyManaged(Conflict):
 
 
 class ShareSoftDeleted(Forbidden):
-    message = (
-        'Share {share_id} is in the recycle bin; restore it before using it.'
-    )
+    message = 'Share {share_id} is in the recycle bin; restore it before using it.'
 
 
 class ManageInvalidShare(InvalidShare):

@@ -1,9 +1,6 @@
 """Snapshots and their instances."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import NotFound
-from manila_lite.exception.families import Unprocessable
+from manila_lite.exception.families import Conflict, Invalid, NotFound, Unprocessable
 from manila_lite.exception.transitions import ResourceNotFound
 
 
@@ -21,16 +18,12 @@ class SnapshotsUnsupported(Unprocessable):
 
 class SnapshotAlreadyManaged(Conflict):
     message = (
-        'Invalid share snapshot: {location} of share {share_id} is '
-        'already managed.'
+        'Invalid share snapshot: {location} of share {share_id} is already managed.'
     )
 
 
 class NotNewestSnapshot(Conflict):
-    message = (
-        'Only the newest snapshot {newest_id} can be restored, not '
-        '{snapshot_id}.'
-    )
+    message = 'Only the newest snapshot {newest_id} can be restored, not {snapshot_id}.'
 
 
 class NewerSnapshotRemaining(Conflict):
@@ -50,8 +43,7 @@ class InvalidShareSnapshot(Invalid):
 
 class ManageInvalidShareSnapshot(InvalidShareSnapshot):
     message = (
-        'Manage existing share snapshot failed due to invalid share '
-        'snapshot: {reason}'
+        'Manage existing share snapshot failed due to invalid share snapshot: {reason}'
     )
 
 

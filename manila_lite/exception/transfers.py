@@ -1,7 +1,6 @@
 """Share transfers."""
 
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import Invalid, NotFound
 
 
 class ShareTransferNotFound(NotFound):

@@ -1,8 +1,6 @@
 """Statuses, and the claims of work that changes them."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import ManilaLiteError
-from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import Conflict, ManilaLiteError, NotFound
 
 _KNOWN_BY_ID = (
     'share backup',
@@ -22,10 +20,7 @@ class InvalidStatus(Conflict):
     the transition is allowed.
     """
 
-    message = (
-        '{resource} {id} is in status {status}; {event} needs one '
-        'of: {allowed}.'
-    )
+    message = '{resource} {id} is in status {status}; {event} needs one of: {allowed}.'
 
     @property
     def status(self) -> str:

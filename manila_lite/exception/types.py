@@ -1,9 +1,6 @@
 """Share types."""
 
-from manila_lite.exception.families import Conflict
-from manila_lite.exception.families import Forbidden
-from manila_lite.exception.families import Invalid
-from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import Conflict, Forbidden, Invalid, NotFound
 
 
 class ShareTypeNotFound(NotFound):
@@ -34,17 +31,11 @@ class ShareTypeInUse(Invalid):
 
 
 class ShareTypeAccessExists(Conflict):
-    message = (
-        'Project {project_id} already has access to share type '
-        '{share_type_id}.'
-    )
+    message = 'Project {project_id} already has access to share type {share_type_id}.'
 
 
 class PublicShareType(Conflict):
-    message = (
-        'Share type {share_type_id} is public; its access list '
-        'cannot be changed.'
-    )
+    message = 'Share type {share_type_id} is public; its access list cannot be changed.'
 
 
 class InvalidExtraSpec(Invalid):

@@ -6,8 +6,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.queries.networks import allocations as network_allocations
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 
 USER = 'user'
 ADMIN = 'admin'
@@ -71,10 +70,7 @@ class NetworkPlugin(abc.ABC):
 
     @abc.abstractmethod
     def manage_network_allocations(
-        self,
-        share_server_id: str,
-        subnet_id: str | None,
-        addresses: Collection[str],
+        self, share_server_id: str, subnet_id: str | None, addresses: Collection[str]
     ) -> list[str]:
         """Record addresses that a managed server has in this network.
 
@@ -83,10 +79,7 @@ class NetworkPlugin(abc.ABC):
         """
 
     def deallocate_network(
-        self,
-        session: Session,
-        share_server_id: str,
-        subnet_id: str | None = None,
+        self, session: Session, share_server_id: str, subnet_id: str | None = None
     ) -> int:
         """Free the addresses of a server in one subnet or in all.
 

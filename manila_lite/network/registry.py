@@ -4,12 +4,10 @@ import inspect
 import logging
 import typing
 
-from manila_lite import exception
-from manila_lite import plugins
+from manila_lite import exception, plugins
 from manila_lite.conf import network as options
 from manila_lite.db.session import Database
-from manila_lite.network.base import USER
-from manila_lite.network.base import NetworkPlugin
+from manila_lite.network.base import USER, NetworkPlugin
 
 LOG = logging.getLogger(__name__)
 
@@ -17,9 +15,7 @@ ENTRY_POINTS = 'manila_lite.network'
 
 # Class paths in configuration files that were written for Manila.
 _SUCCESSORS = {
-    'manila.network.standalone_network_plugin.StandaloneNetworkPlugin': (
-        'standalone'
-    )
+    'manila.network.standalone_network_plugin.StandaloneNetworkPlugin': ('standalone')
 }
 
 

@@ -42,9 +42,7 @@ class StandaloneNetwork(NetworkPlugin):
         self.ranges = self._ranges()
         self.network_type = self._option('network_type')
         self.segmentation_id = self._option('segmentation_id')
-        if self.network_type not in (None, 'flat') and (
-            self.segmentation_id is None
-        ):
+        if self.network_type not in (None, 'flat') and (self.segmentation_id is None):
             raise self.configuration_error(
                 'standalone_network_plugin_segmentation_id is required for '
                 f'networks of type {self.network_type}'
@@ -124,8 +122,7 @@ class StandaloneNetwork(NetworkPlugin):
     def segment(self) -> str:
         """The scope in which addresses are unique."""
         return (
-            f'{self.network_type or "flat"}:'
-            f'{self.segmentation_id or 0}:{self.network}'
+            f'{self.network_type or "flat"}:{self.segmentation_id or 0}:{self.network}'
         )
 
     @property
@@ -154,8 +151,7 @@ class StandaloneNetwork(NetworkPlugin):
         used = {int(ipaddress.ip_address(address)) for address in taken}
         used.add(int(self.gateway))
         freed_at = {
-            int(ipaddress.ip_address(address)): time
-            for address, time in freed.items()
+            int(ipaddress.ip_address(address)): time for address, time in freed.items()
         }
         address_type = type(self.gateway)
         for part in self.ranges:
@@ -176,11 +172,7 @@ class StandaloneNetwork(NetworkPlugin):
         return self.db.write(self._allocate, share_server_id, subnet_id, count)
 
     def _allocate(
-        self,
-        session: Session,
-        share_server_id: str,
-        subnet_id: str | None,
-        count: int,
+        self, session: Session, share_server_id: str, subnet_id: str | None, count: int
     ) -> Sequence[typing.Any]:
         network_allocations.lock_segment(session, self.segment)
         wanted = count - network_allocations.count(
@@ -189,9 +181,7 @@ class StandaloneNetwork(NetworkPlugin):
         if wanted > 0:
             taken = network_allocations.list_addresses(session, self.segment)
             freed = network_allocations.list_freed(session, self.segment)
-            found = list(
-                itertools.islice(self.free_addresses(taken, freed), wanted)
-            )
+            found = list(itertools.islice(self.free_addresses(taken, freed), wanted))
             if len(found) < wanted:
                 raise exception.NoFreeAddress(
                     segment=self.network,
@@ -205,14 +195,9 @@ class StandaloneNetwork(NetworkPlugin):
         )
 
     def manage_network_allocations(
-        self,
-        share_server_id: str,
-        subnet_id: str | None,
-        addresses: Collection[str],
+        self, share_server_id: str, subnet_id: str | None, addresses: Collection[str]
     ) -> list[str]:
-        return self.db.write(
-            self._manage, share_server_id, subnet_id, addresses
-        )
+        return self.db.write(self._manage, share_server_id, subnet_id, addresses)
 
     def _manage(
         self,
@@ -227,22 +212,14 @@ class StandaloneNetwork(NetworkPlugin):
             if ipaddress.ip_address(one) in self.network
         }
         network_allocations.lock_segment(session, self.segment)
-        holders = network_allocations.list_address_owners(
-            session, self.segment, own
-        )
+        holders = network_allocations.list_address_owners(session, self.segment, own)
         for address, holder in sorted(holders.items()):
             if holder != share_server_id:
                 raise exception.NetworkException(
                     reason=f'{address} belongs to share server {holder}'
                 )
-        self._insert(
-            session, share_server_id, subnet_id, sorted(own - holders.keys())
-        )
-        return [
-            one
-            for one in addresses
-            if str(ipaddress.ip_address(one)) not in own
-        ]
+        self._insert(session, share_server_id, subnet_id, sorted(own - holders.keys()))
+        return [one for one in addresses if str(ipaddress.ip_address(one)) not in own]
 
     def _insert(
         self,
@@ -261,9 +238,7 @@ class StandaloneNetwork(NetworkPlugin):
             self.attributes,
         )
         if subnet_id is not None:
-            network_allocations.update_subnet(
-                session, subnet_id, self.attributes
-            )
+            network_allocations.update_subnet(session, subnet_id, self.attributes)
 
 
 def merge_ranges(ranges: typing.Iterable[Range]) -> list[Range]:

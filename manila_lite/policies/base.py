@@ -6,8 +6,7 @@ member also changes them, and an admin acts in every project.
 
 import importlib.metadata
 
-from oslo_policy import _checks
-from oslo_policy import policy
+from oslo_policy import _checks, policy
 
 ADMIN = 'rule:context_is_admin'
 ADMIN_OR_MEMBER = '(rule:context_is_admin) or (rule:project-member)'
@@ -23,9 +22,7 @@ OWNER_USER_OR_SERVICE = '(rule:owner-user or rule:admin_or_service_api)'
 DEPRECATED_ADMIN = 'rule:admin_api'
 DEPRECATED_OWNER = 'rule:default'
 DEPRECATED_OWNER_USER = 'rule:admin_or_owner_user'
-DEPRECATED_REASON = (
-    'The reader, member and admin roles replace ownership alone.'
-)
+DEPRECATED_REASON = 'The reader, member and admin roles replace ownership alone.'
 DEPRECATED_SINCE = '2023.1'
 
 
@@ -51,9 +48,7 @@ NO_SCOPE = ()
 """Scopes of published rules that declare none, and check none."""
 
 
-def _rule(
-    name, check, description, operations, deprecated, scopes=PROJECT_SCOPE
-):
+def _rule(name, check, description, operations, deprecated, scopes=PROJECT_SCOPE):
     """Return a documented rule; operations look like 'GET /v2/shares'."""
     return policy.DocumentedRuleDefault(
         name,
@@ -80,29 +75,17 @@ def admin(name, description, *operations, deprecated=DEPRECATED_ADMIN):
 
 
 def member(
-    name,
-    description,
-    *operations,
-    deprecated=DEPRECATED_OWNER,
-    scopes=PROJECT_SCOPE,
+    name, description, *operations, deprecated=DEPRECATED_OWNER, scopes=PROJECT_SCOPE
 ):
     """Return a rule for administrators and members of the project."""
-    return _rule(
-        name, ADMIN_OR_MEMBER, description, operations, deprecated, scopes
-    )
+    return _rule(name, ADMIN_OR_MEMBER, description, operations, deprecated, scopes)
 
 
 def reader(
-    name,
-    description,
-    *operations,
-    deprecated=DEPRECATED_OWNER,
-    scopes=PROJECT_SCOPE,
+    name, description, *operations, deprecated=DEPRECATED_OWNER, scopes=PROJECT_SCOPE
 ):
     """Return a rule for administrators and readers of the project."""
-    return _rule(
-        name, ADMIN_OR_READER, description, operations, deprecated, scopes
-    )
+    return _rule(name, ADMIN_OR_READER, description, operations, deprecated, scopes)
 
 
 def rule(name, check, description, *operations, deprecated):
@@ -172,9 +155,6 @@ RULES = [
         (),
     ),
     _persona(
-        'admin_api',
-        'is_admin:True',
-        'An administrator, by the request context.',
-        (),
+        'admin_api', 'is_admin:True', 'An administrator, by the request context.', ()
     ),
 ]

@@ -12,8 +12,7 @@ import re
 from typing import Any, TypeAlias
 
 from oslo_context import context
-from oslo_policy import _checks
-from oslo_policy import policy
+from oslo_policy import _checks, policy
 
 Predicate: TypeAlias = Callable[[Any, context.RequestContext], bool]
 
@@ -60,9 +59,7 @@ class Closures(dict[str, Predicate]):
 
     def __init__(self, enforcer: policy.Enforcer):
         compiler = _Compiler(enforcer)
-        super().__init__(
-            (name, compiler.scoped(name)) for name in enforcer.rules
-        )
+        super().__init__((name, compiler.scoped(name)) for name in enforcer.rules)
         self._default = compiler.scoped(_UNDEFINED)
 
     def __missing__(self, name: str) -> Predicate:
@@ -245,9 +242,7 @@ def _in_scope(scopes: frozenset[str], inner: Predicate) -> Predicate:
 
 def _delegate(enforcer: policy.Enforcer, name: str) -> Predicate:
     def check(target, creds):
-        return bool(
-            enforcer.enforce(name, _as_dict(target), credentials(creds))
-        )
+        return bool(enforcer.enforce(name, _as_dict(target), credentials(creds)))
 
     return check
 
@@ -263,6 +258,4 @@ def _as_dict(target: Any) -> dict[str, Any]:
         return dict(target)
     if hasattr(target, '_asdict'):  # a database row
         return target._asdict()
-    return {
-        key: getattr(target, key) for key in _OWNERSHIP if hasattr(target, key)
-    }
+    return {key: getattr(target, key) for key in _OWNERSHIP if hasattr(target, key)}

@@ -44,9 +44,7 @@ class Enforcer:
         self._closures = self._load()
         self._next_check_at = clock() + _CHECK_INTERVAL
 
-    def allows(
-        self, rule: str, target: Any, creds: context.RequestContext
-    ) -> bool:
+    def allows(self, rule: str, target: Any, creds: context.RequestContext) -> bool:
         """Whether the caller may do `rule` to the target.
 
         The target has `project_id` and `user_id` as attributes or keys.

@@ -19,9 +19,7 @@ RULES = [
         'GET /v2/security-services/detail',
     ),
     base.reader(
-        'security_service:index',
-        'List security services.',
-        'GET /v2/security-services',
+        'security_service:index', 'List security services.', 'GET /v2/security-services'
     ),
     base.member(
         'security_service:update',

@@ -4,10 +4,7 @@ from manila_lite.policies import base
 
 RULES = [
     base.admin(
-        'service:index',
-        'List services.',
-        'GET /v2/os-services',
-        'GET /v2/services',
+        'service:index', 'List services.', 'GET /v2/os-services', 'GET /v2/services'
     ),
     base.admin(
         'service:update',

@@ -5,9 +5,7 @@ from manila_lite.policies import base
 _ACTION = 'POST /v2/shares/{id}/action'
 
 RULES = [
-    base.member(
-        'share:create', 'Create a share.', 'POST /v2/shares', deprecated=None
-    ),
+    base.member('share:create', 'Create a share.', 'POST /v2/shares', deprecated=None),
     base.admin(
         'share:create_public_share',
         'Create a share that every project can see.',
@@ -15,10 +13,7 @@ RULES = [
     ),
     base.reader('share:get', 'Show a share.', 'GET /v2/shares/{id}'),
     base.reader(
-        'share:get_all',
-        'List shares.',
-        'GET /v2/shares',
-        'GET /v2/shares/detail',
+        'share:get_all', 'List shares.', 'GET /v2/shares', 'GET /v2/shares/detail'
     ),
     base.admin(
         'share:list_all_projects',
@@ -46,9 +41,7 @@ RULES = [
         'GET /v2/shares/{id}',
     ),
     base.member(
-        'share:update',
-        'Change name, description or visibility.',
-        'PUT /v2/shares/{id}',
+        'share:update', 'Change name, description or visibility.', 'PUT /v2/shares/{id}'
     ),
     base.admin(
         'share:set_public_share',
@@ -84,14 +77,10 @@ RULES = [
     ),
     base.member('share:shrink', 'Shrink a share.', _ACTION),
     base.member(
-        'share:revert_to_snapshot',
-        'Revert a share to its newest snapshot.',
-        _ACTION,
+        'share:revert_to_snapshot', 'Revert a share to its newest snapshot.', _ACTION
     ),
     base.member(
-        'share:create_snapshot',
-        'Create a snapshot of a share.',
-        'POST /v2/snapshots',
+        'share:create_snapshot', 'Create a snapshot of a share.', 'POST /v2/snapshots'
     ),
     base.member(
         'share:snapshot_update',
@@ -99,31 +88,21 @@ RULES = [
         'PUT /v2/snapshots/{id}',
     ),
     base.member(
-        'share:delete_snapshot',
-        'Delete a snapshot.',
-        'DELETE /v2/snapshots/{id}',
+        'share:delete_snapshot', 'Delete a snapshot.', 'DELETE /v2/snapshots/{id}'
     ),
     base.admin('share:reset_status', 'Set the status of a share.', _ACTION),
+    base.admin('share:migration_start', 'Migrate a share to another host.', _ACTION),
     base.admin(
-        'share:migration_start', 'Migrate a share to another host.', _ACTION
+        'share:migration_complete', 'Complete the migration of a share.', _ACTION
     ),
-    base.admin(
-        'share:migration_complete',
-        'Complete the migration of a share.',
-        _ACTION,
-    ),
-    base.admin(
-        'share:migration_cancel', 'Cancel the migration of a share.', _ACTION
-    ),
+    base.admin('share:migration_cancel', 'Cancel the migration of a share.', _ACTION),
     base.admin(
         'share:migration_get_progress',
         'Show the progress of the migration of a share.',
         _ACTION,
         'GET /v2/shares/{id}/migration-progress',
     ),
-    base.admin(
-        'share:reset_task_state', 'Set the task state of a share.', _ACTION
-    ),
+    base.admin('share:reset_task_state', 'Set the task state of a share.', _ACTION),
     base.admin(
         'share:manage',
         'Manage a share that exists on a back end.',
@@ -136,18 +115,12 @@ RULES = [
         _ACTION,
         'POST /v2/os-share-unmanage/{id}/unmanage',
     ),
-    base.member(
-        'share:allow_access', 'Allow a client access to a share.', _ACTION
-    ),
+    base.member('share:allow_access', 'Allow a client access to a share.', _ACTION),
     base.member('share:deny_access', 'Deny access to a share.', _ACTION),
     base.reader(
-        'share:access_get',
-        'Show an access rule.',
-        'GET /v2/share-access-rules/{id}',
+        'share:access_get', 'Show an access rule.', 'GET /v2/share-access-rules/{id}'
     ),
-    base.reader(
-        'share:access_get_all', 'List access rules of a share.', _ACTION
-    ),
+    base.reader('share:access_get_all', 'List access rules of a share.', _ACTION),
     base.reader(
         'share:get_share_metadata',
         'Show metadata of a share.',
@@ -168,8 +141,7 @@ RULES = [
     ),
     base.admin(
         'share:update_admin_only_metadata',
-        'Change or delete metadata under the keys that only '
-        'administrators may use.',
+        'Change or delete metadata under the keys that only administrators may use.',
         'PUT /v2/shares/{id}/metadata',
         'POST /v2/shares/{id}/metadata',
         'POST /v2/shares/{id}/metadata/{key}',

@@ -27,16 +27,12 @@ RULES = [
         _ACTION,
     ),
     base.admin(
-        'share_backup:reset_status',
-        'Set the status of a share backup.',
-        _ACTION,
+        'share_backup:reset_status', 'Set the status of a share backup.', _ACTION
     ),
     base.member(
         'share_backup:update',
         'Change the name or the description of a share backup.',
         f'PUT {_ONE}',
     ),
-    base.member(
-        'share_backup:delete', 'Delete a share backup.', f'DELETE {_ONE}'
-    ),
+    base.member('share_backup:delete', 'Delete a share backup.', f'DELETE {_ONE}'),
 ]

@@ -14,9 +14,7 @@ RULES = [
         'GET /v2/share-group-types/{id}',
     ),
     base.reader(
-        'share_group_type:index',
-        'List share group types.',
-        'GET /v2/share-group-types',
+        'share_group_type:index', 'List share group types.', 'GET /v2/share-group-types'
     ),
     base.reader(
         'share_group_type:default',

@@ -10,9 +10,7 @@ RULES = [
         'GET /v2/shares/{share_id}/instances',
     ),
     base.admin(
-        'share_instance:show',
-        'Show a share instance.',
-        'GET /v2/share_instances/{id}',
+        'share_instance:show', 'Show a share instance.', 'GET /v2/share_instances/{id}'
     ),
     base.admin(
         'share_instance:force_delete',

@@ -7,14 +7,10 @@ _ACTION = 'POST /v2/share-networks/{id}/action'
 
 RULES = [
     base.member(
-        'share_network:create',
-        'Create a share network.',
-        'POST /v2/share-networks',
+        'share_network:create', 'Create a share network.', 'POST /v2/share-networks'
     ),
     base.reader(
-        'share_network:show',
-        'Show a share network.',
-        'GET /v2/share-networks/{id}',
+        'share_network:show', 'Show a share network.', 'GET /v2/share-networks/{id}'
     ),
     base.reader(
         'share_network:index', 'List share networks.', 'GET /v2/share-networks'
@@ -25,9 +21,7 @@ RULES = [
         'GET /v2/share-networks/detail',
     ),
     base.member(
-        'share_network:update',
-        'Change a share network.',
-        'PUT /v2/share-networks/{id}',
+        'share_network:update', 'Change a share network.', 'PUT /v2/share-networks/{id}'
     ),
     base.member(
         'share_network:delete',
@@ -41,8 +35,7 @@ RULES = [
     ),
     base.member(
         'share_network:add_security_service_check',
-        'Check whether a security service can be added to a share '
-        'network in use.',
+        'Check whether a security service can be added to a share network in use.',
         _ACTION,
     ),
     base.member(
@@ -57,14 +50,11 @@ RULES = [
     ),
     base.member(
         'share_network:update_security_service_check',
-        'Check whether a security service of a share network in use '
-        'can be replaced.',
+        'Check whether a security service of a share network in use can be replaced.',
         _ACTION,
     ),
     base.admin(
-        'share_network:reset_status',
-        'Set the status of a share network.',
-        _ACTION,
+        'share_network:reset_status', 'Set the status of a share network.', _ACTION
     ),
     base.admin(
         'share_network:get_all_share_networks',

@@ -9,9 +9,7 @@ _METADATA = f'{_REPLICA}/metadata'
 
 RULES = [
     base.member(
-        'share_replica:create',
-        'Create a replica of a share.',
-        f'POST {_REPLICAS}',
+        'share_replica:create', 'Create a replica of a share.', f'POST {_REPLICAS}'
     ),
     base.reader(
         'share_replica:get_all',
@@ -20,30 +18,20 @@ RULES = [
         f'GET {_REPLICAS}/detail',
     ),
     base.reader('share_replica:show', 'Show a replica.', f'GET {_REPLICA}'),
-    base.member(
-        'share_replica:delete', 'Delete a replica.', f'DELETE {_REPLICA}'
-    ),
+    base.member('share_replica:delete', 'Delete a replica.', f'DELETE {_REPLICA}'),
     base.admin(
-        'share_replica:force_delete',
-        'Delete a replica in any status.',
-        _ACTION,
+        'share_replica:force_delete', 'Delete a replica in any status.', _ACTION
     ),
     base.member(
-        'share_replica:promote',
-        'Promote a replica to the active one.',
-        _ACTION,
+        'share_replica:promote', 'Promote a replica to the active one.', _ACTION
     ),
-    base.admin(
-        'share_replica:resync', 'Bring a replica up to date at once.', _ACTION
-    ),
+    base.admin('share_replica:resync', 'Bring a replica up to date at once.', _ACTION),
     base.admin(
         'share_replica:reset_replica_state',
         'Set the replica state of a replica.',
         _ACTION,
     ),
-    base.admin(
-        'share_replica:reset_status', 'Set the status of a replica.', _ACTION
-    ),
+    base.admin('share_replica:reset_status', 'Set the status of a replica.', _ACTION),
     base.member(
         'share_replica:update_metadata',
         'Change metadata of a replica.',

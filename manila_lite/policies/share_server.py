@@ -6,18 +6,14 @@ _SERVER = '/v2/share-servers/{id}'
 _ACTION = f'POST {_SERVER}/action'
 
 RULES = [
-    base.admin(
-        'share_server:index', 'List share servers.', 'GET /v2/share-servers'
-    ),
+    base.admin('share_server:index', 'List share servers.', 'GET /v2/share-servers'),
     base.admin('share_server:show', 'Show a share server.', f'GET {_SERVER}'),
     base.admin(
         'share_server:details',
         'Show the driver details of a share server.',
         f'GET {_SERVER}/details',
     ),
-    base.admin(
-        'share_server:delete', 'Delete a share server.', f'DELETE {_SERVER}'
-    ),
+    base.admin('share_server:delete', 'Delete a share server.', f'DELETE {_SERVER}'),
     base.admin(
         'share_server:manage_share_server',
         'Manage a share server that exists on a back end.',
@@ -29,9 +25,7 @@ RULES = [
         _ACTION,
     ),
     base.admin(
-        'share_server:reset_status',
-        'Set the status of a share server.',
-        _ACTION,
+        'share_server:reset_status', 'Set the status of a share server.', _ACTION
     ),
     base.admin(
         'share_server:share_server_migration_start',

@@ -7,15 +7,11 @@ _ACTION = 'POST /v2/snapshots/{id}/action'
 
 RULES = [
     base.reader(
-        'share_snapshot:get_snapshot',
-        'Show a snapshot.',
-        'GET /v2/snapshots/{id}',
+        'share_snapshot:get_snapshot', 'Show a snapshot.', 'GET /v2/snapshots/{id}'
     ),
     base.reader('share_snapshot:get_all_snapshots', 'List snapshots.', *_LIST),
     base.admin(
-        'share_snapshot:list_all_projects',
-        'List snapshots of all projects.',
-        *_LIST,
+        'share_snapshot:list_all_projects', 'List snapshots of all projects.', *_LIST
     ),
     base.admin(
         'share_snapshot:list_snapshots_in_deferred_deletion_states',
@@ -34,27 +30,19 @@ RULES = [
         _ACTION,
     ),
     base.admin(
-        'share_snapshot:force_delete',
-        'Delete a snapshot in any status.',
-        _ACTION,
+        'share_snapshot:force_delete', 'Delete a snapshot in any status.', _ACTION
     ),
-    base.admin(
-        'share_snapshot:reset_status', 'Set the status of a snapshot.', _ACTION
-    ),
+    base.admin('share_snapshot:reset_status', 'Set the status of a snapshot.', _ACTION),
     base.reader(
         'share_snapshot:access_list',
         'List the access rules of a snapshot.',
         'GET /v2/snapshots/{id}/access-list',
     ),
     base.member(
-        'share_snapshot:allow_access',
-        'Allow a client access to a snapshot.',
-        _ACTION,
+        'share_snapshot:allow_access', 'Allow a client access to a snapshot.', _ACTION
     ),
     base.member(
-        'share_snapshot:deny_access',
-        'Deny a client access to a snapshot.',
-        _ACTION,
+        'share_snapshot:deny_access', 'Deny a client access to a snapshot.', _ACTION
     ),
     base.reader(
         'share_snapshot:get_metadata',

@@ -34,7 +34,5 @@ RULES = [
         'Accept a share of another project.',
         f'POST {_ONE}/accept',
     ),
-    _member(
-        'share_transfer:delete', 'Withdraw a share transfer.', f'DELETE {_ONE}'
-    ),
+    _member('share_transfer:delete', 'Withdraw a share transfer.', f'DELETE {_ONE}'),
 ]

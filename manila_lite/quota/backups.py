@@ -17,7 +17,5 @@ def remove_and_credit(session: Session, backup: ShareBackupRow) -> None:
     """Remove a backup by its last move and give back its quota."""
     fire(session, SHARE_BACKUP, backup.id, 'deleted')
     charges.credit(
-        session,
-        Owner(backup.project_id, backup.user_id),
-        deltas_of(backup.size),
+        session, Owner(backup.project_id, backup.user_id), deltas_of(backup.size)
     )

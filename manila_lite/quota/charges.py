@@ -10,21 +10,14 @@ from collections.abc import Iterable, Mapping
 import logging
 import typing
 
-from manila_lite import exception
-from manila_lite import metrics
+from manila_lite import exception, metrics
 from manila_lite.db.queries.admin import usages
-from manila_lite.db.queries.admin.quotas import PROJECT
-from manila_lite.db.queries.admin.quotas import SHARE_TYPE
-from manila_lite.db.queries.admin.quotas import USER
-from manila_lite.db.queries.admin.quotas import Owner
+from manila_lite.db.queries.admin.quotas import PROJECT, SHARE_TYPE, USER, Owner
 from manila_lite.db.queries.admin.usages import Change
 from manila_lite.db.rows import UsageRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.quota import recount
-from manila_lite.quota import sets
-from manila_lite.quota.limits import NAMES
-from manila_lite.quota.limits import PER_SHARE
+from manila_lite.db.session import Database, Session
+from manila_lite.quota import recount, sets
+from manila_lite.quota.limits import NAMES, PER_SHARE
 
 LOG = logging.getLogger(__name__)
 
@@ -69,9 +62,7 @@ def commit_reservation(session: Session, owner: Owner, deltas: Deltas) -> None:
     _apply(session, COMMIT, owner, deltas)
 
 
-def release_reservation(
-    session: Session, owner: Owner, deltas: Deltas
-) -> None:
+def release_reservation(session: Session, owner: Owner, deltas: Deltas) -> None:
     """Give back reserved amounts."""
     _apply(session, RELEASE, owner, deltas)
 
@@ -114,15 +105,9 @@ class ChangeRefused(exception.QuotaError):
     message = 'Quota of project {project_id} refuses to {change} {deltas}.'
 
     def __init__(
-        self,
-        change: Change,
-        owner: Owner,
-        deltas: Deltas,
-        limits: Mapping[str, int],
+        self, change: Change, owner: Owner, deltas: Deltas, limits: Mapping[str, int]
     ):
-        super().__init__(
-            project_id=owner.project_id, change=change.name, deltas=deltas
-        )
+        super().__init__(project_id=owner.project_id, change=change.name, deltas=deltas)
         self.change = change
         self.owner = owner
         self.deltas = deltas
@@ -130,21 +115,16 @@ class ChangeRefused(exception.QuotaError):
 
     def repair(self, db: Database) -> None:
         """Create missing rows, or raise the error of the limit."""
-        if db.write(
-            sets.create_usages, self.limits, self.owner.keys(self.deltas)
-        ):
+        if db.write(sets.create_usages, self.limits, self.owner.keys(self.deltas)):
             return
         rows = db.read(_read, self.owner, self.deltas)
         if self.change.limited:
             for row in rows:
                 _check(row, self.deltas[row.resource])
         if any(self._is_too_low(row) for row in rows):
-            wrong = db.write(
-                recount.correct, self.limits, self.owner.project_id
-            )
+            wrong = db.write(recount.correct, self.limits, self.owner.project_id)
             LOG.error(
-                'Usage of project %s was too low to %s %s and has '
-                'been recounted: %s',
+                'Usage of project %s was too low to %s %s and has been recounted: %s',
                 self.owner.project_id,
                 self.change.name,
                 dict(self.deltas),
@@ -169,9 +149,7 @@ def _apply(
     deltas = {name: delta for name, delta in sorted(deltas.items()) if delta}
     if not deltas:
         return
-    changed = usages.change(
-        session, change, owner, deltas, only_checked=PER_SHARE
-    )
+    changed = usages.change(session, change, owner, deltas, only_checked=PER_SHARE)
     if changed != len(owner.keys(deltas)):
         raise ChangeRefused(change, owner, deltas, limits or {})
 
@@ -196,9 +174,7 @@ _ERRORS: dict[str, type[exception.QuotaError]] = {
 _WHAT = {PROJECT: '', SHARE_TYPE: 'share type ', USER: 'user '}
 
 
-def _read(
-    session: Session, owner: Owner, deltas: Deltas
-) -> typing.Sequence[UsageRow]:
+def _read(session: Session, owner: Owner, deltas: Deltas) -> typing.Sequence[UsageRow]:
     rows = usages.list_for_owner(session, owner, deltas)
     return sorted(rows, key=lambda row: (row.scope, NAMES.index(row.resource)))
 
@@ -206,11 +182,7 @@ def _read(
 def _check(row: UsageRow, requested: int) -> None:
     """Raise the error of the resource if the row is at its limit."""
     used = row.in_use + row.reserved
-    if (
-        requested <= 0
-        or row.hard_limit < 0
-        or used + requested <= row.hard_limit
-    ):
+    if requested <= 0 or row.hard_limit < 0 or used + requested <= row.hard_limit:
         return
     metrics.QUOTA_REFUSALS.increment(row.resource)
     raise _ERRORS.get(row.resource, exception.QuotaExceeded)(

@@ -33,9 +33,7 @@ def charge_key(
         charges.charge(session, owner, DELTAS, limits=limits)
 
 
-def release_key(
-    session: Session, project_id: str, key_ref: str | None
-) -> None:
+def release_key(session: Session, project_id: str, key_ref: str | None) -> None:
     """Give back the quota of a key with the last share that uses it."""
     if key_ref is None:
         return

@@ -1,7 +1,6 @@
 """The quota of share groups and their snapshots, and their removal."""
 
-from manila_lite.db.rows import ShareGroupRow
-from manila_lite.db.rows import ShareGroupSnapshotRow
+from manila_lite.db.rows import ShareGroupRow, ShareGroupSnapshotRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota import charges

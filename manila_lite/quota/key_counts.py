@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 import typing
 
 from manila_lite.db.queries.shares import encryption_keys
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.encryption_keys import DELTAS
@@ -44,8 +43,7 @@ def correct(
     """Let the uses of keys, and their quota, be what a count gives."""
     _lock_shares(session, project_id, limits)
     stored = {
-        row.key_ref: row
-        for row in encryption_keys.lock(session, project_id, key_refs)
+        row.key_ref: row for row in encryption_keys.lock(session, project_id, key_refs)
     }
     used: dict[str, list[typing.Any]] = {}
     for row in encryption_keys.list_users(session, project_id, key_refs):
@@ -54,11 +52,7 @@ def correct(
     for key_ref in sorted(key_refs):
         charged.update(
             _correct_key(
-                session,
-                project_id,
-                key_ref,
-                stored.get(key_ref),
-                used.get(key_ref, []),
+                session, project_id, key_ref, stored.get(key_ref), used.get(key_ref, [])
             )
         )
     for owner, number in sorted(charged.items(), key=lambda one: _key(one[0])):
@@ -70,9 +64,7 @@ def correct(
         )
 
 
-def _lock_shares(
-    session: Session, project_id: str, limits: Mapping[str, int]
-) -> None:
+def _lock_shares(session: Session, project_id: str, limits: Mapping[str, int]) -> None:
     """Let other changes of shares of the project wait for this transaction.
 
     They all change this usage row. A transfer changes the key of the new

@@ -41,9 +41,7 @@ RESOURCES = (
     Resource('encryption_keys', '2.90'),
 )
 NAMES = tuple(resource.name for resource in RESOURCES)
-NAMES_PER_TYPE = tuple(
-    resource.name for resource in RESOURCES if resource.per_type
-)
+NAMES_PER_TYPE = tuple(resource.name for resource in RESOURCES if resource.per_type)
 
 
 def from_options(group: typing.Any) -> dict[str, int]:
@@ -57,8 +55,7 @@ def effective_limits(
     """Return the effective limits; a later layer overrides an earlier."""
     return {
         name: next(
-            (layer[name] for layer in reversed(layers) if name in layer),
-            UNLIMITED,
+            (layer[name] for layer in reversed(layers) if name in layer), UNLIMITED
         )
         for name in names
     }
@@ -90,8 +87,7 @@ def _number(name: str, value: object) -> int:
         ) from None
     if not UNLIMITED <= number <= LARGEST:
         raise exception.InvalidInput(
-            reason=f'{name} must be between {UNLIMITED} and {LARGEST}, '
-            f'not {number}'
+            reason=f'{name} must be between {UNLIMITED} and {LARGEST}, not {number}'
         )
     return number
 

@@ -7,11 +7,9 @@ import typing
 
 import orjson
 
-from manila_lite.db.queries.admin import counts
-from manila_lite.db.queries.admin import quotas
+from manila_lite.db.queries.admin import counts, quotas
 from manila_lite.db.queries.admin.counts import Charge
-from manila_lite.db.queries.admin.quotas import Key
-from manila_lite.db.queries.admin.quotas import Owner
+from manila_lite.db.queries.admin.quotas import Key, Owner
 from manila_lite.db.session import Session
 from manila_lite.quota import sets
 
@@ -39,9 +37,7 @@ def from_reservation(entry: Iterable[typing.Any]) -> Charge:
     return Owner(*owner), deltas
 
 
-def recount(
-    session: Session, project_id: str | None = None
-) -> dict[Key, Usage]:
+def recount(session: Session, project_id: str | None = None) -> dict[Key, Usage]:
     """Return the usage of a project, or of all, without zero entries."""
     in_use = _sum(
         itertools.chain(
@@ -63,9 +59,7 @@ def recount(
     }
 
 
-def differences(
-    session: Session, project_id: str | None = None
-) -> list[Difference]:
+def differences(session: Session, project_id: str | None = None) -> list[Difference]:
     """Return the differences of usage rows and a recount; none if correct."""
     stored = {
         Key(row.project_id, row.scope, row.scope_id, row.resource): Usage(
@@ -82,18 +76,14 @@ def differences(
 
 
 def correct(
-    session: Session,
-    defaults: Mapping[str, int],
-    project_id: str | None = None,
+    session: Session, defaults: Mapping[str, int], project_id: str | None = None
 ) -> list[Difference]:
     """Write a recount to the usage rows; return the differences found."""
     quotas.lock_limits(session)
     quotas.list_all_usages(session, project_id, lock=True)
     found = differences(session, project_id)
     sets.create_usages(session, defaults, [wrong.key for wrong in found])
-    quotas.set_usages(
-        session, [(wrong.key, *wrong.counted) for wrong in found]
-    )
+    quotas.set_usages(session, [(wrong.key, *wrong.counted) for wrong in found])
     return found
 
 

@@ -3,8 +3,7 @@
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
-from manila_lite.quota import shares as share_quota
-from manila_lite.quota import snapshots as snapshot_quota
+from manila_lite.quota import shares as share_quota, snapshots as snapshot_quota
 
 
 def remove_and_credit(session: Session, instance: InstanceRow) -> None:

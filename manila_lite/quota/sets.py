@@ -10,17 +10,18 @@ import itertools
 import typing
 
 from manila_lite.db.queries.admin import quotas
-from manila_lite.db.queries.admin.quotas import DEFAULT_CLASS
-from manila_lite.db.queries.admin.quotas import PROJECT
-from manila_lite.db.queries.admin.quotas import SHARE_TYPE
-from manila_lite.db.queries.admin.quotas import USER
-from manila_lite.db.queries.admin.quotas import Key
-from manila_lite.db.queries.admin.quotas import Layers
-from manila_lite.db.queries.admin.quotas import Scope
+from manila_lite.db.queries.admin.quotas import (
+    DEFAULT_CLASS,
+    PROJECT,
+    SHARE_TYPE,
+    USER,
+    Key,
+    Layers,
+    Scope,
+)
 from manila_lite.db.session import Session
 from manila_lite.quota import limits
-from manila_lite.quota.limits import UNLIMITED
-from manila_lite.quota.limits import effective_limits
+from manila_lite.quota.limits import UNLIMITED, effective_limits
 
 Limits = Mapping[str, int]
 
@@ -34,10 +35,7 @@ class Allowance(typing.NamedTuple):
 
 
 def scope_of(
-    project_id: str,
-    *,
-    user_id: str | None = None,
-    share_type_id: str | None = None,
+    project_id: str, *, user_id: str | None = None, share_type_id: str | None = None
 ) -> Scope:
     """Return the scope of a user or share type, or of the whole project."""
     if user_id is not None:
@@ -107,9 +105,7 @@ def reset(session: Session, defaults: Limits, scope: Scope) -> None:
     quotas.lock_limits(session)
     quotas.delete_limits(session, scope)
     layers = quotas.get_layers(session, scope)
-    quotas.set_effective_limits(
-        session, scope, _row_limits(defaults, scope, layers)
-    )
+    quotas.set_effective_limits(session, scope, _row_limits(defaults, scope, layers))
     if scope.kind == PROJECT:
         quotas.set_effective_user_limit(session, scope.project_id, UNLIMITED)
 
@@ -118,16 +114,11 @@ def show_class(
     session: Session, defaults: Limits, class_name: str = DEFAULT_CLASS
 ) -> dict[str, int]:
     """Return the limits of a class; `default` applies to new projects."""
-    return effective_limits(
-        defaults, quotas.get_class_limits(session, class_name)
-    )
+    return effective_limits(defaults, quotas.get_class_limits(session, class_name))
 
 
 def change_class(
-    session: Session,
-    defaults: Limits,
-    class_name: str,
-    values: Mapping[str, object],
+    session: Session, defaults: Limits, class_name: str, values: Mapping[str, object]
 ) -> dict[str, int]:
     """Set some limits of a class; return all of its limits."""
     requested = limits.parse(values)
@@ -141,14 +132,10 @@ def change_class(
 def refresh_defaults(session: Session, defaults: Limits) -> int:
     """Apply changed options; return the number of usage rows changed."""
     quotas.lock_limits(session)
-    return quotas.set_effective_defaults(
-        session, show_class(session, defaults)
-    )
+    return quotas.set_effective_defaults(session, show_class(session, defaults))
 
 
-def create_usages(
-    session: Session, defaults: Limits, keys: Collection[Key]
-) -> int:
+def create_usages(session: Session, defaults: Limits, keys: Collection[Key]) -> int:
     """Insert those usage rows that are missing; return their number."""
     quotas.lock_limits(session)
     created = 0
@@ -158,9 +145,7 @@ def create_usages(
         found = {row.resource for row in quotas.list_usages(session, scope)}
         missing = [key for key in group if key.resource not in found]
         if missing:
-            row_limits = _row_limits(
-                defaults, scope, quotas.get_layers(session, scope)
-            )
+            row_limits = _row_limits(defaults, scope, quotas.get_layers(session, scope))
             quotas.insert_usages(
                 session, {key: row_limits[key.resource] for key in missing}
             )
@@ -168,9 +153,7 @@ def create_usages(
     return created
 
 
-def _row_limits(
-    defaults: Limits, scope: Scope, layers: Layers
-) -> dict[str, int]:
+def _row_limits(defaults: Limits, scope: Scope, layers: Layers) -> dict[str, int]:
     """Return the limits for the usage rows of a scope.
 
     A user or share type without own limits is unlimited; the row of the

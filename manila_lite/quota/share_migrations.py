@@ -9,9 +9,11 @@ instances that are left have the same type again.
 from collections.abc import Mapping
 
 from manila_lite.db.moves import share_migrations as moves
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations
-from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.shares import (
+    instances as share_instances,
+    migrations,
+    shares,
+)
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import InstanceRow
@@ -40,9 +42,7 @@ def charge_new_type(
     )
 
 
-def roll_back(
-    session: Session, share_id: str, error: str | None = None
-) -> None:
+def roll_back(session: Session, share_id: str, error: str | None = None) -> None:
     """See `moves.roll_back`."""
     _return_type(session, share_id)
     moves.roll_back(session, share_id, error)
@@ -73,9 +73,7 @@ def cut_over(
     migration = migrations.lock_open(session, source.share_id)
     if migration is not None and migration.new_share_type_id is not None:
         _credit(session, source, source.share_type_id)
-        share_instances.set_share_type(
-            session, source.id, migration.new_share_type_id
-        )
+        share_instances.set_share_type(session, source.id, migration.new_share_type_id)
         shares.update(
             session,
             source.share_id,
@@ -102,21 +100,15 @@ def _return_type(session: Session, share_id: str) -> None:
         )
 
 
-def _credit(
-    session: Session, instance: InstanceRow, share_type_id: str | None
-) -> None:
+def _credit(session: Session, instance: InstanceRow, share_type_id: str | None) -> None:
     if share_type_id is not None:
         charges.credit(
-            session,
-            _owner(instance, share_type_id),
-            _deltas(session, instance),
+            session, _owner(instance, share_type_id), _deltas(session, instance)
         )
 
 
 def _owner(instance: InstanceRow, share_type_id: str) -> Owner:
-    return Owner(
-        instance.project_id, share_type_id=share_type_id, only_share_type=True
-    )
+    return Owner(instance.project_id, share_type_id=share_type_id, only_share_type=True)
 
 
 def _deltas(session: Session, instance: InstanceRow) -> dict[str, int]:

@@ -13,12 +13,8 @@ import typing
 from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import shares
-from manila_lite.db.rows import ChargedRow
-from manila_lite.db.rows import ChargedShareRow
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import ReplicaRow
+from manila_lite.db.queries.shares import instances as share_instances, shares
+from manila_lite.db.rows import ChargedRow, ChargedShareRow, InstanceRow, ReplicaRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
@@ -177,9 +173,7 @@ def remove_and_credit(
 
 
 def remove_uncharged(
-    session: Session,
-    instance: InstanceRow,
-    began_at: datetime.datetime | None = None,
+    session: Session, instance: InstanceRow, began_at: datetime.datetime | None = None
 ) -> None:
     """Remove an instance whose quota was given back before."""
     share_moves.remove_instance(session, instance)

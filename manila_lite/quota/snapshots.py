@@ -1,8 +1,7 @@
 """The quota of snapshots: what they are charged for, and removal."""
 
 from manila_lite.db.moves import snapshots as snapshot_moves
-from manila_lite.db.rows import ChargedRow
-from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.rows import ChargedRow, SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
@@ -34,9 +33,7 @@ def remove_and_credit(
 
 
 def remove_uncharged(
-    session: Session,
-    instance: SnapshotInstanceRow,
-    event: str = 'deferred_deleted',
+    session: Session, instance: SnapshotInstanceRow, event: str = 'deferred_deleted'
 ) -> None:
     """Remove an instance whose quota was given back before."""
     snapshot_moves.remove_instance(session, instance, event)

@@ -6,20 +6,16 @@ import functools
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.shares import encryption_keys
-from manila_lite.db.queries.shares import transfers
+from manila_lite.db.queries.shares import encryption_keys, transfers
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
-from manila_lite.quota.encryption_keys import DELTAS
-from manila_lite.quota.encryption_keys import release_key
+from manila_lite.quota.encryption_keys import DELTAS, release_key
 from manila_lite.quota.recount import to_reservation
-from manila_lite.quota.shares import deltas_of
-from manila_lite.quota.shares import owner_of
+from manila_lite.quota.shares import deltas_of, owner_of
 from manila_lite.quota.snapshots import deltas_of as snapshot_deltas
-from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS
-from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS, SnapshotStatus
 
 
 class Usage(typing.NamedTuple):
@@ -33,9 +29,7 @@ class Usage(typing.NamedTuple):
     by_owner: dict[Owner, dict[str, int]]
 
 
-def usage_of(
-    session: Session, instance: InstanceRow, *, lock: bool = False
-) -> Usage:
+def usage_of(session: Session, instance: InstanceRow, *, lock: bool = False) -> Usage:
     """Return the usage of a share that has one instance.
 
     Raises InvalidShareSnapshot unless all snapshots are available: other
@@ -54,9 +48,7 @@ def usage_of(
         owner = Owner(row.project_id, row.user_id, instance.share_type_id)
         by_owner.setdefault(owner, Counter()).update(snapshot_deltas(row.size))
     total = sum(by_owner.values(), Counter[str]())
-    return Usage(
-        dict(total), {owner: dict(used) for owner, used in by_owner.items()}
-    )
+    return Usage(dict(total), {owner: dict(used) for owner, used in by_owner.items()})
 
 
 def reservation_of(
@@ -91,8 +83,7 @@ def change_owner(
     total = {
         **usage.total,
         **_usage_of_key(
-            key_ref is not None
-            and encryption_keys.add_uses(session, owner, key_ref)
+            key_ref is not None and encryption_keys.add_uses(session, owner, key_ref)
         ),
     }
     transfers.move(session, instance.share_id, owner.project_id, owner.user_id)
@@ -105,9 +96,7 @@ def change_owner(
             charges.adjust(session, owner, total, limits=limits)
 
     # One order for all transfers: two of them may exchange shares.
-    changes: list[tuple[tuple[str, str], Callable[[], None]]] = [
-        (_key(owner), charge)
-    ]
+    changes: list[tuple[tuple[str, str], Callable[[], None]]] = [(_key(owner), charge)]
     for former, used in usage.by_owner.items():
         credit = functools.partial(charges.credit, session, former, used)
         changes.append((_key(former), credit))

@@ -12,12 +12,9 @@ import inspect
 import re
 import typing
 
-from manila_lite import context
-from manila_lite import exception
-from manila_lite import release
+from manila_lite import context, exception, release
 from manila_lite.host import Host
-from manila_lite.rpc import previous
-from manila_lite.rpc import transport as rpc_transport
+from manila_lite.rpc import previous, transport as rpc_transport
 from manila_lite.states.machine import Machine
 
 Args = dict[str, typing.Any]
@@ -59,9 +56,7 @@ class Method:
         """Return the arguments with defaults; TypeError if they do not fit."""
         values = {**self.defaults, **given}
         if values.keys() != set(self.args):
-            raise TypeError(
-                f'{self.kind} takes {list(self.args)}, not {sorted(given)}'
-            )
+            raise TypeError(f'{self.kind} takes {list(self.args)}, not {sorted(given)}')
         return values
 
     def without_defaults(self, values: Mapping[str, typing.Any]) -> Args:
@@ -188,9 +183,7 @@ def call(*, timeout: float = 30) -> Callable[[Stub], Stub]:
     return _declare(Call, timeout=timeout)
 
 
-def _declare(
-    kind: type[Method], **options: typing.Any
-) -> Callable[[Stub], Stub]:
+def _declare(kind: type[Method], **options: typing.Any) -> Callable[[Stub], Stub]:
     def mark(stub: Stub) -> Stub:
         stub._declared = functools.partial(  # type: ignore[attr-defined]
             kind, **options
@@ -229,14 +222,11 @@ def _method(
 ) -> Method:
     declared = getattr(stub, '_declared', None)
     if declared is None:
-        raise TypeError(
-            f'{contract.__name__}.{name} is neither @durable nor @call'
-        )
+        raise TypeError(f'{contract.__name__}.{name} is neither @durable nor @call')
     parameters = _parameters(stub)
     if list(parameters)[:2] != ['self', 'ctx']:
         raise TypeError(
-            f'{contract.__name__}.{name} must take self and ctx '
-            'before its arguments'
+            f'{contract.__name__}.{name} must take self and ctx before its arguments'
         )
     args = tuple(parameters)[2:]
     method: Method = declared(
@@ -347,11 +337,7 @@ class Client:
         **args: typing.Any,
     ) -> object:
         return self._submit(
-            session,
-            ctx,
-            method,
-            self._queue or method.topic,
-            method.complete(args),
+            session, ctx, method, self._queue or method.topic, method.complete(args)
         )
 
     def _call(
@@ -401,9 +387,7 @@ def implements(contract: type[Contract]) -> Callable[[Endpoint], Endpoint]:
     def check(endpoint: Endpoint) -> Endpoint:
         for name, method in contract.methods.items():
             first = 'job' if isinstance(method, Durable) else 'ctx'
-            _require(
-                endpoint, name, ('self', first, *method.args), method.defaults
-            )
+            _require(endpoint, name, ('self', first, *method.args), method.defaults)
             if isinstance(method, Call):
                 getattr(endpoint, name).exposed = True
         for name in dir(endpoint):

@@ -2,25 +2,17 @@
 
 from collections.abc import Mapping
 
-from manila_lite.rpc import data
-from manila_lite.rpc import scheduler
-from manila_lite.rpc import share
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import Durable
-from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc import data, scheduler, share
+from manila_lite.rpc.contract import Contract, Durable, work_kinds
 
 ALL: tuple[type[Contract], ...] = tuple(
     found
     for module in (data, scheduler, share)
     for found in vars(module).values()
-    if isinstance(found, type)
-    and issubclass(found, Contract)
-    and found is not Contract
+    if isinstance(found, type) and issubclass(found, Contract) and found is not Contract
 )
 
 WORK: Mapping[str, Durable] = {
-    kind: durable
-    for contract in ALL
-    for kind, durable in work_kinds(contract).items()
+    kind: durable for contract in ALL for kind, durable in work_kinds(contract).items()
 }
 """The durable methods of all contracts by kind of work."""

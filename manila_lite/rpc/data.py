@@ -6,8 +6,7 @@ any point and is simply run again, so all of it is repeatable.
 
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import Contract, durable
 from manila_lite.states.share_backup import SHARE_BACKUP
 from manila_lite.states.share_task import SHARE_TASK
 

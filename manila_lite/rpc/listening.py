@@ -107,9 +107,7 @@ logging.getLogger('oslo.messaging._drivers.impl_rabbit').addFilter(_is_news)
 class Server:
     """Receives calls and hints between `start` and `stop`."""
 
-    def __init__(
-        self, build: Callable[[], typing.Any], name: str, refusals: Refusals
-    ):
+    def __init__(self, build: Callable[[], typing.Any], name: str, refusals: Refusals):
         self._build = build
         self._name = name
         self._refusals = refusals

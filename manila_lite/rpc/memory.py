@@ -14,8 +14,7 @@ import typing
 import weakref
 
 from oslo_messaging import exceptions
-from oslo_messaging._drivers import base
-from oslo_messaging._drivers import common
+from oslo_messaging._drivers import base, common
 from oslo_serialization import jsonutils
 
 Address = tuple[str, str, str | None]
@@ -29,9 +28,7 @@ class MemoryMessage(base.RpcIncomingMessage):
         super().__init__(*jsonutils.loads(text))
         self._reply_future = reply_future
 
-    def reply(
-        self, reply: typing.Any = None, failure: typing.Any = None
-    ) -> None:
+    def reply(self, reply: typing.Any = None, failure: typing.Any = None) -> None:
         if self._reply_future is None:
             return
         if failure is not None:
@@ -80,9 +77,9 @@ class Broker:
     def subscribe(self, listener: MemoryListener) -> None:
         with self._lock:
             for address in listener.addresses:
-                self._listeners.setdefault(
-                    address, collections.deque()
-                ).append(listener)
+                self._listeners.setdefault(address, collections.deque()).append(
+                    listener
+                )
 
     def unsubscribe(self, listener: MemoryListener) -> None:
         """Remove the listener; it gets no messages after the return."""
@@ -113,9 +110,7 @@ class Broker:
             chosen = tuple(listeners) if fanout else (listeners[0],)
             listeners.rotate(-1)
             for listener in chosen:
-                listener.on_incoming_callback(
-                    [MemoryMessage(text, reply_future)]
-                )
+                listener.on_incoming_callback([MemoryMessage(text, reply_future)])
             return True
 
 
@@ -181,11 +176,7 @@ class MemoryDriver(base.BaseDriver):
             raise exceptions.MessageUndeliverable(
                 None, address[0], address[1:], message
             )
-        return (
-            None
-            if reply_future is None
-            else self._result(reply_future, timeout)
-        )
+        return None if reply_future is None else self._result(reply_future, timeout)
 
     def _address(self, target: typing.Any, server: str | None) -> Address:
         exchange = target.exchange or self._default_exchange
@@ -209,10 +200,7 @@ class MemoryDriver(base.BaseDriver):
     def listen(
         self, target: typing.Any, batch_size: int, batch_timeout: float | None
     ) -> MemoryListener:
-        addresses = (
-            self._address(target, None),
-            self._address(target, target.server),
-        )
+        addresses = (self._address(target, None), self._address(target, target.server))
         return MemoryListener(self._broker, addresses, batch_timeout)
 
     def send_notification(

@@ -3,8 +3,7 @@
 import logging
 import typing
 
-from manila_lite import conf as options
-from manila_lite import exception
+from manila_lite import conf as options, exception
 from manila_lite.rpc import transport
 
 LOG = logging.getLogger(__name__)
@@ -29,9 +28,7 @@ class Notifications:
         transport.register_global_options(conf)
         try:
             self._transport = oslo_messaging.get_notification_transport(conf)
-            url = oslo_messaging.TransportURL.parse(
-                conf, conf[SECTION].transport_url
-            )
+            url = oslo_messaging.TransportURL.parse(conf, conf[SECTION].transport_url)
         except (
             oslo_messaging.InvalidTransportURL,
             oslo_messaging.DriverLoadFailure,

@@ -13,10 +13,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     'access.sync_access': ('instance_id',),
     'ensuring.ensure_shares': ('service_id', 'update_status', 'after'),
     'managing.manage_share_instance': ('instance_id', 'driver_options'),
-    'managing.manage_snapshot_instance': (
-        'snapshot_instance_id',
-        'driver_options',
-    ),
+    'managing.manage_snapshot_instance': ('snapshot_instance_id', 'driver_options'),
     'managing.unmanage_share_instance': ('instance_id',),
     'managing.unmanage_snapshot_instance': ('snapshot_instance_id',),
     'network_updates.check_allocations': (
@@ -65,10 +62,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     'placement.manage_share_instance': ('instance_id', 'driver_options'),
     'placement.migrate_share_to_host': ('share_id', 'host'),
     'provisioning.await_share_from_snapshot': ('instance_id',),
-    'provisioning.create_share_from_group_snapshot': (
-        'instance_id',
-        'member_id',
-    ),
+    'provisioning.create_share_from_group_snapshot': ('instance_id', 'member_id'),
     'provisioning.create_share_from_snapshot': (
         'instance_id',
         'snapshot_id',
@@ -77,12 +71,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     'provisioning.create_share_instance': ('instance_id', 'placement'),
     'provisioning.delete_share_instance': ('instance_id', 'force'),
     'provisioning.delete_share_instance_deferred': ('instance_id',),
-    'provisioning.extend_share_instance': (
-        'instance_id',
-        'new_size',
-        'growth',
-        'host',
-    ),
+    'provisioning.extend_share_instance': ('instance_id', 'new_size', 'growth', 'host'),
     'provisioning.shrink_share_instance': ('instance_id', 'new_size'),
     'reconciliation.recover': ('service_id', 'before', 'asked_by'),
     'reconciliation.rescue_access': ('share_instance_access_id', 'asked_by'),
@@ -93,20 +82,11 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     ),
     'reconciliation.rescue_share_instance': ('share_instance_id', 'asked_by'),
     'reconciliation.rescue_share_server': ('share_server_id', 'asked_by'),
-    'reconciliation.rescue_share_server_task': (
-        'share_server_task_id',
-        'asked_by',
-    ),
+    'reconciliation.rescue_share_server_task': ('share_server_task_id', 'asked_by'),
     'reconciliation.rescue_share_task': ('share_task_id', 'asked_by'),
     'reconciliation.rescue_share_transfer': ('share_transfer_id', 'asked_by'),
-    'reconciliation.rescue_snapshot_access': (
-        'snapshot_instance_id',
-        'asked_by',
-    ),
-    'reconciliation.rescue_snapshot_instance': (
-        'snapshot_instance_id',
-        'asked_by',
-    ),
+    'reconciliation.rescue_snapshot_access': ('snapshot_instance_id', 'asked_by'),
+    'reconciliation.rescue_snapshot_instance': ('snapshot_instance_id', 'asked_by'),
     'replica_roles.reassert_active_replica': (
         'share_replica_id',
         'generation',
@@ -143,12 +123,8 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     'server_migration.hear_server_migration': ('share_server_id',),
     'server_migration.settle_server_migration': ('share_server_id',),
     'server_migration.start_server_migration': ('share_server_id',),
-    'share_group_snapshots.create_share_group_snapshot': (
-        'share_group_snapshot_id',
-    ),
-    'share_group_snapshots.delete_share_group_snapshot': (
-        'share_group_snapshot_id',
-    ),
+    'share_group_snapshots.create_share_group_snapshot': ('share_group_snapshot_id',),
+    'share_group_snapshots.delete_share_group_snapshot': ('share_group_snapshot_id',),
     'share_groups.await_shares_of_group': ('share_group_id',),
     'share_groups.create_share_group': ('share_group_id',),
     'share_groups.delete_share_group': ('share_group_id',),
@@ -159,10 +135,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     'share_migration.hear_share_migration': ('share_id',),
     'share_migration.settle_share_migration': ('share_id',),
     'share_migration.start_share_migration': ('share_id',),
-    'share_servers.delete_share_server': (
-        'share_server_id',
-        'security_service_ids',
-    ),
+    'share_servers.delete_share_server': ('share_server_id', 'security_service_ids'),
     'share_servers.manage_share_server': (
         'share_server_id',
         'identifier',
@@ -171,10 +144,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     'share_servers.unmanage_share_server': ('share_server_id', 'force'),
     'share_transfers.accept_transfer': ('share_instance_id', 'transfer_id'),
     'snapshot_access.sync_snapshot_access': ('snapshot_instance_id',),
-    'snapshots.create_snapshot_instance': (
-        'snapshot_instance_id',
-        'share_instance_id',
-    ),
+    'snapshots.create_snapshot_instance': ('snapshot_instance_id', 'share_instance_id'),
     'snapshots.delete_snapshot_instance': ('snapshot_instance_id', 'force'),
     'snapshots.revert_to_snapshot': ('instance_id', 'snapshot_id'),
 }

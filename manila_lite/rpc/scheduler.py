@@ -3,11 +3,8 @@
 import typing
 
 from manila_lite.context import RequestContext as Ctx
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import call
-from manila_lite.rpc.contract import durable
+from manila_lite.messages import Action, Detail
+from manila_lite.rpc.contract import Contract, call, durable
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_task import SHARE_TASK
@@ -53,11 +50,7 @@ class PlacementRpc(Contract):
         detail=Detail.NO_VALID_HOST,
     )
     def create_share_replica(
-        self,
-        ctx: Ctx,
-        instance_id: str,
-        zones: list[str],
-        hints: dict[str, typing.Any],
+        self, ctx: Ctx, instance_id: str, zones: list[str], hints: dict[str, typing.Any]
     ) -> None: ...
 
     @durable(
@@ -88,11 +81,7 @@ class PlacementRpc(Contract):
         detail=Detail.NO_VALID_HOST,
     )
     def create_share_group(
-        self,
-        ctx: Ctx,
-        share_group_id: str,
-        zones: list[str],
-        on_network: bool = False,
+        self, ctx: Ctx, share_group_id: str, zones: list[str], on_network: bool = False
     ) -> None:
         """`on_network` is set for a group on a share network.
 

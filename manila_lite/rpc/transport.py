@@ -19,10 +19,7 @@ import typing
 
 from oslo_db import exception as db_exc
 
-from manila_lite import conf as options
-from manila_lite import context
-from manila_lite import exception
-from manila_lite import metrics
+from manila_lite import conf as options, context, exception, metrics
 from manila_lite.db import errors
 from manila_lite.rpc import listening
 
@@ -54,9 +51,7 @@ def init_backend(*, threading: bool) -> None:
     from oslo_service import backend
 
     backend.init_backend(
-        backend.BackendType.THREADING
-        if threading
-        else backend.BackendType.EVENTLET
+        backend.BackendType.THREADING if threading else backend.BackendType.EVENTLET
     )
 
 
@@ -77,14 +72,10 @@ class ContextSerializer:
     ) -> context.RequestContext | None:
         return context.RequestContext.from_dict(values) if values else None
 
-    def serialize_entity(
-        self, ctx: typing.Any, entity: typing.Any
-    ) -> typing.Any:
+    def serialize_entity(self, ctx: typing.Any, entity: typing.Any) -> typing.Any:
         return entity
 
-    def deserialize_entity(
-        self, ctx: typing.Any, entity: typing.Any
-    ) -> typing.Any:
+    def deserialize_entity(self, ctx: typing.Any, entity: typing.Any) -> typing.Any:
         return entity
 
 
@@ -110,9 +101,7 @@ class Transport:
             oslo_messaging.InvalidTransportURL,
             oslo_messaging.DriverLoadFailure,
         ) as error:
-            raise options.BadConfiguration(
-                f'transport_url: {error}'
-            ) from error
+            raise options.BadConfiguration(f'transport_url: {error}') from error
 
     def _connect(self) -> typing.Any:
         url = self._oslo.TransportURL.parse(self._conf)
@@ -140,9 +129,7 @@ class Transport:
                 target,
                 serializer=ContextSerializer(),
                 retry=1,
-                transport_options=self._oslo.TransportOptions(
-                    at_least_once=True
-                ),
+                transport_options=self._oslo.TransportOptions(at_least_once=True),
             ),
             self._failures,
         )
@@ -261,9 +248,7 @@ def register_global_options(conf: typing.Any) -> None:
 class RpcClient:
     """Sends calls and casts to one target."""
 
-    def __init__(
-        self, client: typing.Any, failures: tuple[type[Exception], ...]
-    ):
+    def __init__(self, client: typing.Any, failures: tuple[type[Exception], ...]):
         self._client = client
         self._failures = failures
 
@@ -286,9 +271,7 @@ class RpcClient:
         import oslo_messaging
 
         try:
-            return self._client.prepare(timeout=timeout).call(
-                ctx, method, **args
-            )
+            return self._client.prepare(timeout=timeout).call(ctx, method, **args)
         except oslo_messaging.RemoteError as error:
             if error.exc_type in UNKNOWN:
                 raise exception.NewerReleaseNeeded(
@@ -500,9 +483,7 @@ class HintListener:
         wake: Callable[[str], object],
         endpoints: Iterable[typing.Any] = (),
     ):
-        self._server = transport.serve(
-            topic, server, [_HintEndpoint(wake), *endpoints]
-        )
+        self._server = transport.serve(topic, server, [_HintEndpoint(wake), *endpoints])
 
     def start(self) -> None:
         self._server.start()
@@ -516,11 +497,7 @@ class _HintEndpoint:
         self._wake = wake
 
     def hint(
-        self,
-        ctx: object,
-        work_id: str,
-        more: Iterable[str] = (),
-        **newer: object,
+        self, ctx: object, work_id: str, more: Iterable[str] = (), **newer: object
     ) -> None:
         """Wake the runner; what a newer release says beside it is ignored."""
         for one in (work_id, *more):

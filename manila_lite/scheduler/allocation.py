@@ -7,8 +7,7 @@ import random
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import pools as pool_rows
+from manila_lite.db.queries.admin import incarnations, pools as pool_rows
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Session
 from manila_lite.host import Host
@@ -16,15 +15,13 @@ from manila_lite.messages import Detail
 from manila_lite.rpc import share as share_rpc
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import BINARY
-from manila_lite.scheduler.choose import Choice
-from manila_lite.scheduler.choose import choose
+from manila_lite.scheduler.choose import Choice, choose
 from manila_lite.scheduler.filters.capacity import allocation_limits
 from manila_lite.scheduler.filters.service_up import ServiceUp
 from manila_lite.scheduler.pool_reader import PoolReader
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
-from manila_lite.work import table
-from manila_lite.work import waiting
+from manila_lite.work import table, waiting
 
 LOG = logging.getLogger(__name__)
 
@@ -133,9 +130,7 @@ class Allocator:
             pools = self.pools.recent()
         choice = self._choose(request, pools, filters, weighers)
         if not choice.ranked:
-            choice = self._choose(
-                request, self.pools.read(), filters, weighers
-            )
+            choice = self._choose(request, self.pools.read(), filters, weighers)
         _log(job, choice)
         if not choice.ranked and self._waits_for_start(job, request, choice):
             return None
@@ -173,22 +168,14 @@ class Allocator:
                 message_detail=Detail.SHARE_BACKEND_NOT_READY_YET,
             )
         delay = min(max(FIRST_DELAY, age / 4), self.wait_for_backends - age)
-        job.pause(
-            delay, self._show_waiting, job.claim, starting, not request.stays
-        )
+        job.pause(delay, self._show_waiting, job.claim, starting, not request.stays)
         job.wake_after = delay
         return True
 
     def _show_waiting(
-        self,
-        session: Session,
-        claim: table.Claim,
-        starting: list[str],
-        is_new: bool,
+        self, session: Session, claim: table.Claim, starting: list[str], is_new: bool
     ) -> None:
-        waiting.explain(
-            session, claim, f'Waiting for {", ".join(starting)} to start.'
-        )
+        waiting.explain(session, claim, f'Waiting for {", ".join(starting)} to start.')
         if is_new:
             share_instances.set_progress(session, claim.resource_id, '0%')
 

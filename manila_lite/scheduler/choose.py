@@ -8,8 +8,7 @@ import operator
 import random
 from typing import Any, Literal, NamedTuple, overload
 
-from manila_lite import exception
-from manila_lite import plugins
+from manila_lite import exception, plugins
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.retry import RetryFilter
 from manila_lite.scheduler.filters.service_up import ServiceUp
@@ -71,8 +70,7 @@ class Choice:
             # Each type of a share group has filters of the same names.
             reasons = _shortened(_by_reason(rejections.pop(name, [])))
             parts.append(
-                f'{name} left {count}'
-                + (f', rejected {reasons}.' if reasons else '.')
+                f'{name} left {count}' + (f', rejected {reasons}.' if reasons else '.')
             )
         if self.ranked:
             weights = [
@@ -216,9 +214,7 @@ def _normalize(values: list[float]) -> list[float]:
         finite = [value for value in values if isfinite(value)]
         low, high = min(finite, default=0.0), max(finite, default=0.0)
         beyond = high - low or 1.0
-        values = [
-            max(low - beyond, min(value, high + beyond)) for value in values
-        ]
+        values = [max(low - beyond, min(value, high + beyond)) for value in values]
     low, high = min(values, default=0.0), max(values, default=0.0)
     if low == high:
         return [0.0] * len(values)
@@ -238,9 +234,7 @@ def load(
 
 
 def load(
-    names: Sequence[str],
-    kind: str,
-    multipliers: Mapping[str, float] | None = None,
+    names: Sequence[str], kind: str, multipliers: Mapping[str, float] | None = None
 ) -> list[Any]:
     """Create the named filters, or weighers with their multipliers.
 
@@ -250,10 +244,7 @@ def load(
     if kind == 'filters':
         return [cls() for cls in classes]
     given = multipliers or {}
-    return [
-        cls(given.get(name, 1.0))
-        for name, cls in zip(names, classes, strict=True)
-    ]
+    return [cls(given.get(name, 1.0)) for name, cls in zip(names, classes, strict=True)]
 
 
 def _class(kind: str, name: str) -> Any:

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from manila_lite.scheduler.choose import choose
 from manila_lite.scheduler.filters import Filter
-from manila_lite.scheduler.filters.capacity import Limits
-from manila_lite.scheduler.filters.capacity import allocation_limit
-from manila_lite.scheduler.filters.capacity import allocation_limits
+from manila_lite.scheduler.filters.capacity import (
+    Limits,
+    allocation_limit,
+    allocation_limits,
+)
 from manila_lite.scheduler.pools import Pool
-from manila_lite.scheduler.request import PlacementRequest
-from manila_lite.scheduler.request import required_capabilities
+from manila_lite.scheduler.request import PlacementRequest, required_capabilities
 
 
 class Reservation(NamedTuple):
@@ -88,9 +89,7 @@ def plan(
     if None not in free:
         available = sum(gb for gb in free if gb is not None)
         if available < total:
-            return [
-                f'{total} GiB are needed, {available} GiB are available'
-            ], []
+            return [f'{total} GiB are needed, {available} GiB are available'], []
     return [], _reserve(needs, accepting, widest)
 
 
@@ -147,9 +146,7 @@ def _reserve(
     ]
 
 
-def _strictest_first(
-    host: str, limits: Limits
-) -> tuple[str, *tuple[float, ...]]:
+def _strictest_first(host: str, limits: Limits) -> tuple[str, *tuple[float, ...]]:
     return (host, *(math.inf if limit is None else limit for limit in limits))
 
 

@@ -3,19 +3,20 @@
 import datetime
 import typing
 
-from manila_lite.db.rows import MoveOwnerRow
-from manila_lite.db.rows import UnsentMoveRow
-from manila_lite.states import access_rule
-from manila_lite.states import share_backup
-from manila_lite.states import share_group
-from manila_lite.states import share_group_snapshot
-from manila_lite.states import share_instance
-from manila_lite.states import share_network
-from manila_lite.states import share_replica
-from manila_lite.states import share_server
-from manila_lite.states import share_task
-from manila_lite.states import share_transfer
-from manila_lite.states import snapshot_instance
+from manila_lite.db.rows import MoveOwnerRow, UnsentMoveRow
+from manila_lite.states import (
+    access_rule,
+    share_backup,
+    share_group,
+    share_group_snapshot,
+    share_instance,
+    share_network,
+    share_replica,
+    share_server,
+    share_task,
+    share_transfer,
+    snapshot_instance,
+)
 from manila_lite.states.machine import Machine
 
 VERSION = '1.0'
@@ -37,13 +38,10 @@ class EventKind(typing.NamedTuple):
 
 _KINDS = (
     EventKind(
-        share_instance.SHARE_INSTANCE,
-        'the copy of a share on a back end',
-        'share_id',
+        share_instance.SHARE_INSTANCE, 'the copy of a share on a back end', 'share_id'
     ),
     EventKind(
-        share_task.SHARE_TASK,
-        'the migration of a share; `id` is that of the share',
+        share_task.SHARE_TASK, 'the migration of a share; `id` is that of the share'
     ),
     EventKind(
         share_replica.SHARE_REPLICA,
@@ -56,9 +54,7 @@ _KINDS = (
         'share_id',
     ),
     EventKind(
-        access_rule.ACCESS_RULE,
-        'an access rule on one share instance',
-        'access_id',
+        access_rule.ACCESS_RULE, 'an access rule on one share instance', 'access_id'
     ),
     EventKind(
         access_rule.SNAPSHOT_ACCESS_RULE,

@@ -12,16 +12,11 @@ import operator
 import time
 import typing
 
-from manila_lite import exception
-from manila_lite import metrics
-from manila_lite.db.queries.admin import cluster_tasks
-from manila_lite.db.queries.admin import events
-from manila_lite.db.rows import MoveOwnerRow
-from manila_lite.db.rows import UnsentMoveRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.scheduler.event_kinds import KINDS
-from manila_lite.scheduler.event_kinds import payload_of
+from manila_lite import exception, metrics
+from manila_lite.db.queries.admin import cluster_tasks, events
+from manila_lite.db.rows import MoveOwnerRow, UnsentMoveRow
+from manila_lite.db.session import Database, Session
+from manila_lite.scheduler.event_kinds import KINDS, payload_of
 
 LOG = logging.getLogger(__name__)
 
@@ -76,9 +71,7 @@ class EventSender:
         reads.
         """
         start = self.db.read(events.find_start)
-        if start is not None and not self.db.read(
-            events.list_unsent, start, 1
-        ):
+        if start is not None and not self.db.read(events.list_unsent, start, 1):
             return 0
         if not self.db.read(
             cluster_tasks.is_claimable, events.TASK_NAME
@@ -124,9 +117,7 @@ class EventSender:
                 self.send(event_type, payload)
             except exception.ServiceUnavailable as error:
                 metrics.EVENTS_FAILED.increment()
-                LOG.warning(
-                    'Events from %d on wait for the message bus: %s', id, error
-                )
+                LOG.warning('Events from %d on wait for the message bus: %s', id, error)
                 return sent, True
             metrics.EVENTS_SENT.increment()
             sent.append(id)
@@ -138,9 +129,7 @@ class EventSender:
         """Mark moves as sent; return False if another process took over."""
         if ids:
             events.mark_sent(session, ids)
-        return cluster_tasks.renew(
-            session, events.TASK_NAME, self.owner, LEASE
-        )
+        return cluster_tasks.renew(session, events.TASK_NAME, self.owner, LEASE)
 
 
 def _load(session: Session, start: int) -> list[Event]:
@@ -163,9 +152,7 @@ def _owners(
     found: dict[tuple[str, str], MoveOwnerRow] = {}
     known = sorted((move for move in moves if _table(move)), key=_table)
     for table, of_table in itertools.groupby(known, key=_table):
-        resources = [
-            name for name, kind in KINDS.items() if kind.table == table
-        ]
+        resources = [name for name, kind in KINDS.items() if kind.table == table]
         ids = set(map(operator.attrgetter('resource_id'), of_table))
         rows = events.find_owners(session, table, resources, ids)
         found |= {(table, id): row for id, row in rows.items()}

@@ -21,9 +21,7 @@ class _ForRequest(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return self.rule.applies(self.request)
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         return self.rule.rejection_reason(pool, self.request)
 
     def rejection_reasons(

@@ -7,35 +7,38 @@ import random
 import typing
 
 from manila_lite import exception
-from manila_lite.db.moves import replicas as replica_moves
-from manila_lite.db.moves import share_migrations as migration_moves
+from manila_lite.db.moves import (
+    replicas as replica_moves,
+    share_migrations as migration_moves,
+)
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.networks import subnets as subnet_rows
 from manila_lite.db.queries.replicas import replicas as replica_rows
-from manila_lite.db.queries.shares import affinity
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations as share_migrations
+from manila_lite.db.queries.shares import (
+    affinity,
+    instances as share_instances,
+    migrations as share_migrations,
+)
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.qos_types import DEFAULT_OF_SHARE_TYPE
 from manila_lite.db.rows import InstanceRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.host import Host
 from manila_lite.messages import Detail
 from manila_lite.quota import share_migrations as migration_quota
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.scheduler import destinations
-from manila_lite.scheduler.allocation import Allocator
-from manila_lite.scheduler.allocation import FiltersAndWeighers
-from manila_lite.scheduler.allocation import PoolChanged
+from manila_lite.scheduler.allocation import Allocator, FiltersAndWeighers, PoolChanged
 from manila_lite.scheduler.destinations import allowed_zones
 from manila_lite.scheduler.group_filters import for_all
 from manila_lite.scheduler.pool_reader import PoolReader
 from manila_lite.scheduler.pools import Pool
-from manila_lite.scheduler.request import PlacementRequest
-from manila_lite.scheduler.request import replica_capabilities
-from manila_lite.scheduler.request import required_capabilities
+from manila_lite.scheduler.request import (
+    PlacementRequest,
+    replica_capabilities,
+    required_capabilities,
+)
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_task import ShareTask
@@ -68,10 +71,7 @@ class PlacementEndpoint:
         self, session: Session, job: typing.Any
     ) -> typing.Any:
         instance = share_instances.get(session, job.resource_id)
-        if (
-            instance.status != InstanceStatus.CREATING
-            or instance.host is not None
-        ):
+        if instance.status != InstanceStatus.CREATING or instance.host is not None:
             raise exception.InvalidStatus(
                 resource='share instance',
                 id=instance.id,
@@ -119,25 +119,15 @@ class PlacementEndpoint:
             from_snapshot=snapshot_id is not None,
             host=source_host,
             group_host=group and group.host,
-            consistent_snapshot_support=(
-                group and group.consistent_snapshot_support
-            ),
+            consistent_snapshot_support=(group and group.consistent_snapshot_support),
         )
         with _keeps_detail(refusal):
             self.allocator.place(
-                job,
-                request,
-                self.rules.filters,
-                self._hand_over_create,
-                instance,
+                job, request, self.rules.filters, self._hand_over_create, instance
             )
 
     def _hand_over_create(
-        self,
-        session: Session,
-        job: typing.Any,
-        instance: InstanceRow,
-        pool: Pool,
+        self, session: Session, job: typing.Any, instance: InstanceRow, pool: Pool
     ) -> None:
         share_instances.assign_host(session, instance.id, pool.host, pool.zone)
         args = {
@@ -205,11 +195,7 @@ class PlacementEndpoint:
         )
 
     def _hand_over_replica(
-        self,
-        session: Session,
-        job: typing.Any,
-        instance: InstanceRow,
-        pool: Pool,
+        self, session: Session, job: typing.Any, instance: InstanceRow, pool: Pool
     ) -> None:
         if pool.host in replica_rows.get_hosts(session, instance.share_id)[1]:
             raise PoolChanged(host=pool.host)  # by another replica
@@ -277,21 +263,14 @@ class PlacementEndpoint:
             self._hand_over_group,
         )
 
-    def _hand_over_group(
-        self, session: Session, job: typing.Any, pool: Pool
-    ) -> None:
-        share_groups.assign_host(
-            session, job.resource_id, pool.host, pool.zone
-        )
+    def _hand_over_group(self, session: Session, job: typing.Any, pool: Pool) -> None:
+        share_groups.assign_host(session, job.resource_id, pool.host, pool.zone)
         self.allocator.hand_over(
             session,
             job,
             'create_share_group',
             pool.service_host,
-            {
-                'share_group_id': job.resource_id,
-                'on_network': job.args['on_network'],
-            },
+            {'share_group_id': job.resource_id, 'on_network': job.args['on_network']},
         )
 
     # Existing shares
@@ -323,19 +302,11 @@ class PlacementEndpoint:
             host=instance.host,
         )
         self.allocator.place(
-            job,
-            request,
-            self.rules.extend_filters,
-            self._hand_over_extend,
-            instance,
+            job, request, self.rules.extend_filters, self._hand_over_extend, instance
         )
 
     def _hand_over_extend(
-        self,
-        session: Session,
-        job: typing.Any,
-        instance: InstanceRow,
-        pool: Pool,
+        self, session: Session, job: typing.Any, instance: InstanceRow, pool: Pool
     ) -> None:
         self.allocator.hand_over(
             session,
@@ -360,10 +331,7 @@ class PlacementEndpoint:
         return (instance, _required_capabilities(session, instance))
 
     def manage_share_instance(
-        self,
-        job: typing.Any,
-        instance_id: str,
-        driver_options: dict[str, typing.Any],
+        self, job: typing.Any, instance_id: str, driver_options: dict[str, typing.Any]
     ) -> None:
         """Check that the given pool fits the share type; hand over."""
         instance, specs = job.prepared
@@ -391,9 +359,7 @@ class PlacementEndpoint:
     def prepare_migrate_share_to_host(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        task = share_migrations.find_task(
-            session, job.resource_id, lock_shared=True
-        )
+        task = share_migrations.find_task(session, job.resource_id, lock_shared=True)
         if task is None or task.task_state != ShareTask.STARTING:
             raise exception.InvalidStatus(
                 resource='share',
@@ -415,9 +381,7 @@ class PlacementEndpoint:
                 affinity_hosts,
                 subnets,
             )
-        specs = share_types.get_extra_specs(
-            session, migration.new_share_type_id
-        )
+        specs = share_types.get_extra_specs(session, migration.new_share_type_id)
         return (
             instance,
             required_capabilities(
@@ -428,11 +392,7 @@ class PlacementEndpoint:
         )
 
     def migrate_share_to_host(
-        self,
-        job: typing.Any,
-        share_id: str,
-        host: str,
-        needs_release_2: bool = False,
+        self, job: typing.Any, share_id: str, host: str, needs_release_2: bool = False
     ) -> None:
         """Allocate capacity on the destination of a migration."""
         instance, specs, affinity_hosts, subnets = job.prepared
@@ -448,19 +408,11 @@ class PlacementEndpoint:
             only_host=host,
         )
         self.allocator.place(
-            job,
-            request,
-            self.rules.filters,
-            self._hand_over_migration,
-            instance,
+            job, request, self.rules.filters, self._hand_over_migration, instance
         )
 
     def _hand_over_migration(
-        self,
-        session: Session,
-        job: typing.Any,
-        instance: InstanceRow,
-        pool: Pool,
+        self, session: Session, job: typing.Any, instance: InstanceRow, pool: Pool
     ) -> None:
         migration_moves.place(session, instance, pool.host, pool.zone)
         self.allocator.hand_over(
@@ -513,13 +465,10 @@ class PlacementEndpoint:
         self, host: str, needs: list[dict[str, typing.Any]]
     ) -> tuple[list[str], list[destinations.Reservation]]:
         pools = [
-            pool
-            for pool in self.pools.read()
-            if host in (pool.host, pool.service_host)
+            pool for pool in self.pools.read() if host in (pool.host, pool.service_host)
         ]
         specs = self.db.read(
-            share_types.list_extra_specs,
-            {need['share_type_id'] for need in needs},
+            share_types.list_extra_specs, {need['share_type_id'] for need in needs}
         )
         return destinations.plan(pools, needs, specs, self.rules.filters)
 
@@ -527,8 +476,7 @@ class PlacementEndpoint:
         self, session: Session, hints: dict[str, typing.Any]
     ) -> dict[str, frozenset[str]]:
         wanted = {
-            key: set(hints.get(key, ()))
-            for key in ('same_host', 'different_host')
+            key: set(hints.get(key, ())) for key in ('same_host', 'different_host')
         }
         named = wanted['same_host'] | wanted['different_host']
         hosts = share_instances.list_hosts(session, named) if named else {}
@@ -545,9 +493,7 @@ class PlacementEndpoint:
             return None
         return collections.Counter(
             subnet.availability_zone
-            for subnet in subnet_rows.list_for_network(
-                session, share_network_id
-            )
+            for subnet in subnet_rows.list_for_network(session, share_network_id)
         )
 
 

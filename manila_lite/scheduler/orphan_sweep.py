@@ -12,30 +12,19 @@ import logging
 import time
 import typing
 
-from manila_lite import exception
-from manila_lite import messages
+from manila_lite import exception, messages
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.queries.groups import share_groups
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import shares
-from manila_lite.db.rows import ExpiredShareRow
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import StuckRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.queries.shares import instances as share_instances, shares
+from manila_lite.db.rows import ExpiredShareRow, InstanceRow, StuckRow
+from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.quota.groups import (
-    remove_and_credit as remove_group_and_credit,
-)
-from manila_lite.quota.replicas import (
-    remove_and_credit as remove_replica_and_credit,
-)
+from manila_lite.messages import Action, Detail
+from manila_lite.quota.groups import remove_and_credit as remove_group_and_credit
+from manila_lite.quota.replicas import remove_and_credit as remove_replica_and_credit
 from manila_lite.quota.shares import remove_and_credit
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import Repeat
+from manila_lite.states.machine import GONE, Repeat
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_network import SHARE_NETWORK
@@ -84,9 +73,7 @@ class OrphanSweep:
         return count
 
     def _stuck_instances(self, session: Session) -> typing.Sequence[StuckRow]:
-        return recovery.list_stuck(
-            session, SHARE_INSTANCE.resource, None, most=BATCH
-        )
+        return recovery.list_stuck(session, SHARE_INSTANCE.resource, None, most=BATCH)
 
     def _rescue(self, session: Session) -> int:
         began, stuck = time.monotonic(), self._stuck_instances(session)
@@ -99,9 +86,7 @@ class OrphanSweep:
             self._ignore_stale(self._end_instance, session, row, began)
         return len(stuck)
 
-    def _expired_shares(
-        self, session: Session
-    ) -> typing.Sequence[ExpiredShareRow]:
+    def _expired_shares(self, session: Session) -> typing.Sequence[ExpiredShareRow]:
         return shares.list_expired(session, None)
 
     def _remove(self, session: Session) -> int:
@@ -112,9 +97,7 @@ class OrphanSweep:
         return len(expired)
 
     def _stuck_networks(self, session: Session) -> typing.Sequence[StuckRow]:
-        return recovery.list_stuck(
-            session, SHARE_NETWORK.resource, None, most=BATCH
-        )
+        return recovery.list_stuck(session, SHARE_NETWORK.resource, None, most=BATCH)
 
     def _end_network_changes(self, session: Session) -> int:
         """End changes of networks without a share server that changes."""
@@ -140,9 +123,7 @@ class OrphanSweep:
         )
 
     def _stuck_groups(self, session: Session) -> typing.Sequence[StuckRow]:
-        return recovery.list_stuck(
-            session, SHARE_GROUP.resource, None, most=BATCH
-        )
+        return recovery.list_stuck(session, SHARE_GROUP.resource, None, most=BATCH)
 
     def _rescue_groups(self, session: Session) -> int:
         began, stuck = time.monotonic(), self._stuck_groups(session)
@@ -150,9 +131,7 @@ class OrphanSweep:
             self._ignore_stale(self._end_group, session, row, began)
         return len(stuck)
 
-    def _end_group(
-        self, session: Session, row: StuckRow, began: float
-    ) -> None:
+    def _end_group(self, session: Session, row: StuckRow, began: float) -> None:
         """Remove a group that is deleted; give up any other."""
         rescue = SHARE_GROUP.in_flight[row.status]
         if isinstance(rescue, Repeat):
@@ -172,22 +151,14 @@ class OrphanSweep:
                 ttl=self.message_ttl,
             )
             action, status_after = 'given up', SHARE_GROUP[event].target
-        self._record(
-            session, row, action, status_after, began, SHARE_GROUP.resource
-        )
+        self._record(session, row, action, status_after, began, SHARE_GROUP.resource)
 
-    def _ignore_stale(
-        self, function: Callable[..., None], *args: typing.Any
-    ) -> None:
+    def _ignore_stale(self, function: Callable[..., None], *args: typing.Any) -> None:
         """Call; another scheduler may have handled the same row just now."""
-        with contextlib.suppress(
-            exception.InvalidStatus, exception.ResourceNotFound
-        ):
+        with contextlib.suppress(exception.InvalidStatus, exception.ResourceNotFound):
             function(*args)
 
-    def _end_instance(
-        self, session: Session, row: StuckRow, began: float
-    ) -> None:
+    def _end_instance(self, session: Session, row: StuckRow, began: float) -> None:
         rescue = SHARE_INSTANCE.in_flight[row.status]
         instance = share_instances.get(session, row.id)
         if isinstance(rescue, Repeat):
@@ -209,9 +180,7 @@ class OrphanSweep:
                 instance.id, instance.share_id, instance.replica_state
             ),
         )
-        self._record(
-            session, row, 'given up', SHARE_INSTANCE[event].target, began
-        )
+        self._record(session, row, 'given up', SHARE_INSTANCE[event].target, began)
 
     def _remove_rows(self, session: Session, instance: InstanceRow) -> None:
         if instance.replica_state in PASSIVE:

@@ -7,16 +7,11 @@ import threading
 
 import orjson
 
-from manila_lite.db.queries.admin import pools as pool_rows
-from manila_lite.db.queries.admin import services
-from manila_lite.db.rows import PoolAllocationRow
-from manila_lite.db.rows import PoolReportRow
-from manila_lite.db.rows import ServiceRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.queries.admin import pools as pool_rows, services
+from manila_lite.db.rows import PoolAllocationRow, PoolReportRow, ServiceRow
+from manila_lite.db.session import Database, Session
 from manila_lite.rpc.share import BINARY
-from manila_lite.scheduler.pools import Capabilities
-from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.pools import Capabilities, Pool
 
 MAX_AGE = 1.0
 """Seconds for which pools are ranked by what was read."""
@@ -61,9 +56,7 @@ class PoolReader:
         allocations, found, reports = self.db.read(self._rows, self._reports)
         serving = {row.host: row for row in found if row.binary == BINARY}
         pools = {
-            row.host: self._pool(
-                row, serving[row.service_host], reports[row.host]
-            )
+            row.host: self._pool(row, serving[row.service_host], reports[row.host])
             for row in allocations
             if row.service_host in serving and row.host in reports
         }
@@ -102,20 +95,16 @@ class PoolReader:
 
     def _rows(
         self, session: Session, kept: Mapping[str, _Report]
-    ) -> tuple[
-        Sequence[PoolAllocationRow], Sequence[ServiceRow], dict[str, _Report]
-    ]:
+    ) -> tuple[Sequence[PoolAllocationRow], Sequence[ServiceRow], dict[str, _Report]]:
         allocations = pool_rows.list_allocations(session)
         known = {
             row.host: report
             for row in allocations
-            if (report := kept.get(row.host))
-            and report.reported_at == row.reported_at
+            if (report := kept.get(row.host)) and report.reported_at == row.reported_at
         }
         new = [row.host for row in allocations if row.host not in known]
         parsed = {
-            row.host: _report(row)
-            for row in pool_rows.list_reports(session, new)
+            row.host: _report(row) for row in pool_rows.list_reports(session, new)
         }
         return allocations, services.list_all(session), known | parsed
 

@@ -23,9 +23,7 @@ class Capabilities(dict[str, Any]):
         super().__init__(reported)
         self._cache: dict[Hashable, Any] = {}
 
-    def cached(
-        self, key: Hashable, function: Callable[..., T], *args: Any
-    ) -> T:
+    def cached(self, key: Hashable, function: Callable[..., T], *args: Any) -> T:
         """Return the cached result for a key, else that of the function.
 
         The result must depend on the report and the key only.

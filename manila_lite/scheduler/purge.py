@@ -10,8 +10,7 @@ import logging
 import time
 
 from manila_lite.db.queries.admin import cluster_tasks
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 
 LOG = logging.getLogger(__name__)
 
@@ -58,9 +57,7 @@ class Purge:
 
         Otherwise this only reads.
         """
-        if not self.db.read(
-            cluster_tasks.is_claimable, self.name
-        ) or not self.db.write(
+        if not self.db.read(cluster_tasks.is_claimable, self.name) or not self.db.write(
             cluster_tasks.claim, self.name, self.owner, LEASE
         ):
             return 0
@@ -77,8 +74,7 @@ class Purge:
         ):
             if not is_waiting:
                 LOG.warning(
-                    'Purge of %s waits for another process that does it',
-                    self.name,
+                    'Purge of %s waits for another process that does it', self.name
                 )
             is_waiting = True
             self.sleep(LOOK_INTERVAL)
@@ -92,13 +88,9 @@ class Purge:
                 if deleted < self.batch:
                     break
                 self.sleep(PAUSE)
-        self.db.write(
-            cluster_tasks.finish, self.name, self.owner, self.interval
-        )
+        self.db.write(cluster_tasks.finish, self.name, self.owner, self.interval)
         if any(counts.values()):
-            LOG.info(
-                'Purge of %s: %d rows deleted', self.name, sum(counts.values())
-            )
+            LOG.info('Purge of %s: %d rows deleted', self.name, sum(counts.values()))
         return counts
 
     def _delete(self, deletion: Deletion) -> int:

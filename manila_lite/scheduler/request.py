@@ -1,8 +1,7 @@
 """The input of a placement decision."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 import functools
 from typing import Any
 
@@ -54,9 +53,7 @@ class PlacementRequest:
         demand = _demand(self.share_proto, specs)
         object.__setattr__(self, 'demand', demand)
         object.__setattr__(
-            self,
-            'capacity_demand',
-            _demand(demand, self.is_extend, self.from_snapshot),
+            self, 'capacity_demand', _demand(demand, self.is_extend, self.from_snapshot)
         )
 
     @property

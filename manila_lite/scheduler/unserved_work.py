@@ -6,8 +6,7 @@ import logging
 
 from manila_lite import exception
 from manila_lite.db.queries.admin import queues
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.rpc import data
 from manila_lite.scheduler.orphan_sweep import SweepActor
 from manila_lite.work import cancel
@@ -47,9 +46,7 @@ class UnservedWork:
         return sum(self._end_queue(queue) for queue in unserved)
 
     def _is_data_unserved(self, session: Session) -> bool:
-        return queues.is_unserved(
-            session, data.TOPIC, data.BINARY, self.timeout
-        )
+        return queues.is_unserved(session, data.TOPIC, data.BINARY, self.timeout)
 
     def _end_queue(self, queue: str) -> int:
         executor, count = self._build_canceller(queue), 0
@@ -69,11 +66,7 @@ class UnservedWork:
     def _end(self, executor: Executor, queue: str, work_id: str) -> bool:
         try:
             self.db.write(self._cancel, executor, queue, work_id, by=self.by)
-        except (
-            cancel.WorkNotFound,
-            cancel.WorkIsRunning,
-            cancel.WorkIsBlocked,
-        ):
+        except (cancel.WorkNotFound, cancel.WorkIsRunning, cancel.WorkIsBlocked):
             return False
         except cancel.WorkNotCancellable as error:
             LOG.info('%s', error)

@@ -7,12 +7,12 @@ the share instance, which sums up the states of its rules.
 
 from collections.abc import Iterable
 
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import Machine
-from manila_lite.states.machine import Resume
-from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.machine import GONE, Machine, Resume
+from manila_lite.states.share_instance import (
+    HIDDEN_FROM_TENANTS,
+    SHARE_INSTANCE,
+    InstanceStatus,
+)
 
 
 class RuleState:
@@ -32,9 +32,7 @@ class RuleState:
 A = RuleState
 
 ALL = frozenset(
-    state
-    for name, state in vars(RuleState).items()
-    if not name.startswith('_')
+    state for name, state in vars(RuleState).items() if not name.startswith('_')
 )
 IN_TRANSIT = frozenset({A.APPLYING, A.UPDATING, A.DENYING})
 DENIED = frozenset({A.QUEUED_TO_DENY, A.DENYING})
@@ -53,9 +51,7 @@ STATES_BY_RANK = (
 """A rule with several states is shown with the first of them here."""
 
 RULES_EDITABLE = (
-    SHARE_INSTANCE.at_rest
-    - HIDDEN_FROM_TENANTS
-    - {InstanceStatus.AWAITING_TRANSFER}
+    SHARE_INSTANCE.at_rest - HIDDEN_FROM_TENANTS - {InstanceStatus.AWAITING_TRANSFER}
 )
 """The statuses in which the rules of an instance may be changed.
 
@@ -96,9 +92,7 @@ _LEVEL_MOVES = [
 # fmt: on
 
 
-def _rules(
-    resource: str, table: str, kind: str, *, levels: bool = True
-) -> Machine:
+def _rules(resource: str, table: str, kind: str, *, levels: bool = True) -> Machine:
     """Return the machine of rules that work of this kind applies.
 
     Without levels there is nothing about a rule that can change.
@@ -146,9 +140,7 @@ def _rules(
     # fmt: on
 
 
-ACCESS_RULE = _rules(
-    'access_rule', 'share_instance_access_map', 'access.sync_access'
-)
+ACCESS_RULE = _rules('access_rule', 'share_instance_access_map', 'access.sync_access')
 
 SNAPSHOT_ACCESS_RULE = _rules(
     'snapshot_access_rule',
@@ -182,8 +174,7 @@ def aggregate_status(instances: Iterable[tuple[str, str]]) -> str:
         if status == InstanceStatus.AVAILABLE
     }
     return next(
-        (status for status in (R.ERROR, R.OUT_OF_SYNC) if status in found),
-        R.ACTIVE,
+        (status for status in (R.ERROR, R.OUT_OF_SYNC) if status in found), R.ACTIVE
     )
 
 

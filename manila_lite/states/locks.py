@@ -1,7 +1,6 @@
 """The values that resource locks use on the wire."""
 
-from manila_lite.states.access_rule import DENIED
-from manila_lite.states.access_rule import RuleState
+from manila_lite.states.access_rule import DENIED, RuleState
 from manila_lite.states.share_instance import InstanceStatus
 
 

@@ -148,9 +148,7 @@ class Machine:
             self._add(f'reset_{status}', self.statuses - set(final), status)
         self._check()
 
-    def _add(
-        self, event: str, sources: Collection[str], target: str | None
-    ) -> None:
+    def _add(self, event: str, sources: Collection[str], target: str | None) -> None:
         if event in self._moves or event in self.initial:
             raise ValueError(f'{self.resource}: {event} is declared twice')
         self._moves[event] = Move(event, frozenset(sources), target)
@@ -192,8 +190,7 @@ class Machine:
     def rescue_targets(self, status: str) -> tuple[str | None, ...]:
         """Return the statuses that the rescue of a status may lead to."""
         return tuple(
-            self._moves[event].target
-            for event in self.in_flight[status].events
+            self._moves[event].target for event in self.in_flight[status].events
         )
 
     def moves_from(self, status: str) -> list[Move]:
@@ -217,8 +214,7 @@ class Machine:
                 used.add(move.target)
         if used != self.statuses:
             raise ValueError(
-                f'{self!r}: moves and statuses disagree about '
-                f'{used ^ self.statuses}'
+                f'{self!r}: moves and statuses disagree about {used ^ self.statuses}'
             )
         unknown = self.stamps.keys() - self._moves.keys()
         if unknown:

@@ -5,9 +5,7 @@ backup_creating or backup_restoring while its backup is in flight. All work
 on backups may be repeated, so a lost one is carried out once more.
 """
 
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import Machine
-from manila_lite.states.machine import Repeat
+from manila_lite.states.machine import GONE, Machine, Repeat
 
 
 class BackupStatus:

@@ -4,10 +4,7 @@ The statuses follow statuses.csv of the published API, the rescues the
 start-up reconciliation design.
 """
 
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import Ask
-from manila_lite.states.machine import Machine
-from manila_lite.states.machine import Repeat
+from manila_lite.states.machine import GONE, Ask, Machine, Repeat
 
 
 class GroupStatus:

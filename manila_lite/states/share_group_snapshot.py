@@ -5,10 +5,7 @@ start-up reconciliation design. The shares of the group are snapshotting
 while it is created.
 """
 
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import Ask
-from manila_lite.states.machine import Machine
-from manila_lite.states.machine import Repeat
+from manila_lite.states.machine import GONE, Ask, Machine, Repeat
 
 
 class GroupSnapshotStatus:

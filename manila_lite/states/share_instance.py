@@ -4,11 +4,7 @@ The statuses and the moves out of them follow statuses.csv of the published
 API, the rescues the start-up reconciliation design.
 """
 
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import Ask
-from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import Machine
-from manila_lite.states.machine import Repeat
+from manila_lite.states.machine import GONE, Ask, GiveUp, Machine, Repeat
 
 
 class InstanceStatus:
@@ -49,9 +45,7 @@ class InstanceStatus:
 S = InstanceStatus
 
 
-HIDDEN_FROM_TENANTS = frozenset(
-    {S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING}
-)
+HIDDEN_FROM_TENANTS = frozenset({S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING})
 """Deferred deletion hides a share in these statuses from its project.
 
 Its quota has been given back, so no move may make it available again.
@@ -85,13 +79,7 @@ OVERRIDING_STATUSES = (S.REVERTING, S.REPLICATION_CHANGE)
 Otherwise active replicas come before others, then the better status.
 """
 
-_BY_RANK = (
-    *OVERRIDING_STATUSES,
-    S.MIGRATING,
-    S.SERVER_MIGRATING,
-    S.AVAILABLE,
-    S.ERROR,
-)
+_BY_RANK = (*OVERRIDING_STATUSES, S.MIGRATING, S.SERVER_MIGRATING, S.AVAILABLE, S.ERROR)
 
 
 def display_rank(status: str) -> int:
@@ -118,9 +106,7 @@ _UNMANAGEABLE = frozenset(
     }
 )
 
-_UNMANAGING = frozenset(
-    {S.UNMANAGE_STARTING, S.MANAGE_ERROR_UNMANAGE_STARTING}
-)
+_UNMANAGING = frozenset({S.UNMANAGE_STARTING, S.MANAGE_ERROR_UNMANAGE_STARTING})
 
 _VISIBLE = (
     frozenset(

@@ -4,9 +4,7 @@ A network is in flight while any of its share servers is being changed,
 and at rest again when the last of them is done.
 """
 
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import Machine
+from manila_lite.states.machine import GONE, GiveUp, Machine
 
 
 class NetworkStatus:

@@ -5,11 +5,7 @@ API, the rescues the start-up reconciliation design, the values of
 `task_state` the share server migration design.
 """
 
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import Machine
-from manila_lite.states.machine import Repeat
-from manila_lite.states.machine import Resume
+from manila_lite.states.machine import GONE, GiveUp, Machine, Repeat, Resume
 
 
 class ServerStatus:

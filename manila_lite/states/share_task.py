@@ -4,8 +4,7 @@ The values follow statuses.csv of the published API. That has none for a
 migration that is being cancelled; it is shown as that of a share server.
 """
 
-from manila_lite.states.machine import Machine
-from manila_lite.states.machine import Resume
+from manila_lite.states.machine import Machine, Resume
 
 
 class ShareTask:

@@ -1,8 +1,6 @@
 """The status of a share transfer, which is not shown to users."""
 
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import Machine
+from manila_lite.states.machine import GONE, GiveUp, Machine
 
 
 class TransferStatus:

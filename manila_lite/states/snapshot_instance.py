@@ -6,11 +6,7 @@ API, the rescues the start-up reconciliation design.
 
 from collections.abc import Iterable
 
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import Ask
-from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import Machine
-from manila_lite.states.machine import Repeat
+from manila_lite.states.machine import GONE, Ask, GiveUp, Machine, Repeat
 
 
 class SnapshotStatus:
@@ -38,13 +34,9 @@ S = SnapshotStatus
 
 
 ALL = frozenset(
-    status
-    for name, status in vars(SnapshotStatus).items()
-    if not name.startswith('_')
+    status for name, status in vars(SnapshotStatus).items() if not name.startswith('_')
 )
-HIDDEN_FROM_TENANTS = frozenset(
-    {S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING}
-)
+HIDDEN_FROM_TENANTS = frozenset({S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING})
 """Deferred deletion hides a snapshot in these statuses from its project.
 
 Its quota has been given back, so no move may make it available again. It

@@ -69,8 +69,7 @@ class AdmissionControl:
             cached = self._read(queue, is_full, now)
         if cached.is_full:
             raise exception.ServiceUnavailable(
-                f'More than {self._limit} operations are queued; '
-                'try again later.'
+                f'More than {self._limit} operations are queued; try again later.'
             )
 
     def _read(
@@ -115,9 +114,7 @@ def placement_controlled(method: Callable) -> Callable:
     """Check the queues that a new share may wait in before a method runs."""
 
     @functools.wraps(method)
-    def run(
-        self: typing.Any, *args: typing.Any, **kwargs: typing.Any
-    ) -> typing.Any:
+    def run(self: typing.Any, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         self.admission.check_placement()
         return method(self, *args, **kwargs)
 

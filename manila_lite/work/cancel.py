@@ -17,10 +17,8 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.moves import access_rules
 from manila_lite.db.queries import pages
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.work import execution
-from manila_lite.work import table
+from manila_lite.db.session import Database, Session
+from manila_lite.work import execution, table
 from manila_lite.work.execution import Executor
 
 WORK = engine.Work.__table__
@@ -84,8 +82,7 @@ class WorkIsRunning(exception.Conflict):
 
 class WorkIsBlocked(exception.Conflict):
     message = (
-        'Work {id} cannot end before other work on its resource, which is '
-        'running.'
+        'Work {id} cannot end before other work on its resource, which is running.'
     )
 
 
@@ -131,18 +128,11 @@ def iterate_queue(db: Database, queue: str) -> Iterator[str]:
 
 
 def list_of_queue(
-    session: Session,
-    queue: str,
-    state: str,
-    after: tuple[datetime.datetime, str],
+    session: Session, queue: str, state: str, after: tuple[datetime.datetime, str]
 ) -> Sequence[typing.Any]:
     """Return id and time of the oldest work of a queue behind a position."""
     return session.rows(
-        _OF_QUEUE,
-        of_queue=queue,
-        in_state=state,
-        after=after[0],
-        after_id=after[1],
+        _OF_QUEUE, of_queue=queue, in_state=state, after=after[0], after_id=after[1]
     )
 
 
@@ -161,10 +151,7 @@ def list_of_resources(
     rows = session.rows(_OF_RESOURCES, resources=resources, ids=sorted(ids))
     return sorted(
         rows,
-        key=lambda row: (
-            row.state != table.RUNNING,
-            resources.index(row.resource),
-        ),
+        key=lambda row: (row.state != table.RUNNING, resources.index(row.resource)),
     )
 
 

@@ -41,9 +41,7 @@ class DriverCalls:
     def __init__(self) -> None:
         self._calls: list[DriverCall] = []
 
-    def begin(
-        self, id: str, method: str, now: datetime.datetime
-    ) -> DriverCall:
+    def begin(self, id: str, method: str, now: datetime.datetime) -> DriverCall:
         call = DriverCall(id, method, now)
         self._calls.append(call)
         return call

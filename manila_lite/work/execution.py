@@ -16,25 +16,23 @@ import typing
 
 from oslo_db import exception as db_exc
 
-from manila_lite import exception
-from manila_lite import messages
-from manila_lite import metrics
+from manila_lite import exception, messages, metrics
 from manila_lite.context import logged_as
 from manila_lite.db import transitions
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.quota import charges
 from manila_lite.rpc import contract
-from manila_lite.work import driver_calls
-from manila_lite.work import job as jobs
-from manila_lite.work import lease
-from manila_lite.work import notify
-from manila_lite.work import operation_log
-from manila_lite.work import table
+from manila_lite.work import (
+    driver_calls,
+    job as jobs,
+    lease,
+    notify,
+    operation_log,
+    table,
+)
 from manila_lite.work.blocked import BlockedWork
 from manila_lite.work.draining import Draining
-from manila_lite.work.job import JobContext
-from manila_lite.work.job import Settings
+from manila_lite.work.job import JobContext, Settings
 
 LOG = logging.getLogger(__name__)
 
@@ -131,9 +129,7 @@ class Executor:
             if is_held:
                 continue
             if job.is_lost:
-                LOG.warning(
-                    'Work %s was taken over while it ran', job.claim.id
-                )
+                LOG.warning('Work %s was taken over while it ran', job.claim.id)
             job.is_lost = True  # or it is just ending
         return complete
 
@@ -183,9 +179,7 @@ class Executor:
 
     # Claim
 
-    def _claim_and_prepare(
-        self, work_id: str, abandoned: bool
-    ) -> JobContext | None:
+    def _claim_and_prepare(self, work_id: str, abandoned: bool) -> JobContext | None:
         """Claim the work; return None when there is nothing to run."""
         started = self.clock()
         try:
@@ -259,17 +253,13 @@ class Executor:
             raise UnknownWork(f'its kind is {claim.kind}')
         unknown = claim.args.keys() - set(handler.durable.args)
         if unknown:
-            raise UnknownWork(
-                f'{claim.kind} has the arguments {sorted(unknown)}'
-            )
+            raise UnknownWork(f'{claim.kind} has the arguments {sorted(unknown)}')
 
     def _is_exhausted(self, claim: table.Claim) -> bool:
         """Whether work has ended its processes too often to try again."""
         return claim.abandoned and claim.attempt > self.settings.max_attempts
 
-    def _needs_rescue(
-        self, claim: table.Claim, handler: contract.Handler
-    ) -> bool:
+    def _needs_rescue(self, claim: table.Claim, handler: contract.Handler) -> bool:
         return claim.abandoned and self._has_rescue(handler)
 
     def _has_rescue(self, handler: contract.Handler) -> bool:
@@ -306,9 +296,7 @@ class Executor:
         else:
             handler.run(job, **claim.args)
         if not job.closed:
-            raise RuntimeError(
-                f'the handler of {claim.kind} did not end its job'
-            )
+            raise RuntimeError(f'the handler of {claim.kind} did not end its job')
 
     # Failure
 
@@ -325,9 +313,7 @@ class Executor:
             self._handle_failure(job, error)
             return
         LOG.info('%s waits: %s', operation_log.describe(claim), error)
-        self._write_if_held(
-            table.release_waiting, claim, UPGRADE_PAUSE, str(error)
-        )
+        self._write_if_held(table.release_waiting, claim, UPGRADE_PAUSE, str(error))
 
     def _handle_failure(self, job: JobContext, error: Exception) -> None:
         claim, handler = job.claim, self.handlers[job.claim.kind]
@@ -437,9 +423,7 @@ class Executor:
         failure = handler.durable.failure_of(error)
         if failure is None:
             return
-        transitions.fire(
-            session, failure.machine, claim.resource_id, failure.event
-        )
+        transitions.fire(session, failure.machine, claim.resource_id, failure.event)
         if failure.action is not None:  # else users are not notified
             notify.notify_user(
                 session,
@@ -466,11 +450,7 @@ _UNAVAILABLE = (
 )
 """Errors of the database, which any other work would meet, too."""
 
-_TRANSIENT = (
-    db_exc.DBConnectionError,
-    db_exc.DBDeadlock,
-    exception.ServiceUnavailable,
-)
+_TRANSIENT = (db_exc.DBConnectionError, db_exc.DBDeadlock, exception.ServiceUnavailable)
 
 
 def _is_transient(error: Exception) -> bool:

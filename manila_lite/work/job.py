@@ -10,12 +10,9 @@ import typing
 import uuid
 
 from manila_lite import exception
-from manila_lite.context import FencingToken
-from manila_lite.context import RequestContext
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.work import operation_log
-from manila_lite.work import table
+from manila_lite.context import FencingToken, RequestContext
+from manila_lite.db.session import Database, Session
+from manila_lite.work import operation_log, table
 from manila_lite.work.draining import Draining
 from manila_lite.work.lease import Lease
 
@@ -98,9 +95,7 @@ class JobContext:
 
     def _renew(self, *, wait: bool = True) -> bool:
         deadline = self.lease.now() + self.settings.lease
-        if not self.db.write(
-            table.renew, self.claim, self.settings.lease, wait=wait
-        ):
+        if not self.db.write(table.renew, self.claim, self.settings.lease, wait=wait):
             self.lease.lose()
             return False
         self.lease.extend(deadline)
@@ -127,9 +122,7 @@ class JobContext:
 
         If the driver was called, that is work which may simply run again.
         """
-        if self._draining.has_begun and (
-            self._repeatable or not self.has_effects
-        ):
+        if self._draining.has_begun and (self._repeatable or not self.has_effects):
             raise exception.WorkHandedOn(id=self.claim.id)
 
     def require_time(self) -> None:
@@ -164,9 +157,7 @@ class JobContext:
         table.checkpoint(session, self.claim, step)
         function(session, *args)
 
-    def finish(
-        self, function: Callable = write_nothing, *args: typing.Any
-    ) -> None:
+    def finish(self, function: Callable = write_nothing, *args: typing.Any) -> None:
         """End the work and write its results in one transaction.
 
         The commit may be lost in a power cut. The work is then run again,
@@ -176,9 +167,7 @@ class JobContext:
         self.closed = True
         operation_log.finished(self.claim)
 
-    def _finish(
-        self, session: Session, function: Callable, args: tuple
-    ) -> None:
+    def _finish(self, session: Session, function: Callable, args: tuple) -> None:
         ended = table.finish(session, self.claim, pause=self.settings.pause)
         self.wake_after = None if ended else self.settings.pause
         function(session, *args)
@@ -190,9 +179,7 @@ class JobContext:
         *function_args: typing.Any,
     ) -> None:
         """Write the results so far; queue the rest as work with `args`."""
-        self.db.write(
-            self._continue_with, args, function, function_args, by=self.claim
-        )
+        self.db.write(self._continue_with, args, function, function_args, by=self.claim)
         self.closed = True
 
     def _continue_with(
@@ -206,10 +193,7 @@ class JobContext:
         function(session, *function_args)
 
     def pause(
-        self,
-        delay: float,
-        function: Callable = write_nothing,
-        *args: typing.Any,
+        self, delay: float, function: Callable = write_nothing, *args: typing.Any
     ) -> None:
         """Write the progress; run the same work again after `delay`."""
         self.db.write(self._pause, delay, function, args, by=self.claim)
@@ -237,17 +221,11 @@ class RecordedCall:
 
     def __init__(self, job: JobContext, method: str):
         self._calls, self._db = job.claim.driver_calls, job.db
-        self._call = self._calls.begin(
-            str(uuid.uuid4()), method, self._db.utcnow()
-        )
+        self._call = self._calls.begin(str(uuid.uuid4()), method, self._db.utcnow())
 
-    def end(
-        self, outcome: str, error: Exception | None, *, is_poll: bool
-    ) -> None:
+    def end(self, outcome: str, error: Exception | None, *, is_poll: bool) -> None:
         """Record the end; a poll is recorded only if it failed."""
-        self._calls.end(
-            self._call, self._db.utcnow(), outcome, error, is_poll=is_poll
-        )
+        self._calls.end(self._call, self._db.utcnow(), outcome, error, is_poll=is_poll)
 
 
 _current: contextvars.ContextVar[JobContext | None] = contextvars.ContextVar(

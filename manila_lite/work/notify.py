@@ -45,9 +45,7 @@ def notify_user(
         }
     elif claim.resource == SHARE_BACKUP.resource:
         # Published messages know no backups.
-        backed_up = message_rows.find_share_of_backup(
-            session, claim.resource_id
-        )
+        backed_up = message_rows.find_share_of_backup(session, claim.resource_id)
         owner_id = backed_up.project_id if backed_up else None
         resource = {
             'resource_type': 'SHARE',

@@ -16,13 +16,8 @@ import time
 from manila_lite.db.session import Database
 from manila_lite.release import NUMBER as THIS_RELEASE
 from manila_lite.rpc import contract
-from manila_lite.work import lease
-from manila_lite.work import operation_log
-from manila_lite.work import table
-from manila_lite.work.execution import Executor
-from manila_lite.work.execution import Hook
-from manila_lite.work.execution import Record
-from manila_lite.work.execution import Rescuer
+from manila_lite.work import lease, operation_log, table
+from manila_lite.work.execution import Executor, Hook, Record, Rescuer
 from manila_lite.work.job import Settings
 
 LOG = logging.getLogger(__name__)
@@ -144,9 +139,7 @@ class Runner:
             self._spawn(self._work_on_urgent, 'urgent')
         self._spawn(self._sweep_forever, 'sweep')
         self._renewer = threading.Thread(
-            target=self._renew_forever,
-            name=f'{self.queues[0]}-lease',
-            daemon=True,
+            target=self._renew_forever, name=f'{self.queues[0]}-lease', daemon=True
         )
         self._renewer.start()
 
@@ -330,9 +323,7 @@ class Runner:
                 pause = interval if self.renew() else interval / 10
                 self._renewed_at = time.monotonic()
             except Exception:
-                LOG.exception(
-                    'Could not renew the leases of queues %s', self.queues
-                )
+                LOG.exception('Could not renew the leases of queues %s', self.queues)
 
     def renew(self) -> bool:
         """Renew the leases of running jobs that have made progress.

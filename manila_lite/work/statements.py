@@ -5,11 +5,8 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now
-from manila_lite.db.clock import larger_of
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.clock import db_now, larger_of
+from manila_lite.db.models import engine, shares, snapshots
 from manila_lite.db.upsert import build_upsert
 
 WORK = engine.Work.__table__
@@ -100,23 +97,14 @@ _STATE = sa.func.coalesce(WORK.c.state, '')
 _DUE_BY_ID = sa.and_(_STATE == QUEUED, WORK.c.next_try_at <= db_now())
 _ABANDONED_BY_ID = sa.and_(_STATE == RUNNING, WORK.c.lease_until < db_now())
 IN_QUEUES = WORK.c.queue.in_(sa.bindparam('queues', expanding=True))
-IS_UNDERSTOOD = sa.func.coalesce(WORK.c.needs_release, 0) <= sa.bindparam(
-    'own_release'
-)
+IS_UNDERSTOOD = sa.func.coalesce(WORK.c.needs_release, 0) <= sa.bindparam('own_release')
 
 # Also a fencing token for back ends, which compare it between all works on
 # a resource; so it is the time, unless the clock was set back.
-NEXT_FENCE = larger_of(
-    WORK.c.fence + 1, sa.cast(db_now() * 1_000_000, sa.BigInteger)
-)
+NEXT_FENCE = larger_of(WORK.c.fence + 1, sa.cast(db_now() * 1_000_000, sa.BigInteger))
 CLAIM = {
     abandoned: sa.update(WORK)
-    .where(
-        WORK.c.id == sa.bindparam('work_id'),
-        IN_QUEUES,
-        condition,
-        IS_UNDERSTOOD,
-    )
+    .where(WORK.c.id == sa.bindparam('work_id'), IN_QUEUES, condition, IS_UNDERSTOOD)
     .values(
         state=RUNNING,
         running_key=engine.EXCLUSION_KEY,
@@ -156,16 +144,12 @@ RENEW = (
 )
 IS_HELD = sa.select(WORK.c.id).where(*HELD)
 LOCK_HELD = IS_HELD.with_for_update(skip_locked=True)
-RAISE_FENCE = (
-    sa.update(WORK).where(*HELD).values(fence=sa.bindparam('new_fence'))
-)
+RAISE_FENCE = sa.update(WORK).where(*HELD).values(fence=sa.bindparam('new_fence'))
 STEP = sa.update(WORK).where(*HELD).values(step=sa.bindparam('new_step'))
 EXCLUSION_KEY_OF = sa.select(engine.EXCLUSION_KEY).where(
     WORK.c.id == sa.bindparam('work_id')
 )
-REMOVE = sa.delete(WORK).where(
-    *HELD, WORK.c.asked == sa.bindparam('seen_asked')
-)
+REMOVE = sa.delete(WORK).where(*HELD, WORK.c.asked == sa.bindparam('seen_asked'))
 REQUEUE = (
     sa.update(WORK)
     .where(*HELD)
@@ -189,10 +173,7 @@ RETRY = (
 KEEP_ABANDONED = (
     sa.update(WORK)
     .where(*HELD)
-    .values(
-        owner=None,
-        lease_until=db_now() + sa.bindparam('delay', type_=sa.Double()),
-    )
+    .values(owner=None, lease_until=db_now() + sa.bindparam('delay', type_=sa.Double()))
 )
 RETRY_ABANDONED = KEEP_ABANDONED.values(error=sa.bindparam('new_error'))
 RELEASE_ABANDONED = KEEP_ABANDONED.values(attempt=0)
@@ -230,16 +211,12 @@ HAND_OVER = (
 POSTPONE = (
     sa.update(WORK)
     .where(
-        WORK.c.id == sa.bindparam('work_id'),
-        sa.or_(_STATE == QUEUED, _ABANDONED_BY_ID),
+        WORK.c.id == sa.bindparam('work_id'), sa.or_(_STATE == QUEUED, _ABANDONED_BY_ID)
     )
     .values(
         next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()),
         lease_until=sa.case(
-            (
-                _STATE == RUNNING,
-                db_now() + sa.bindparam('delay', type_=sa.Double()),
-            ),
+            (_STATE == RUNNING, db_now() + sa.bindparam('delay', type_=sa.Double())),
             else_=WORK.c.lease_until,
         ),
     )
@@ -257,11 +234,7 @@ _DUE_SOON = sa.and_(
     WORK.c.next_try_at <= db_now() + sa.bindparam('ahead', type_=sa.Double()),
 )
 SWEEP = (
-    sa.select(
-        WORK.c.id,
-        WORK.c.state,
-        (WORK.c.next_try_at - db_now()).label('due_in'),
-    )
+    sa.select(WORK.c.id, WORK.c.state, (WORK.c.next_try_at - db_now()).label('due_in'))
     .where(
         IN_QUEUES,
         WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
@@ -272,8 +245,6 @@ SWEEP = (
     .limit(sa.bindparam('batch'))
 )
 EXPIRE = (
-    sa.update(WORK)
-    .where(WORK.c.state == RUNNING, IN_QUEUES)
-    .values(lease_until=0.0)
+    sa.update(WORK).where(WORK.c.state == RUNNING, IN_QUEUES).values(lease_until=0.0)
 )
 EXPIRE_OWNER = EXPIRE.where(WORK.c.owner == sa.bindparam('of_owner'))

@@ -16,21 +16,14 @@ import orjson
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
-from manila_lite import exception
-from manila_lite import masking
+from manila_lite import exception, masking
 from manila_lite.context import RequestContext
 from manila_lite.db.clock import db_now
-from manila_lite.db.session import Hint
-from manila_lite.db.session import Session
+from manila_lite.db.session import Hint, Session
 from manila_lite.release import NUMBER as THIS_RELEASE
-from manila_lite.work import operation_log
-from manila_lite.work import statements as sql
-from manila_lite.work.driver_calls import DriverCalls
-from manila_lite.work.driver_calls import record_ended
-from manila_lite.work.driver_calls import record_running
-from manila_lite.work.statements import QUEUED
-from manila_lite.work.statements import RUNNING
-from manila_lite.work.statements import WORK
+from manila_lite.work import operation_log, statements as sql
+from manila_lite.work.driver_calls import DriverCalls, record_ended, record_running
+from manila_lite.work.statements import QUEUED, RUNNING, WORK
 
 
 class DurableMethod(typing.Protocol):
@@ -58,9 +51,7 @@ class DurableMethod(typing.Protocol):
         self, values: Mapping[str, typing.Any]
     ) -> dict[str, typing.Any]: ...
 
-    def needed_release(
-        self, values: Mapping[str, typing.Any]
-    ) -> int | None: ...
+    def needed_release(self, values: Mapping[str, typing.Any]) -> int | None: ...
 
 
 class ResourceBusy(exception.ManilaLiteError):
@@ -119,9 +110,7 @@ class Claim:
     def request_context(self) -> RequestContext:
         """Return the context of the request that the work is done for."""
         return RequestContext(
-            request_id=self.request_id,
-            user_id=self.user_id,
-            project_id=self.project_id,
+            request_id=self.request_id, user_id=self.user_id, project_id=self.project_id
         )
 
 
@@ -297,9 +286,7 @@ class WorkLocked(Exception):
     """Another transaction has locked the work, which may be held still."""
 
 
-def renew(
-    session: Session, claim: Claim, lease: float, *, wait: bool = True
-) -> bool:
+def renew(session: Session, claim: Claim, lease: float, *, wait: bool = True) -> bool:
     """Extend the lease; return False when the claim is lost.
 
     Without `wait` raise WorkLocked instead of waiting for a lock.
@@ -316,9 +303,7 @@ def renew(
 
 def raise_fence(session: Session, claim: Claim, fence: int) -> None:
     """Give the claim a larger fence; raise ClaimLost when fenced off."""
-    _require_held(
-        session.run(sql.RAISE_FENCE, **_fence(claim), new_fence=fence), claim
-    )
+    _require_held(session.run(sql.RAISE_FENCE, **_fence(claim), new_fence=fence), claim)
 
 
 def checkpoint(session: Session, claim: Claim, step: str) -> None:
@@ -358,9 +343,7 @@ def continue_with(
         new_args=_dump(durable.without_defaults(args) if durable else args),
         new_release=durable and durable.needed_release(args),
     ):
-        _require_held(
-            session.run(sql.REQUEUE, **_fence(claim), delay=0.0), claim
-        )
+        _require_held(session.run(sql.REQUEUE, **_fence(claim), delay=0.0), claim)
     record_ended(session, claim)
     session.hints.append(Hint(claim.topic, claim.queue, claim.id))
 
@@ -385,9 +368,7 @@ def hand_on(session: Session, claim: Claim) -> None:
         session.hints.append(Hint(claim.topic, claim.queue, claim.id))
 
 
-def release_waiting(
-    session: Session, claim: Claim, delay: float, reason: str
-) -> None:
+def release_waiting(session: Session, claim: Claim, delay: float, reason: str) -> None:
     """Do the same, and show administrators what the work waits for."""
     _give_up(
         session,
@@ -412,11 +393,7 @@ def retry(session: Session, claim: Claim, delay: float, error: str) -> None:
 def run_again(session: Session, claim: Claim, reason: str) -> None:
     """Give up the claim of abandoned work, which is due as if it was not."""
     _give_up(
-        session,
-        claim,
-        sql.RETRY,
-        delay=0.0,
-        new_error=masking.mask(reason)[:1000],
+        session, claim, sql.RETRY, delay=0.0, new_error=masking.mask(reason)[:1000]
     )
     session.hints.append(Hint(claim.topic, claim.queue, claim.id))
 
@@ -458,9 +435,7 @@ def hand_over(
     session.hints.append(Hint(durable.topic, queue, claim.id))
 
 
-def withdraw(
-    session: Session, resource: str, resource_id: str, kind: str
-) -> int:
+def withdraw(session: Session, resource: str, resource_id: str, kind: str) -> int:
     """Delete queued work that is no longer needed; return the count.
 
     Only for work without quota. Running work is left alone.
@@ -548,9 +523,9 @@ def list_work(session: Session) -> typing.Sequence[sa.Row]:
     `lease_left` is the rest of the lease in seconds, None when queued.
     """
     return session.rows(
-        sa.select(
-            WORK, (WORK.c.lease_until - db_now()).label('lease_left')
-        ).order_by(WORK.c.created_at, WORK.c.id)
+        sa.select(WORK, (WORK.c.lease_until - db_now()).label('lease_left')).order_by(
+            WORK.c.created_at, WORK.c.id
+        )
     )
 
 
@@ -564,11 +539,7 @@ def _dump(value: typing.Any) -> str:
 
 
 def _fence(claim: Claim) -> dict[str, object]:
-    return {
-        'work_id': claim.id,
-        'held_fence': claim.fence,
-        'held_by': claim.owner,
-    }
+    return {'work_id': claim.id, 'held_fence': claim.fence, 'held_by': claim.owner}
 
 
 def _give_up(

@@ -12,14 +12,11 @@ from manila_lite.work.table import Claim
 
 WORK = engine.Work.__table__
 
-_CREATED_AT = sa.select(WORK.c.created_at).where(
-    WORK.c.id == sa.bindparam('work_id')
-)
+_CREATED_AT = sa.select(WORK.c.created_at).where(WORK.c.id == sa.bindparam('work_id'))
 _EXPLAIN = (
     sa.update(WORK)
     .where(
-        WORK.c.id == sa.bindparam('work_id'),
-        WORK.c.fence == sa.bindparam('held_fence'),
+        WORK.c.id == sa.bindparam('work_id'), WORK.c.fence == sa.bindparam('held_fence')
     )
     .values(error=sa.bindparam('reason'))
 )
@@ -53,16 +50,12 @@ class KindRow(typing.Protocol):
     kind: str
 
 
-def list_begun(
-    session: Session, resource: str, resource_id: str
-) -> Sequence[KindRow]:
+def list_begun(session: Session, resource: str, resource_id: str) -> Sequence[KindRow]:
     """Return the unfinished work of a resource that was ever claimed."""
     return session.rows(_BEGUN, of_resource=resource, of_id=resource_id)
 
 
-def is_pending(
-    session: Session, resource: str, resource_id: str, kind: str
-) -> bool:
+def is_pending(session: Session, resource: str, resource_id: str, kind: str) -> bool:
     """Whether a resource has work of this kind that is not finished."""
     found = session.value(
         _PENDING, of_resource=resource, of_id=resource_id, of_kind=kind
@@ -81,10 +74,7 @@ def seconds_since_request(session: Session, claim: Claim) -> float:
 def explain(session: Session, claim: Claim, reason: str) -> None:
     """Show administrators what released work waits for."""
     session.run(
-        _EXPLAIN,
-        work_id=claim.id,
-        held_fence=claim.fence,
-        reason=reason[:1000],
+        _EXPLAIN, work_id=claim.id, held_fence=claim.fence, reason=reason[:1000]
     )
 
 
@@ -97,10 +87,7 @@ def withdraw_unclaimed(
     """
     return (
         session.run(
-            _WITHDRAW,
-            of_resource=resource,
-            of_id=resource_id,
-            kinds=list(kinds),
+            _WITHDRAW, of_resource=resource, of_id=resource_id, kinds=list(kinds)
         )
         > 0
     )

@@ -14,11 +14,7 @@ import threading
 import typing
 
 from benchmarks.verdict import Verdict
-from tests.cluster import breaking
-from tests.cluster import chaos
-from tests.cluster import cluster
-from tests.cluster import figures
-from tests.cluster import upgrade
+from tests.cluster import breaking, chaos, cluster, figures, upgrade
 from tests.cluster.load import summary
 from tests.cluster.services import Timing
 from tests.support.cli import Cli
@@ -197,9 +193,7 @@ def run_upgrade(args: argparse.Namespace) -> int:
     ):
         running.start()
         running.create_types()
-        rise = upgrade.Upgrade(
-            running, args.seed, lambda text: print(text, flush=True)
-        )
+        rise = upgrade.Upgrade(running, args.seed, lambda text: print(text, flush=True))
         problems = rise.run()
         for problem in problems:
             print(f'  {problem}', flush=True)

@@ -30,9 +30,7 @@ class Values:
         self._possible: dict[tuple[str, str], set] = {}
         self._late: dict[tuple[str, str], set] = collections.defaultdict(set)
 
-    def note(
-        self, id: str, name: str, value: object, code: int | None = 200
-    ) -> None:
+    def note(self, id: str, name: str, value: object, code: int | None = 200) -> None:
         """Note a requested value and its status code, None without one."""
         key = id, name
         if is_done(code):
@@ -64,9 +62,7 @@ class Values:
             if id not in found:  # that is checked where it is listed
                 continue
             if found[id] not in possible and not is_explained(id):
-                problems.append(
-                    f'{name} of {id} is {found[id]}, not {possible}'
-                )
+                problems.append(f'{name} of {id} is {found[id]}, not {possible}')
             self._possible[id, name] = {found[id]}
         return problems
 
@@ -107,9 +103,7 @@ class Creations:
     def created(self, name: str, id: str) -> None:
         self._ids[name] = id
 
-    def problems(
-        self, kind: str, rows: Iterable[tuple[str, str | None]]
-    ) -> list[str]:
+    def problems(self, kind: str, rows: Iterable[tuple[str, str | None]]) -> list[str]:
         """Return what exists but should not, of ids with names."""
         problems = []
         for id, name in rows:
@@ -125,9 +119,7 @@ class Creations:
             elif self._ids[name] is None:  # it had no answer
                 self._ids[name] = id
             elif self._ids[name] != id:
-                problems.append(
-                    f'{kind} {id}, {name}, exists beside {self._ids[name]}'
-                )
+                problems.append(f'{kind} {id}, {name}, exists beside {self._ids[name]}')
         return problems
 
 
@@ -157,9 +149,7 @@ class CountedCreations:
         self._extra[owner] -= 1
         self._answered[owner].add(id)
 
-    def problems(
-        self, kind: str, rows: Iterable[tuple[str, str]]
-    ) -> list[str]:
+    def problems(self, kind: str, rows: Iterable[tuple[str, str]]) -> list[str]:
         """Return what is too many of ids with owners, and go on from these."""
         found: dict[str, set[str]] = collections.defaultdict(set)
         for id, owner in rows:

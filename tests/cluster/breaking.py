@@ -10,8 +10,7 @@ import pathlib
 from typing import NamedTuple
 
 from tests.cluster import cluster
-from tests.cluster.nodes import Network
-from tests.cluster.nodes import Node
+from tests.cluster.nodes import Network, Node
 from tests.support.processes import wait_until
 
 RESTARTED_WITHIN = 120.0
@@ -64,14 +63,10 @@ COMMANDS = {
     'fill': Command('leave no space on its disk', Node.fill_disk),
     'free': Command('leave space again', Node.clear_disk),
     'clock': Command(
-        'let its clock differ by seconds; 0 mends it',
-        Node.step_clock,
-        'seconds',
+        'let its clock differ by seconds; 0 mends it', Node.step_clock, 'seconds'
     ),
     'delay': Command(
-        'delay what it sends by milliseconds; 0 mends it',
-        Node.delay,
-        'milliseconds',
+        'delay what it sends by milliseconds; 0 mends it', Node.delay, 'milliseconds'
     ),
     'loss': Command(
         'lose some percent of what it sends; 0 mends it', Node.lose, 'percent'
@@ -84,17 +79,12 @@ def add_to(commands: argparse._SubParsersAction) -> None:
         parser = commands.add_parser(name, help=command.help)
         parser.add_argument('node')
         if command.value:
-            parser.add_argument(
-                'value', metavar=command.value.upper(), type=float
-            )
+            parser.add_argument('value', metavar=command.value.upper(), type=float)
     parser = commands.add_parser(
         'partition', help='let nodes of different groups not reach each other'
     )
     parser.add_argument(
-        'groups',
-        nargs='+',
-        metavar='NODE,...',
-        type=lambda one: one.split(','),
+        'groups', nargs='+', metavar='NODE,...', type=lambda one: one.split(',')
     )
     commands.add_parser('join', help='end all partitions')
 
@@ -123,7 +113,5 @@ def find_network(folder: pathlib.Path) -> Network:
 
 def find_node(network: Network, name: str) -> Node:
     if name not in network.nodes:
-        raise RuntimeError(
-            f'there is no node {name}, but {", ".join(network.nodes)}'
-        )
+        raise RuntimeError(f'there is no node {name}, but {", ".join(network.nodes)}')
     return network.nodes[name]

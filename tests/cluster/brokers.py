@@ -104,8 +104,7 @@ class RabbitCluster:
                     'default_user = manila',
                     'default_pass = manila',
                     'loopback_users = none',
-                    'cluster_formation.peer_discovery_backend = '
-                    'classic_config',
+                    'cluster_formation.peer_discovery_backend = classic_config',
                     *(
                         f'cluster_formation.classic_config.nodes.{number} = '
                         f'rabbit@{one.name}'
@@ -144,9 +143,7 @@ class RabbitCluster:
         node.spawn(f'{_PROGRAMS}/rabbitmq-server', env=self._env(node))
 
     def url(self, address: str) -> str:
-        hosts = ','.join(
-            f'manila:manila@{node.address}:{PORT}' for node in self.nodes
-        )
+        hosts = ','.join(f'manila:manila@{node.address}:{PORT}' for node in self.nodes)
         return f'rabbit://{hosts}/'
 
     def backend(self) -> None:

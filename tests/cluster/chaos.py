@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import engine, shares, snapshots
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy import driver as dummy
@@ -32,20 +30,13 @@ from tests.cluster.load import ClusterLoad
 from tests.cluster.overlaps import OverlapWatch
 from tests.cluster.server_faults import BROKERS_AWAY
 from tests.cluster.services import Timing
-from tests.support import invariants
-from tests.support import snapshot_access_invariants
-from tests.support import snapshot_invariants
+from tests.support import invariants, snapshot_access_invariants, snapshot_invariants
 from tests.support.load import NO_RESPONSE_ERRORS
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 
 TIMING = Timing(
-    report_interval=1,
-    service_down_time=6,
-    lease=3,
-    sweep=0.3,
-    recovery=5,
-    delay=0.1,
+    report_interval=1, service_down_time=6, lease=3, sweep=0.3, recovery=5, delay=0.1
 )
 CLIENTS = 16
 OVERLAP = 'overlapping calls'
@@ -76,9 +67,7 @@ def _moves_of(session: Session, id: str) -> list[str]:
         f'{row.made_at} {row.resource} {row.event}: {row.from_status} to '
         f'{row.to_status} by {row.made_by}, {row.reason}'
         for row in session.rows(
-            sa.select(JOURNAL)
-            .where(JOURNAL.c.resource_id == id)
-            .order_by(JOURNAL.c.id)
+            sa.select(JOURNAL).where(JOURNAL.c.resource_id == id).order_by(JOURNAL.c.id)
         )
     ]
 
@@ -86,8 +75,7 @@ def _moves_of(session: Session, id: str) -> list[str]:
 def _instances_beside(session: Session, id: str) -> list[str]:
     """Return the instances of the share that an id belongs to."""
     own = sa.select(INSTANCE.c.share_id).outerjoin(
-        SNAPSHOT_INSTANCE,
-        SNAPSHOT_INSTANCE.c.share_instance_id == INSTANCE.c.id,
+        SNAPSHOT_INSTANCE, SNAPSHOT_INSTANCE.c.share_instance_id == INSTANCE.c.id
     )
     return [
         f'{row.id} {row.status} {row.replica_state} on {row.host}'
@@ -285,8 +273,7 @@ class Chaos:
                 if not row.waits
             ),
             *(
-                f'snapshot {row.id} is {row.status} until its replica is '
-                'updated'
+                f'snapshot {row.id} is {row.status} until its replica is updated'
                 for row in db.read(lambda session: session.rows(_BEHIND))
             ),
         ]
@@ -336,8 +323,6 @@ class Chaos:
 
     def _gates(self) -> dict[str, FencingGate]:
         return {
-            service.backend: FencingGate(
-                self.cluster.dummy_state(service.backend)
-            )
+            service.backend: FencingGate(self.cluster.dummy_state(service.backend))
             for service in self.cluster.of_kind('share')
         }

@@ -15,16 +15,10 @@ import pytest
 from manila_lite.api import versions
 from manila_lite.cmd import manage
 from manila_lite.db.session import Database
-from tests.cluster import brokers
-from tests.cluster import databases
-from tests.cluster import nodes
-from tests.cluster.proxy import Backend
-from tests.cluster.proxy import Proxy
-from tests.cluster.services import Servers
-from tests.cluster.services import Service
-from tests.cluster.services import Timing
-from tests.support import command_line
-from tests.support import requirements
+from tests.cluster import brokers, databases, nodes
+from tests.cluster.proxy import Backend, Proxy
+from tests.cluster.services import Servers, Service, Timing
+from tests.support import command_line, requirements
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 
@@ -116,8 +110,7 @@ class Cluster:
             for number in range(count)
         }
         self._places = {
-            name: _place(kind, name, size.shares)
-            for name, kind in self.kinds.items()
+            name: _place(kind, name, size.shares) for name, kind in self.kinds.items()
         }
         self._shared = folder / 'shared'
         self.network = nodes.Network(
@@ -168,8 +161,7 @@ class Cluster:
         servers = Servers(
             database=self.database.url(gate),
             transport=self.broker.url(gate),
-            locks=f'redis://{"locks" if self.size.locks else gate}'
-            f':{REDIS_PORT}',
+            locks=f'redis://{"locks" if self.size.locks else gate}:{REDIS_PORT}',
         )
         last = {kind: name for name, kind in self.kinds.items()}
         service = Service(
@@ -181,9 +173,7 @@ class Cluster:
             release=self.release,
         )
         # Drivers do not move shares while nodes fail; an upgrade has them do.
-        others = {
-            backend for _, backend in self._places.values() if self.release
-        }
+        others = {backend for _, backend in self._places.values() if self.release}
         service.configure(
             self._shared,
             servers,
@@ -205,9 +195,7 @@ class Cluster:
         backends = [self.database.backend(), self.broker.backend()]
         if not self.size.locks:
             backends.append(
-                Backend(
-                    'locks', REDIS_PORT, (f'locks 127.0.0.1:{REDIS_PORT}',)
-                )
+                Backend('locks', REDIS_PORT, (f'locks 127.0.0.1:{REDIS_PORT}',))
             )
         self.proxied = {one.name for one in backends if one and one.is_local}
         self.proxy.start(
@@ -229,9 +217,7 @@ class Cluster:
             next(self.of_kind('api')).sync(self.release)
             return
         conf = self.folder / 'migrate.conf'
-        conf.write_text(
-            f'[database]\nconnection = {self.database.direct_url}\n'
-        )
+        conf.write_text(f'[database]\nconnection = {self.database.direct_url}\n')
         ended = command_line.run(
             manage.main, ['db', 'sync', '--config-file', str(conf)], ''
         )
@@ -344,12 +330,7 @@ class Cluster:
         admin.request(
             'POST',
             '/share-group-types',
-            {
-                'share_group_type': {
-                    'name': 'default',
-                    'share_types': [share_type],
-                }
-            },
+            {'share_group_type': {'name': 'default', 'share_types': [share_type]}},
         )
 
     def dummy_state(self, backend: str) -> pathlib.Path:
@@ -365,9 +346,7 @@ def _place(kind: str, name: str, shares: int) -> tuple[str, str]:
     """Return host and back end: two of three share services have the same."""
     if kind == 'share':
         number = int(name.removeprefix(kind))
-        return (
-            ('pair', PAIR) if number < 3 <= shares else (name, f'beta{number}')
-        )
+        return ('pair', PAIR) if number < 3 <= shares else (name, f'beta{number}')
     return name, NO_BACKEND
 
 
@@ -383,9 +362,7 @@ def require() -> None:
 def _clear(folder: pathlib.Path) -> None:
     """Remove what an earlier cluster has left, and nothing else."""
     if (folder / STATE).exists():
-        raise RuntimeError(
-            f'a cluster runs in {folder}; `make stop-cluster` ends it'
-        )
+        raise RuntimeError(f'a cluster runs in {folder}; `make stop-cluster` ends it')
     mark = folder / MARK
     if not mark.exists() and any(folder.iterdir()):
         raise RuntimeError(f'{folder} has other files; choose a new one')
@@ -418,8 +395,7 @@ def stop(folder: pathlib.Path) -> bool:
         os.kill(pid, signal.SIGTERM)
         with contextlib.suppress(AssertionError):
             wait_until(
-                lambda pid=pid, at=started: _started(pid) != at,
-                f'{pid} has ended',
+                lambda pid=pid, at=started: _started(pid) != at, f'{pid} has ended'
             )
     nodes.remove(state['prefix'])
     (folder / STATE).unlink(missing_ok=True)

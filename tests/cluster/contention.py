@@ -9,8 +9,7 @@ import threading
 
 import sqlalchemy as sa
 
-from tests.cluster.databases import NAME
-from tests.cluster.databases import Galera
+from tests.cluster.databases import NAME, Galera
 from tests.cluster.nodes import Node
 from tests.support.processes import wait_until
 
@@ -20,10 +19,8 @@ PAUSE = 0.003
 
 # What changes means nothing to the service, see `mend`.
 WRITES = (
-    'UPDATE quota_usages SET hard_limit = -3 - hard_limit '
-    'WHERE hard_limit IN (-1, -2)',
-    'UPDATE share_instances SET updated_at = '
-    'TIMESTAMPADD(MICROSECOND, 1, updated_at)',
+    'UPDATE quota_usages SET hard_limit = -3 - hard_limit WHERE hard_limit IN (-1, -2)',
+    'UPDATE share_instances SET updated_at = TIMESTAMPADD(MICROSECOND, 1, updated_at)',
 )
 MEND = 'UPDATE quota_usages SET hard_limit = -1 WHERE hard_limit = -2'
 
@@ -42,9 +39,7 @@ class Contention:
     def begin(self, writer: Node) -> None:
         """Begin, while services write to a node."""
         self._writer = writer
-        self._other = next(
-            one for one in self._database.nodes if one is not writer
-        )
+        self._other = next(one for one in self._database.nodes if one is not writer)
         self._before = self._database.conflicts(writer)
         self._end.clear()
         self._threads = [

@@ -27,10 +27,7 @@ PATIENCE = 3  # seconds; the proxy waits longer
 
 def connect_postgresql(socket: str) -> psycopg2.extensions.connection:
     connection = psycopg2.connect(
-        host=socket,
-        user='postgres',
-        dbname='postgres',
-        connect_timeout=PATIENCE,
+        host=socket, user='postgres', dbname='postgres', connect_timeout=PATIENCE
     )
     connection.autocommit = True
     return connection
@@ -38,10 +35,7 @@ def connect_postgresql(socket: str) -> psycopg2.extensions.connection:
 
 def connect_mysql(socket: str) -> pymysql.Connection:
     return pymysql.connect(
-        unix_socket=socket,
-        user='root',
-        connect_timeout=PATIENCE,
-        read_timeout=PATIENCE,
+        unix_socket=socket, user='root', connect_timeout=PATIENCE, read_timeout=PATIENCE
     )
 
 

@@ -293,15 +293,10 @@ wsrep-sst-method = rsync
             return state
         return ''
 
-    def ask(
-        self, node: Node, statement: str, database: str = ''
-    ) -> list[tuple]:
+    def ask(self, node: Node, statement: str, database: str = '') -> list[tuple]:
         engine = sa.create_engine(
             f'mysql+pymysql://root@localhost/{database}',
-            connect_args={
-                'unix_socket': str(self.socket(node)),
-                'read_timeout': 5,
-            },
+            connect_args={'unix_socket': str(self.socket(node)), 'read_timeout': 5},
             isolation_level='AUTOCOMMIT',
             poolclass=sa.pool.NullPool,
         )
@@ -329,10 +324,7 @@ wsrep-sst-method = rsync
     @property
     def direct_url(self) -> str:
         node = next(one for one in self.nodes if self.state(one) == 'Synced')
-        return (
-            f'mysql+pymysql://root@localhost/{NAME}'
-            f'?unix_socket={self.socket(node)}'
-        )
+        return f'mysql+pymysql://root@localhost/{NAME}?unix_socket={self.socket(node)}'
 
 
 class PostgresPair(DatabaseCluster):
@@ -354,8 +346,7 @@ class PostgresPair(DatabaseCluster):
         )
         with (primary.folder / 'data/pg_hba.conf').open('a') as rules:
             rules.write(
-                'host all all samenet trust\n'
-                'host replication all samenet trust\n'
+                'host all all samenet trust\nhost replication all samenet trust\n'
             )
         self.start_node(primary)
         self.ask(primary, f"CREATE ROLE {NAME} LOGIN PASSWORD '{SECRET}'")
@@ -414,19 +405,13 @@ class PostgresPair(DatabaseCluster):
         self.ask(self.standby, "ALTER SYSTEM SET primary_conninfo = ''")
         self.ask(self.standby, 'SELECT pg_reload_conf()')
         wait_until(
-            lambda: (
-                not self.ask(
-                    self.standby, 'SELECT pid FROM pg_stat_wal_receiver'
-                )
-            ),
+            lambda: not self.ask(self.standby, 'SELECT pid FROM pg_stat_wal_receiver'),
             f'{self.standby.name} receives nothing',
         )
 
     def moves(self) -> int:
         """Return how many moves the primary has recorded."""
-        ((count,),) = self.ask(
-            self.primary, 'SELECT COUNT(*) FROM transitions', NAME
-        )
+        ((count,),) = self.ask(self.primary, 'SELECT COUNT(*) FROM transitions', NAME)
         return count
 
     def fail_over(self) -> None:
@@ -469,10 +454,7 @@ class PostgresPair(DatabaseCluster):
             raise RuntimeError(f'{program}: {done.stdout}{done.stderr}')
 
     def _program(self, name: str) -> pathlib.Path:
-        return (
-            sorted(pathlib.Path('/usr/lib/postgresql').glob('*/bin'))[-1]
-            / name
-        )
+        return sorted(pathlib.Path('/usr/lib/postgresql').glob('*/bin'))[-1] / name
 
     def socket(self, node: Node) -> pathlib.Path:
         return node.folder
@@ -490,10 +472,7 @@ class PostgresPair(DatabaseCluster):
             return [*map(tuple, result)] if result.returns_rows else []
 
     def url(self, address: str) -> str:
-        return (
-            f'postgresql+psycopg2://{NAME}:{SECRET}@{address}:{self.port}'
-            f'/{NAME}'
-        )
+        return f'postgresql+psycopg2://{NAME}:{SECRET}@{address}:{self.port}/{NAME}'
 
     @property
     def direct_url(self) -> str:

@@ -63,9 +63,7 @@ class Faults:
         ended = time.monotonic()
         if pids:
             lease = self._cluster.timing.lease
-            self.lost_leases.append(
-                LostLease(frozenset(pids), began, ended + lease)
-            )
+            self.lost_leases.append(LostLease(frozenset(pids), began, ended + lease))
         self.happened.append(f'{fault.name} for {ended - began:.1f} s')
 
 

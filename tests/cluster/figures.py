@@ -18,20 +18,14 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from benchmarks.verdict import Verdict
-from manila_lite.conf import core
-from manila_lite.conf import recovery
-from manila_lite.conf import service
-from manila_lite.conf import work
+from manila_lite.conf import core, recovery, service, work
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy.fencing import FencingGate
-from manila_lite.work.statements import RUNNING
-from manila_lite.work.statements import WORK
-from tests.cluster.cluster import PAIR
-from tests.cluster.cluster import Cluster
+from manila_lite.work.statements import RUNNING, WORK
+from tests.cluster.cluster import PAIR, Cluster
 from tests.cluster.databases import Galera
 from tests.cluster.nodes import Node
-from tests.cluster.services import Service
-from tests.cluster.services import Timing
+from tests.cluster.services import Service, Timing
 from tests.support.load import NO_RESPONSE_ERRORS
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
@@ -145,8 +139,7 @@ def _measure_service(
     done = time.monotonic() - began
     lease = cluster.timing.lease
     verdict.record(
-        f'share service {what} in a driver call, until another one has '
-        'done its work',
+        f'share service {what} in a driver call, until another one has done its work',
         done,
         's',
         at_most=OF_LEASE * lease,
@@ -233,11 +226,7 @@ class Stream:
             failures = [*self._failures(user, method, path, body)]
             self.done.append(
                 Request(
-                    client,
-                    method,
-                    began,
-                    time.monotonic() - began,
-                    tuple(failures),
+                    client, method, began, time.monotonic() - began, tuple(failures)
                 )
             )
 
@@ -278,9 +267,7 @@ def _measure_node(
         time.sleep(STEADY)
         before = stream.since(0)
         written = cluster.written_node()
-        node = next(
-            one for one in database.nodes if (one is written) == is_written
-        )
+        node = next(one for one in database.nodes if (one is written) == is_written)
         lost_at = time.monotonic()
         lose(database, node)
         time.sleep(AWAY)

@@ -9,11 +9,8 @@ from typing import NamedTuple
 
 import requests
 
-from tests.cluster.acknowledged import NOTHING_DONE
-from tests.cluster.acknowledged import is_done
-from tests.support.load import LoadClient
-from tests.support.load import TrackedResource
-from tests.support.load import TrackedShare
+from tests.cluster.acknowledged import NOTHING_DONE, is_done
+from tests.support.load import LoadClient, TrackedResource, TrackedShare
 
 if typing.TYPE_CHECKING:
     from tests.cluster.load import ClusterLoad
@@ -64,22 +61,14 @@ class LifecycleClient(LoadClient):
 
     def _is_undone(self, code: int) -> bool:
         """Whether nothing has been done, and the request may be repeated."""
-        return self._may_be_repeated(code) and (
-            UNKNOWN not in self.user.last.text
-        )
+        return self._may_be_repeated(code) and (UNKNOWN not in self.user.last.text)
 
-    def _create(
-        self, path: str, wrapper: str, body: dict, field: str = 'name'
-    ) -> int:
+    def _create(self, path: str, wrapper: str, body: dict, field: str = 'name') -> int:
         """Create something with a name of its own, in a field."""
         name = self.load.creations.new_name()
-        return self._create_as(
-            name, path, {wrapper: {field: name} | body}, wrapper
-        )
+        return self._create_as(name, path, {wrapper: {field: name} | body}, wrapper)
 
-    def _create_as(
-        self, name: str, path: str, body: dict, wrapper: str
-    ) -> int:
+    def _create_as(self, name: str, path: str, body: dict, wrapper: str) -> int:
         """Create what has a name in the body, and is in a wrapper if shown."""
         code = self._send('POST', path, body)
         if is_done(code):
@@ -122,11 +111,7 @@ class LifecycleClient(LoadClient):
         )
 
     def _allow(
-        self,
-        path: str,
-        wrapper: str,
-        rules: dict[str, TrackedResource],
-        **more: str,
+        self, path: str, wrapper: str, rules: dict[str, TrackedResource], **more: str
     ) -> int:
         address = self.load.creations.new_address()
         rule = {'access_type': 'ip', 'access_to': address, **more}
@@ -174,9 +159,7 @@ class LifecycleClient(LoadClient):
             return None
         return self._move_to_bin(share, 'restore', False)
 
-    def _move_to_bin(
-        self, share: TrackedShare, action: str, wanted: bool
-    ) -> int:
+    def _move_to_bin(self, share: TrackedShare, action: str, wanted: bool) -> int:
         in_bin = self.load.in_bin
         before, in_bin[share.id] = in_bin.get(share.id, False), None
         code = self._act(f'/shares/{share.id}', action)
@@ -240,9 +223,7 @@ class LifecycleClient(LoadClient):
             return None
         return self._reset(share, 'error', 'available')
 
-    def _reset(
-        self, share: TrackedShare, before: str, after: str
-    ) -> int | None:
+    def _reset(self, share: TrackedShare, before: str, after: str) -> int | None:
         """Reset what is at rest: nothing else would be true of it."""
         path = f'/shares/{share.id}'
         row = self._row(path, 'share')

@@ -90,6 +90,5 @@ def summary(load: load.Load) -> str:
     """Return how often each verb was accepted, and of how many requests."""
     answered = collections.Counter(load.requested)
     return ', '.join(
-        f'{verb} {load.accepted[verb]}/{answered[verb]}'
-        for verb in load.weights
+        f'{verb} {load.accepted[verb]}/{answered[verb]}' for verb in load.weights
     )

@@ -40,12 +40,8 @@ NO_HARDWARE = '02:00:00:00:00:fe'
 """A hardware address that no node has."""
 
 STOPPED_WITHIN = 120.0
-FAKETIME = pathlib.Path(
-    '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
-)
-_CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWNET = (
-    *(0x00020000, 0x04000000, 0x40000000),
-)
+FAKETIME = pathlib.Path('/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1')
+_CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWNET = (*(0x00020000, 0x04000000, 0x40000000),)
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -111,9 +107,7 @@ class Node:
         )
         os.execve(sys.executable, [sys.executable, *command], os.environ)
 
-    def enter_with_code(
-        self, folder: pathlib.Path, command: Sequence[str]
-    ) -> None:
+    def enter_with_code(self, folder: pathlib.Path, command: Sequence[str]) -> None:
         """Do the same and run a Python command with the code of a folder."""
         self.enter()
         os.environ['PYTHONPATH'] = str(folder)
@@ -239,9 +233,7 @@ class Node:
     def stop(self) -> None:
         """End every process in order, and wait for that."""
         self.signal(signal.SIGTERM)
-        wait_until(
-            lambda: not self.pids(), f'{self.name} has ended', STOPPED_WITHIN
-        )
+        wait_until(lambda: not self.pids(), f'{self.name} has ended', STOPPED_WITHIN)
 
     def pause(self) -> None:
         """Stop every process: the node is not gone, and answers nothing."""
@@ -256,9 +248,7 @@ class Node:
         return bool(found) and {_state(pid) for pid in found} <= set('TZ')
 
     def is_unplugged(self) -> bool:
-        return 'state DOWN' in ip(
-            '-n', self.namespace, 'link', 'show', 'dev', 'eth0'
-        )
+        return 'state DOWN' in ip('-n', self.namespace, 'link', 'show', 'dev', 'eth0')
 
     def unplug(self) -> None:
         """Cut the node off, without any notice to its peers."""
@@ -286,11 +276,7 @@ class Node:
     def avoids(self) -> set[str]:
         """Return the addresses that are not reached."""
         shown = ip('-n', self.namespace, 'neighbour', 'show', 'dev', 'eth0')
-        return {
-            line.split()[0]
-            for line in shown.splitlines()
-            if NO_HARDWARE in line
-        }
+        return {line.split()[0] for line in shown.splitlines() if NO_HARDWARE in line}
 
     def delay(self, milliseconds: float) -> None:
         """Delay what the node sends; 0 mends it."""
@@ -325,17 +311,14 @@ class Network:
     The names of its namespaces begin with `prefix`.
     """
 
-    def __init__(
-        self, folder: pathlib.Path, prefix: str, names: Iterable[str]
-    ):
+    def __init__(self, folder: pathlib.Path, prefix: str, names: Iterable[str]):
         self.folder = folder
         self.prefix = prefix
         self.hub = self.namespace('hub')
         self.names = folder / 'names'
         self.hosts = folder / 'hosts'
         self.nodes = {
-            name: Node(self, name, number)
-            for number, name in enumerate(names, start=1)
+            name: Node(self, name, number) for number, name in enumerate(names, start=1)
         }
 
     def namespace(self, name: str) -> str:
@@ -349,9 +332,7 @@ class Network:
         ip('-n', self.hub, 'link', 'set', 'bridge', 'up')
         self.hosts.write_text(
             '127.0.0.1 localhost\n'
-            + ''.join(
-                f'{node.address} {name}\n' for name, node in self.nodes.items()
-            )
+            + ''.join(f'{node.address} {name}\n' for name, node in self.nodes.items())
         )
         self.names.mkdir()
         (self.names / 'resolv.conf').write_text(
@@ -448,11 +429,7 @@ def ip(*arguments: str) -> str:
 
 
 def _mount(
-    source: object,
-    target: object,
-    kind: str | None,
-    flags: int,
-    more: str = '',
+    source: object, target: object, kind: str | None, flags: int, more: str = ''
 ) -> None:
     _checked(
         _libc.mount(

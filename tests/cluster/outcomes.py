@@ -5,31 +5,20 @@ from collections.abc import Callable, Iterator, Mapping
 import threading
 
 from manila_lite.messages import Action
-from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.access_rule import RuleState
+from manila_lite.states.access_rule import RulesStatus, RuleState
 from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.share_task import WAITING
-from manila_lite.states.share_task import ShareTask
-from tests.cluster.acknowledged import CountedCreations
-from tests.cluster.acknowledged import Creations
-from tests.cluster.acknowledged import Values
+from manila_lite.states.share_task import WAITING, ShareTask
+from tests.cluster.acknowledged import CountedCreations, Creations, Values
 from tests.cluster.lifecycle import Unmanaged
-from tests.cluster.verbs import SERVICES
-from tests.cluster.verbs import UNUSED
+from tests.cluster.verbs import SERVICES, UNUSED
 from tests.support import load
 from tests.support.load import TrackedResource
 from tests.support.rest_client import RestClient
 
-RULE_ACTIONS = {
-    Action.UPDATE_ACCESS_RULES.value,
-    Action.DELETE_ACCESS_RULES.value,
-}
+RULE_ACTIONS = {Action.UPDATE_ACCESS_RULES.value, Action.DELETE_ACCESS_RULES.value}
 KINDS = {
     'share group': ('/share-groups/detail', 'share_groups'),
-    'group snapshot': (
-        '/share-group-snapshots/detail',
-        'share_group_snapshots',
-    ),
+    'group snapshot': ('/share-group-snapshots/detail', 'share_group_snapshots'),
     'backup': ('/share-backups/detail', 'share_backups'),
 }
 """Where resources that belong to no share are listed, and under what name."""
@@ -44,9 +33,7 @@ class CheckedLoad(load.Load):
     # until it is accepted.
     idle = load.Load.idle | {'migrating', 'awaiting_transfer'}
 
-    def __init__(
-        self, rest: Callable[[], RestClient], seed: int, **facts: object
-    ):
+    def __init__(self, rest: Callable[[], RestClient], seed: int, **facts: object):
         super().__init__(rest, seed, **facts)
         self.others: dict[str, dict[str, TrackedResource]] = {
             kind: {} for kind in KINDS
@@ -84,10 +71,7 @@ class CheckedLoad(load.Load):
         return super().list_shares(user) | bin
 
     def outcome_of(
-        self,
-        share: load.TrackedShare,
-        row: dict | None,
-        messages: Mapping[str, set],
+        self, share: load.TrackedShare, row: dict | None, messages: Mapping[str, set]
     ) -> list[str]:
         if row is None:
             return super().outcome_of(share, row, messages)
@@ -119,8 +103,7 @@ class CheckedLoad(load.Load):
             *self._created(user, shares, snapshots),
             *self._values_of_shares(user, shares, messages),
             *self.values.problems(
-                'name of snapshot',
-                {row['id']: row['name'] for row in snapshots},
+                'name of snapshot', {row['id']: row['name'] for row in snapshots}
             ),
             *self._values_of_rules(user, shares),
             *self._administered(user),
@@ -138,9 +121,7 @@ class CheckedLoad(load.Load):
 
     def forget(self, shares: dict, snapshots: dict) -> None:
         super().forget(shares, snapshots)
-        self.in_bin = {
-            id: row['is_soft_deleted'] for id, row in shares.items()
-        }
+        self.in_bin = {id: row['is_soft_deleted'] for id, row in shares.items()}
         self.unusable.clear()
 
     def _created(
@@ -160,10 +141,7 @@ class CheckedLoad(load.Load):
         return user.get(f'{path}{self.query}', timeout=30)[name]
 
     def _values_of_shares(
-        self,
-        user: RestClient,
-        shares: dict[str, dict],
-        messages: Mapping[str, set],
+        self, user: RestClient, shares: dict[str, dict], messages: Mapping[str, set]
     ) -> Iterator[str]:
         """Yield the changes that were accepted at once, and are lost."""
         for name, value_of in (
@@ -179,19 +157,14 @@ class CheckedLoad(load.Load):
             return accept in messages[self.shares_of.get(id, id)]
 
         yield from self.values.problems(
-            'project',
-            {id: row['project_id'] for id, row in shares.items()},
-            is_refused,
+            'project', {id: row['project_id'] for id, row in shares.items()}, is_refused
         )
         for name, path, wrapper, field in (
             (
                 *('lock', '/resource-locks?all_projects=1'),
                 *('resource_locks', 'lock_reason'),
             ),
-            (
-                *('offer', '/share-transfers?all_tenants=1'),
-                *('transfers', 'name'),
-            ),
+            (*('offer', '/share-transfers?all_tenants=1'), *('transfers', 'name')),
         ):
             rows = {row['id']: row[field] for row in user.get(path)[wrapper]}
             yield from self.creations.problems(name, rows.items())
@@ -259,10 +232,7 @@ class CheckedLoad(load.Load):
         return problems
 
     def _replicas(
-        self,
-        user: RestClient,
-        shares: dict[str, dict],
-        messages: Mapping[str, set],
+        self, user: RestClient, shares: dict[str, dict], messages: Mapping[str, set]
     ) -> list[str]:
         """Return what is wrong about replicas, and about promotions."""
         rows = {
@@ -284,16 +254,10 @@ class CheckedLoad(load.Load):
             share = self.shares_of[id]
             if share in shares and share not in self.reset:
                 problems += load.outcome(
-                    'replica',
-                    tracked,
-                    rows.get(id),
-                    {id: said[share]},
-                    self.idle,
+                    'replica', tracked, rows.get(id), {id: said[share]}, self.idle
                 )
         self.replicas = {id: TrackedResource(id) for id in rows}
-        self.shares_of.update(
-            (id, row['share_id']) for id, row in rows.items()
-        )
+        self.shares_of.update((id, row['share_id']) for id, row in rows.items())
         problems += self.counted_replicas.problems(
             'replica', [(id, row['share_id']) for id, row in rows.items()]
         )
@@ -309,19 +273,14 @@ class CheckedLoad(load.Load):
         return problems
 
     def _failed_rules(
-        self,
-        user: RestClient,
-        shares: dict[str, dict],
-        messages: Mapping[str, set],
+        self, user: RestClient, shares: dict[str, dict], messages: Mapping[str, set]
     ) -> Iterator[str]:
         """Yield the rules in error that no message explains."""
         for id, row in shares.items():
             if row['access_rules_status'] != RulesStatus.ERROR:
                 continue
             replicas = [one for one, of in self.shares_of.items() if of == id]
-            said = {
-                action for one in (id, *replicas) for action in messages[one]
-            }
+            said = {action for one in (id, *replicas) for action in messages[one]}
             if not said & RULE_ACTIONS:
                 yield (
                     f'rules of share {id} are in error without a user '
@@ -329,10 +288,7 @@ class CheckedLoad(load.Load):
                 )
 
     def _rules_of_snapshots(
-        self,
-        user: RestClient,
-        snapshots: list[dict],
-        messages: Mapping[str, set],
+        self, user: RestClient, snapshots: list[dict], messages: Mapping[str, set]
     ) -> Iterator[str]:
         found = {row['id'] for row in snapshots}
         for share in self.shares.values():
@@ -341,15 +297,12 @@ class CheckedLoad(load.Load):
                     continue
                 path = f'/snapshots/{snapshot.id}/access-list'
                 rows = {
-                    row['id']: row
-                    for row in user.get(path)['snapshot_access_list']
+                    row['id']: row for row in user.get(path)['snapshot_access_list']
                 }
                 yield from load.outcome_of_rules(snapshot.rules, rows)
                 yield from self._duplicate_rules(rows)
                 failed = [
-                    id
-                    for id, row in rows.items()
-                    if row['state'] == RuleState.ERROR
+                    id for id, row in rows.items() if row['state'] == RuleState.ERROR
                 ]
                 if failed and not messages[snapshot.id]:
                     yield (
@@ -357,21 +310,13 @@ class CheckedLoad(load.Load):
                         'error without a user message'
                     )
 
-    def _migrations(
-        self, user: RestClient, messages: Mapping[str, set]
-    ) -> list[str]:
+    def _migrations(self, user: RestClient, messages: Mapping[str, set]) -> list[str]:
         return [
             f'share {row["id"]} is {row["status"]}, {row["task_state"]}, '
             f'messages {messages[row["id"]]}'
             for row in user.get(f'/shares/detail{self.query}')['shares']
-            if (
-                row['status'] == 'migrating'
-                and row['task_state'] not in WAITING
-            )
-            or (
-                row['task_state'] == ShareTask.ERROR
-                and not messages[row['id']]
-            )
+            if (row['status'] == 'migrating' and row['task_state'] not in WAITING)
+            or (row['task_state'] == ShareTask.ERROR and not messages[row['id']])
         ]
 
     def _others(

@@ -11,8 +11,7 @@ import threading
 import time
 from typing import NamedTuple
 
-from manila_lite.share.drivers.dummy.fencing import FencingGate
-from manila_lite.share.drivers.dummy.fencing import Overlap
+from manila_lite.share.drivers.dummy.fencing import FencingGate, Overlap
 
 INTERVAL = 0.1
 
@@ -84,9 +83,7 @@ class OverlapWatch:
                 found = gate.overlaps
                 for overlap in found[self._known.get(backend, 0) :]:
                     self._seen.append(
-                        SeenOverlap(
-                            backend, overlap, self._read_at, time.monotonic()
-                        )
+                        SeenOverlap(backend, overlap, self._read_at, time.monotonic())
                     )
                 self._known[backend] = len(found)
             self._read_at = now
@@ -98,7 +95,5 @@ class OverlapWatch:
             seen, self._seen = self._seen, []
         explained = list(explained)
         return [
-            one
-            for one in seen
-            if not any(lost.explains(one) for lost in explained)
+            one for one in seen if not any(lost.explains(one) for lost in explained)
         ]

@@ -89,9 +89,7 @@ class Backend(NamedTuple):
                 for server in self.servers
             ),
         ]
-        return f'\nlisten {self.name}\n' + ''.join(
-            f'    {line}\n' for line in lines
-        )
+        return f'\nlisten {self.name}\n' + ''.join(f'    {line}\n' for line in lines)
 
 
 class Proxy:
@@ -195,18 +193,14 @@ class Proxy:
 
         Over HTTP a session lasts for a request.
         """
-        return {
-            name: int(row['scur'])
-            for name, row in self._servers(backend).items()
-        }
+        return {name: int(row['scur']) for name, row in self._servers(backend).items()}
 
     def _servers(self, backend: str) -> dict[str, dict[str, str]]:
         text = self.command('show stat').strip().removeprefix('# ')
         return {
             row['svname']: row
             for row in csv.DictReader(text.splitlines())
-            if row['pxname'] == backend
-            and row['svname'] not in ('FRONTEND', 'BACKEND')
+            if row['pxname'] == backend and row['svname'] not in ('FRONTEND', 'BACKEND')
         }
 
     @property

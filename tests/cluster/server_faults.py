@@ -8,8 +8,7 @@ import time
 from tests.cluster.brokers import RabbitCluster
 from tests.cluster.cluster import Cluster
 from tests.cluster.contention import Contention
-from tests.cluster.databases import Galera
-from tests.cluster.databases import PostgresPair
+from tests.cluster.databases import Galera, PostgresPair
 from tests.cluster.fault import Fault
 from tests.cluster.nodes import Node
 from tests.support.processes import wait_until
@@ -81,9 +80,7 @@ class ServerFaults:
                 (1.0, 4.0),
                 lambda one=name: self._cluster.proxy.cut(one, one),
                 lambda one=name: self._cluster.proxy.mend(one, one),
-                lambda one=name: (
-                    not any(self._cluster.proxy.sessions(one).values())
-                ),
+                lambda one=name: not any(self._cluster.proxy.sessions(one).values()),
                 may_lose_lease=self._all if name == 'database' else (),
             )
 
@@ -152,8 +149,7 @@ class ServerFaults:
         before = database.moves()
         time.sleep(self._rng.uniform(0.3, 1.5))
         wait_until(
-            lambda: database.moves() > before,
-            'the primary has more than its standby',
+            lambda: database.moves() > before, 'the primary has more than its standby'
         )
         database.primary.kill()
         database.fail_over()

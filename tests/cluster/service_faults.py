@@ -113,11 +113,7 @@ class ServiceFaults:
             self._incomplete = readers.incomplete
 
     def _cut(
-        self,
-        node: Node,
-        number: int,
-        seconds: float,
-        may_cut: Callable[[], bool],
+        self, node: Node, number: int, seconds: float, may_cut: Callable[[], bool]
     ) -> int:
         """Close connections of an API, if it has any; return how often."""
         proxy, done = self._cluster.proxy, 0

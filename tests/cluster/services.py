@@ -5,11 +5,9 @@ import functools
 import pathlib
 from typing import NamedTuple
 
-from tests.cluster.nodes import SMALL_DISK
-from tests.cluster.nodes import Node
+from tests.cluster.nodes import SMALL_DISK, Node
 from tests.cluster.proxy import API_PORT
-from tests.support.processes import BINARIES
-from tests.support.processes import Command
+from tests.support.processes import BINARIES, Command
 
 MONITORING_PORT = 8787
 CLOCKED = pathlib.Path(__file__).with_name('clocked.py')
@@ -165,9 +163,7 @@ class Service:
                 api_port=API_PORT,
                 monitoring_port=MONITORING_PORT,
             )
-            + ''.join(
-                _OTHER.format(backend=other, shared=shared) for other in others
-            )
+            + ''.join(_OTHER.format(backend=other, shared=shared) for other in others)
         )
 
     def start(self) -> None:

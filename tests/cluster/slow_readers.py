@@ -27,8 +27,7 @@ class SlowReaders:
         """How many answers began and had no end."""
         self._reading = 0
         self._threads = [
-            threading.Thread(target=self._run, daemon=True)
-            for _ in range(READERS)
+            threading.Thread(target=self._run, daemon=True) for _ in range(READERS)
         ]
 
     @property
@@ -61,9 +60,7 @@ class SlowReaders:
         with contextlib.closing(connection):
             connection.sock.connect((self._url.hostname, self._url.port))
             connection.request(
-                'GET',
-                self._url.path + PATH,
-                headers={'X-Auth-Token': 'user:project'},
+                'GET', self._url.path + PATH, headers={'X-Auth-Token': 'user:project'}
             )
             answer = connection.getresponse()
             if answer.status != 200:

@@ -4,9 +4,7 @@ import random
 
 import pytest
 
-from tests.cluster.acknowledged import CountedCreations
-from tests.cluster.acknowledged import Creations
-from tests.cluster.acknowledged import Values
+from tests.cluster.acknowledged import CountedCreations, Creations, Values
 from tests.cluster.load import ClusterLoad
 from tests.cluster.verbs import ClusterClient
 from tests.support.load import TrackedShare
@@ -125,9 +123,7 @@ class AnsweringApi:
 def test_what_had_no_answer_at_first_is_known_by_its_share(name, undo, listed):
     """It was found in a list; the check looks for the shares of all."""
     api = AnsweringApi({listed: [{'id': 'found'}]})
-    load = ClusterLoad(
-        lambda: api, lambda: api, 1, with_data_service=True, clients=1
-    )
+    load = ClusterLoad(lambda: api, lambda: api, 1, with_data_service=True, clients=1)
     share = TrackedShare('share', 1)
     client = ClusterClient(load, api, random.Random(1))
     assert getattr(client, undo)(share) == 200

@@ -6,8 +6,7 @@ repeats them, as does `make chaos ARGS='--small --seed ...'`, for longer.
 
 import pytest
 
-from tests.cluster import chaos
-from tests.cluster import cluster
+from tests.cluster import chaos, cluster
 from tests.support import sampling
 from tests.support.processes import free_port
 
@@ -47,7 +46,4 @@ def test_no_accepted_request_is_lost_while_nodes_fail(small):
     small.create_types()
     rounds = chaos.Chaos(small, sampling.seed(), at_rest_within=AT_REST_WITHIN)
     found = rounds.round(SECONDS)
-    assert not found.problems, (
-        f'{sampling.VARIABLE}={sampling.seed()}',
-        found,
-    )
+    assert not found.problems, (f'{sampling.VARIABLE}={sampling.seed()}', found)

@@ -6,12 +6,9 @@ import subprocess
 
 import pytest
 
-from tests.cluster import __main__
-from tests.cluster import cluster
-from tests.cluster import nodes
+from tests.cluster import __main__, cluster, nodes
 from tests.support import sampling
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 
 pytestmark = [pytest.mark.timeout(600), sampling.suite('clusters of nodes', 1)]
 
@@ -21,9 +18,7 @@ def small(tmp_path_factory):
     """A running cluster; nothing is left of it afterwards."""
     cluster.require()
     running = cluster.Cluster(
-        tmp_path_factory.mktemp('small') / 'cluster',
-        cluster.SMALL,
-        port=free_port(),
+        tmp_path_factory.mktemp('small') / 'cluster', cluster.SMALL, port=free_port()
     )
     try:
         yield running.start()
@@ -124,9 +119,7 @@ def test_next_cluster_removes_what_a_killed_process_has_left(tmp_path):
     network.create()
     left = network.nodes['one'].spawn('sleep', '600')
     try:
-        wait_until(
-            lambda: left.pid in network.nodes['one'].pids(), 'it runs there'
-        )
+        wait_until(lambda: left.pid in network.nodes['one'].pids(), 'it runs there')
         ended.wait()
         nodes.remove_abandoned()
         assert not [*nodes.NAMESPACES.glob(f'{network.prefix}-*')]

@@ -5,8 +5,7 @@ import time
 
 from manila_lite.context import FencingToken
 from manila_lite.share.drivers.dummy.fencing import FencingGate
-from tests.cluster.overlaps import LostLease
-from tests.cluster.overlaps import OverlapWatch
+from tests.cluster.overlaps import LostLease, OverlapWatch
 from tests.support.processes import wait_until
 
 NOBODY = 0
@@ -16,9 +15,7 @@ OWN = os.getpid()
 def overlap(gate):
     """Run two calls of this process for different work at once."""
     value = time.time_ns()
-    first, second = (
-        FencingToken('share:1', number) for number in (value, value + 1)
-    )
+    first, second = (FencingToken('share:1', number) for number in (value, value + 1))
     with gate.admitted('extend_share', first), gate.admitted('other', second):
         pass
 
@@ -44,7 +41,5 @@ def test_overlap_is_explained_by_its_process_and_its_time(tmp_path):
         ):
             overlap(gate)
             found = watch.take(explained)
-            assert [one.overlap.during for one in found] == (
-                ['extend_share'] * number
-            )
+            assert [one.overlap.during for one in found] == (['extend_share'] * number)
         assert watch.take([]) == []

@@ -6,8 +6,7 @@ It takes a minute and a half, so that only `make exhaust` does it, as does
 
 import pytest
 
-from tests.cluster import cluster
-from tests.cluster import upgrade
+from tests.cluster import cluster, upgrade
 from tests.support import sampling
 from tests.support.processes import free_port
 
@@ -35,8 +34,4 @@ def test_no_request_fails_while_nodes_are_upgraded_and_go_back(old):
     old.create_types()
     run = upgrade.Upgrade(old, sampling.seed())
     problems = run.run()
-    assert not problems, (
-        f'{sampling.VARIABLE}={sampling.seed()}',
-        problems,
-        run.text,
-    )
+    assert not problems, (f'{sampling.VARIABLE}={sampling.seed()}', problems, run.text)

@@ -14,10 +14,8 @@ from typing import Any
 
 from manila_lite import release
 from manila_lite.share.drivers.dummy import fencing
-from tests.cluster import chaos
-from tests.cluster import load
-from tests.cluster.cluster import SMALL
-from tests.cluster.cluster import Cluster
+from tests.cluster import chaos, load
+from tests.cluster.cluster import SMALL, Cluster
 from tests.cluster.services import Service
 from tests.cluster.verbs import BY_DRIVER
 from tests.support import previous_release
@@ -25,9 +23,7 @@ from tests.support.load import NO_RESPONSE_ERRORS
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 
-LATER = frozenset(
-    {'back_up', 'restore_backup', 'delete_backup', *load.OF_DATA_SERVICE}
-)
+LATER = frozenset({'back_up', 'restore_backup', 'delete_backup', *load.OF_DATA_SERVICE})
 """What the previous release does not offer."""
 
 LEFT_OUT = (
@@ -89,9 +85,7 @@ class PatientUser(RestClient):
         while True:
             self.last = None
             try:
-                return super().request(
-                    method, path, *args, timeout=PATIENCE, **facts
-                )
+                return super().request(method, path, *args, timeout=PATIENCE, **facts)
             except NO_RESPONSE_ERRORS as error:
                 reason, pause = type(error).__name__, 1.0
                 failure: Exception = error
@@ -115,9 +109,7 @@ class PatientUser(RestClient):
     def _may_repeat(self, method: str) -> bool:
         if self.last is None or self.last.status_code in (502, 504):
             return method in IDEMPOTENT
-        return (
-            self.last.status_code == 503 and 'Retry-After' in self.last.headers
-        )
+        return self.last.status_code == 503 and 'Retry-After' in self.last.headers
 
 
 def install(folder: pathlib.Path) -> pathlib.Path:
@@ -128,9 +120,7 @@ def install(folder: pathlib.Path) -> pathlib.Path:
     previous_release.install(folder)
     new = pathlib.Path(fencing.__file__)
     package = pathlib.Path(release.__file__).parent
-    shutil.copy(
-        new, folder / previous_release.PACKAGE / new.relative_to(package)
-    )
+    shutil.copy(new, folder / previous_release.PACKAGE / new.relative_to(package))
     return folder
 
 
@@ -187,15 +177,11 @@ class Upgrade:
         """
         _, found, rest = log.partition(f'failed (request {id})\n')
         traceback = _NEXT_RECORD.split(rest, maxsplit=1)[0]
-        return bool(found) and (
-            str(self._old) in traceback and '(1467, ' in traceback
-        )
+        return bool(found) and (str(self._old) in traceback and '(1467, ' in traceback)
 
     def go(self) -> None:
         user = self._user()
-        share = user.wait_at_rest(
-            user.create(share_type='default')['id'], PATIENCE
-        )
+        share = user.wait_at_rest(user.create(share_type='default')['id'], PATIENCE)
         assert share['status'] == 'available', share
         self._let_requests_pass()
         self.expand()
@@ -232,9 +218,7 @@ class Upgrade:
     def _limit_to_both(self) -> None:
         """Let clients request only what both releases offer."""
         self.load.weights = {
-            verb: weight
-            for verb, weight in self._all.items()
-            if verb not in LATER
+            verb: weight for verb, weight in self._all.items() if verb not in LATER
         }
 
     def _let_requests_pass(self) -> None:

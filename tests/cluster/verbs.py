@@ -5,9 +5,7 @@ import typing
 
 from tests.cluster.acknowledged import is_done
 from tests.cluster.lifecycle import LifecycleClient
-from tests.support.load import TrackedResource
-from tests.support.load import TrackedShare
-from tests.support.load import TrackedSnapshot
+from tests.support.load import TrackedResource, TrackedShare, TrackedSnapshot
 from tests.support.rest_client import RestClient
 
 if typing.TYPE_CHECKING:
@@ -20,10 +18,7 @@ KEPT_BY_DRIVER = {
     'preserve_metadata': True,
     'preserve_snapshots': True,
 }
-COPIED = {
-    **dict.fromkeys(KEPT_BY_DRIVER, False),
-    'force_host_assisted_migration': True,
-}
+COPIED = {**dict.fromkeys(KEPT_BY_DRIVER, False), 'force_host_assisted_migration': True}
 
 SERVICES = (('scheduler2', 'manila-scheduler'), ('pair@alpha', 'manila-share'))
 """Services to disable; others do their work, or it waits."""
@@ -40,16 +35,12 @@ class ClusterClient(LifecycleClient):
 
     load: 'ClusterLoad'
 
-    def __init__(
-        self, load: 'ClusterLoad', user: RestClient, rng: random.Random
-    ):
+    def __init__(self, load: 'ClusterLoad', user: RestClient, rng: random.Random):
         super().__init__(load, user, rng)
         self._projects = (user, load.receiver())
         self._pools: list[str] = []
 
-    def _create_other(
-        self, kind: str, path: str, wrapper: str, body: dict
-    ) -> int:
+    def _create_other(self, kind: str, path: str, wrapper: str, body: dict) -> int:
         code = self._create(path, wrapper, body)
         if code == 202:
             id = self._answer()[wrapper]['id']
@@ -111,16 +102,12 @@ class ClusterClient(LifecycleClient):
         return code
 
     def unlock(self, share: TrackedShare) -> int | None:
-        found = self._row(
-            f'/resource-locks?resource_id={share.id}', 'resource_locks'
-        )
+        found = self._row(f'/resource-locks?resource_id={share.id}', 'resource_locks')
         if not found:
             return None
         id = found[0]['id']
         self.load.shares_of[id] = share.id  # its POST may have no answer
-        return self._change(
-            *(id, 'lock', False, 'DELETE', f'/resource-locks/{id}')
-        )
+        return self._change(*(id, 'lock', False, 'DELETE', f'/resource-locks/{id}'))
 
     # Snapshots and rules
 
@@ -205,9 +192,7 @@ class ClusterClient(LifecycleClient):
         counted = self.load.counted_replicas
         counted.may_create(share.id)
         code = self._send(
-            'POST',
-            '/share-replicas',
-            {'share_replica': {'share_id': share.id}},
+            'POST', '/share-replicas', {'share_replica': {'share_id': share.id}}
         )
         if self._has_created_nothing(code):
             counted.refused(share.id)
@@ -232,9 +217,7 @@ class ClusterClient(LifecycleClient):
         replica = self._passive_replica(share)
         if replica is None:
             return None
-        tracked = self.load.replicas.setdefault(
-            replica, TrackedResource(replica)
-        )
+        tracked = self.load.replicas.setdefault(replica, TrackedResource(replica))
         self.load.shares_of[replica] = share.id
         tracked.delete_requested = True
         code = self._send('DELETE', f'/share-replicas/{replica}')
@@ -261,9 +244,7 @@ class ClusterClient(LifecycleClient):
     # Groups
 
     def create_group(self, share: TrackedShare) -> int:
-        return self._create_other(
-            'share group', '/share-groups', 'share_group', {}
-        )
+        return self._create_other('share group', '/share-groups', 'share_group', {})
 
     def delete_group(self, share: TrackedShare) -> int | None:
         return self._delete_other('share group', '/share-groups')
@@ -298,9 +279,7 @@ class ClusterClient(LifecycleClient):
         if share.snapshots:
             return None
         share.delete_requested = True
-        code = self._send(
-            'DELETE', f'/shares/{share.id}?share_group_id={group}'
-        )
+        code = self._send('DELETE', f'/shares/{share.id}?share_group_id={group}')
         share.delete_accepted = code == 202
         return code
 
@@ -352,9 +331,7 @@ class ClusterClient(LifecycleClient):
     def cancel_migration(self, share: TrackedShare) -> int | None:
         return self._act_on_migration(share, 'migration_cancel')
 
-    def _act_on_migration(
-        self, share: TrackedShare, action: str
-    ) -> int | None:
+    def _act_on_migration(self, share: TrackedShare, action: str) -> int | None:
         if not self._is_migrating(share):
             return None
         return self._act(f'/shares/{share.id}', action)
@@ -378,16 +355,11 @@ class ClusterClient(LifecycleClient):
 
     def _back_up(self, share: TrackedShare, options: dict) -> int:
         return self._create_other(
-            'backup',
-            '/share-backups',
-            'share_backup',
-            {'share_id': share.id} | options,
+            'backup', '/share-backups', 'share_backup', {'share_id': share.id} | options
         )
 
     def restore_backup(self, share: TrackedShare) -> int | None:
-        found = self._row(
-            f'/share-backups/detail?share_id={share.id}', 'share_backups'
-        )
+        found = self._row(f'/share-backups/detail?share_id={share.id}', 'share_backups')
         if not found:
             return None
         id = self.rng.choice(found)['id']
@@ -399,9 +371,7 @@ class ClusterClient(LifecycleClient):
     # Transfers
 
     def offer(self, share: TrackedShare) -> int:
-        code = self._create(
-            '/share-transfers', 'transfer', {'share_id': share.id}
-        )
+        code = self._create('/share-transfers', 'transfer', {'share_id': share.id})
         if code == 202:
             transfer = self._answer()['transfer']
             self.load.keys[share.id] = transfer['id'], transfer['auth_key']
@@ -419,9 +389,7 @@ class ClusterClient(LifecycleClient):
         code = None
         try:
             code = self._send(
-                'POST',
-                f'/share-transfers/{id}/accept',
-                {'accept': {'auth_key': key}},
+                'POST', f'/share-transfers/{id}/accept', {'accept': {'auth_key': key}}
             )
         finally:
             before.last, self.user = self.user.last, before
@@ -432,13 +400,10 @@ class ClusterClient(LifecycleClient):
     def withdraw(self, share: TrackedShare) -> int | None:
         """Withdraw an offer, also one whose key has been lost."""
         found = self._row(
-            '/share-transfers/detail?all_tenants=1&resource_id=' + share.id,
-            'transfers',
+            '/share-transfers/detail?all_tenants=1&resource_id=' + share.id, 'transfers'
         )
         if not found:
             return None
         id = found[0]['id']
         self.load.shares_of[id] = share.id  # its POST may have no answer
-        return self._change(
-            *(id, 'offer', False, 'DELETE', f'/share-transfers/{id}')
-        )
+        return self._change(*(id, 'offer', False, 'DELETE', f'/share-transfers/{id}'))

@@ -31,9 +31,7 @@ class _AccessClient:
             pytest.skip('the driver has no update_access')
 
     def call(self, rules, add, delete, update):
-        return self.driver.apply_access(
-            CTX, self.item, rules, add, delete, update
-        )
+        return self.driver.apply_access(CTX, self.item, rules, add, delete, update)
 
     def clients(self):
         """Return the clients with access; skip if a test cannot see them."""
@@ -69,14 +67,10 @@ class _AccessRulesContract:
 
     def rule(self, harness, access_client, access_to, **values):
         share = getattr(access_client.item, 'share', access_client.item)
-        return harness.rule(
-            share, access_to, **{'access_level': self.level, **values}
-        )
+        return harness.rule(share, access_to, **{'access_level': self.level, **values})
 
     def rules(self, harness, access_client, count):
-        return [
-            self.rule(harness, access_client, to) for to in TARGETS[:count]
-        ]
+        return [self.rule(harness, access_client, to) for to in TARGETS[:count]]
 
     def test_added_client_has_access(self, harness, access_client):
         (rule,) = self.rules(harness, access_client, 1)
@@ -115,9 +109,7 @@ class _AccessRulesContract:
         access_client.apply([], delete=[three])
         assert access_client.clients() == set()
 
-    def test_without_changes_exactly_the_rules_apply(
-        self, harness, access_client
-    ):
+    def test_without_changes_exactly_the_rules_apply(self, harness, access_client):
         one, two, three = self.rules(harness, access_client, 3)
         access_client.apply([one, two], add=[one, two])
         access_client.restart()
@@ -127,23 +119,15 @@ class _AccessRulesContract:
         access_client.apply([])
         assert access_client.clients() == set()
 
-    def test_client_denied_and_allowed_again_has_access(
-        self, harness, access_client
-    ):
-        old, new = (
-            self.rule(harness, access_client, TARGETS[0]) for _ in range(2)
-        )
+    def test_client_denied_and_allowed_again_has_access(self, harness, access_client):
+        old, new = (self.rule(harness, access_client, TARGETS[0]) for _ in range(2))
         access_client.apply([old], add=[old])
         access_client.apply([new], add=[new], delete=[old])
         assert access_client.clients() == {client(new)}
 
-    def test_unsupported_rule_does_not_affect_others(
-        self, harness, access_client
-    ):
+    def test_unsupported_rule_does_not_affect_others(self, harness, access_client):
         (good,) = self.rules(harness, access_client, 1)
-        odd = self.rule(
-            harness, access_client, 'nobody', access_type='unheard-of'
-        )
+        odd = self.rule(harness, access_client, 'nobody', access_type='unheard-of')
         reply = access_client.apply([good, odd], add=[good, odd])
         assert client(good) in access_client.clients()
         state = reply.get(odd.id, {}).get('state', 'active')
@@ -164,9 +148,7 @@ class _AccessRulesContract:
         assert access_client.clients() == set()
 
     @pytest.mark.parametrize('seed', range(5))
-    def test_rules_apply_after_changes_in_any_order(
-        self, harness, access_client, seed
-    ):
+    def test_rules_apply_after_changes_in_any_order(self, harness, access_client, seed):
         rng, rules = random.Random(seed), {}
         for _ in range(self.changes):
             changes = {}
@@ -181,9 +163,7 @@ class _AccessRulesContract:
                 access_client.apply(list(rules.values()), **changes)
             if rng.random() < 0.1:
                 access_client.restart()
-        assert access_client.clients() == {
-            client(rule) for rule in rules.values()
-        }
+        assert access_client.clients() == {client(rule) for rule in rules.values()}
 
 
 class AccessContract(_AccessRulesContract):
@@ -241,9 +221,7 @@ class SnapshotAccessContract(_AccessRulesContract):
         return _SnapshotAccessClient(harness, driver, snapshot)
 
     def test_snapshot_can_be_reached(self, harness, access_client):
-        locations = base.normalise_export_locations(
-            self.reply['export_locations']
-        )
+        locations = base.normalise_export_locations(self.reply['export_locations'])
         assert any(not location['is_admin_only'] for location in locations)
         share = base.normalise_export_locations(
             access_client.driver.create_share(CTX, access_client.item.share)

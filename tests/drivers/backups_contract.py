@@ -96,9 +96,7 @@ class BackupContract:
     def test_deleting_a_missing_one_is_success(self, harness, driver, share):
         driver.delete_backup(CTX, harness.backup(share), share)
 
-    def test_backup_that_is_being_made_can_be_deleted(
-        self, harness, driver, share
-    ):
+    def test_backup_that_is_being_made_can_be_deleted(self, harness, driver, share):
         backup = harness.backup(share)
         driver.create_backup(CTX, share, backup)
         driver.delete_backup(CTX, backup, share)
@@ -116,9 +114,7 @@ class BackupContract:
         assert users.read() == 'first'
         driver.delete_backup(CTX, first, share)
 
-    def test_backup_is_restored_to_another_share(
-        self, harness, driver, share, users
-    ):
+    def test_backup_is_restored_to_another_share(self, harness, driver, share, users):
         if not driver.restore_to_target_support:
             pytest.skip('the driver restores backups to their share only')
         backup, other = harness.backup(share), harness.share(size=2)

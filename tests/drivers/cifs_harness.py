@@ -10,9 +10,7 @@ from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 from tests.drivers.driver_harness import DriverHarness
 from tests.drivers.served_harness import ServedHarness
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbClient
-from tests.support.smb_client import SmbError
+from tests.support.smb_client import PASSWORD, SmbClient, SmbError
 from tests.support.tenant_network import TenantClient
 
 _serial = itertools.count()
@@ -96,9 +94,7 @@ class CifsOnServerHarness(CifsHarness):
     def user(self, driver: BtrfsDriver, name: str) -> SmbClient:
         (link,) = self._server(driver).links()
         assert self.client
-        return self.client.smb(
-            name, link.host, driver.configuration.btrfs_smb_port
-        )
+        return self.client.smb(name, link.host, driver.configuration.btrfs_smb_port)
 
     def _server(self, driver: BtrfsDriver):
         assert self.served_by

@@ -4,14 +4,10 @@ import manila_lite.conf
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
 from tests.drivers.cifs_replication_sites import CifsSites
-from tests.drivers.replication_backends import BACKENDS
-from tests.drivers.replication_backends import Backends
+from tests.drivers.replication_backends import BACKENDS, Backends
 from tests.drivers.replication_sites import Sites
-from tests.drivers.share_migration_contract import KINDS
-from tests.drivers.share_migration_contract import SharePair
-from tests.support import sampling
-from tests.support import storage
-from tests.support import tenant_network
+from tests.drivers.share_migration_contract import KINDS, SharePair
+from tests.support import sampling, storage, tenant_network
 
 BTRFS = 'btrfs'
 
@@ -19,12 +15,8 @@ BTRFS = 'btrfs'
 def pytest_addoption(parser):
     group = parser.getgroup('share drivers')
     group.addoption('--driver', help='driver to test')
-    group.addoption(
-        '--driver-config', help='configuration file with its options'
-    )
-    group.addoption(
-        '--driver-section', default='backend', help='section of that file'
-    )
+    group.addoption('--driver-config', help='configuration file with its options')
+    group.addoption('--driver-section', default='backend', help='section of that file')
     group.addoption(
         '--driver-peers',
         default='',
@@ -54,9 +46,7 @@ def own_options(tmp_path):
 
 
 def pytest_generate_tests(metafunc):
-    has_own = hasattr(metafunc.cls, 'harness') or hasattr(
-        metafunc.module, 'harness'
-    )
+    has_own = hasattr(metafunc.cls, 'harness') or hasattr(metafunc.module, 'harness')
     if 'harness' in metafunc.fixturenames and not has_own:
         named = metafunc.config.getoption('driver', default=None)
         metafunc.parametrize(
@@ -66,9 +56,7 @@ def pytest_generate_tests(metafunc):
             else [
                 'dummy',
                 'local',
-                pytest.param(
-                    BTRFS, marks=sampling.suite('the contract on btrfs', 30)
-                ),
+                pytest.param(BTRFS, marks=sampling.suite('the contract on btrfs', 30)),
             ],
             indirect=True,
         )
@@ -126,9 +114,7 @@ def harness(request, tmp_path):
 
     harness = driver_harness.DriverHarness(request.param, configure)
     if request.param == BTRFS and not file:
-        harness.server_options = lambda: request.getfixturevalue(
-            'btrfs_server_options'
-        )
+        harness.server_options = lambda: request.getfixturevalue('btrfs_server_options')
     yield harness
     harness.clean_up()
 

@@ -79,14 +79,7 @@ def set_traps(top: pathlib.Path, outside: pathlib.Path) -> None:
         os.symlink(to, traps / f'absolute-{name}')
         os.symlink('../' * 30 + str(to).lstrip('/'), traps / f'up-{name}')
     os.symlink('../../..', traps / 'pool')
-    for name in (
-        b'a\nb',
-        b'-rf',
-        b'$(reboot)',
-        b'";}\nEXPORT{',
-        b'\xff',
-        b'\\',
-    ):
+    for name in (b'a\nb', b'-rf', b'$(reboot)', b'";}\nEXPORT{', b'\xff', b'\\'):
         (traps / os.fsdecode(name)).write_text('odd')
     os.mkfifo(traps / 'pipe')
     (traps / 'program').write_text('#!/bin/sh\n')
@@ -122,9 +115,7 @@ def describe(top: pathlib.Path) -> dict[str, tuple]:
             described[relative] = (*_attributes(path), _content(path))
             names.setdefault(path.lstat().st_ino, []).append(relative)
     described['hard links'] = tuple(
-        sorted(
-            tuple(sorted(group)) for group in names.values() if len(group) > 1
-        )
+        sorted(tuple(sorted(group)) for group in names.values() if len(group) > 1)
     )
     return described
 

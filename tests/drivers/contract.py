@@ -10,8 +10,7 @@ import pytest
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.connections import open_directory
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DirectoryUsers
+from tests.drivers.driver_harness import CTX, DirectoryUsers
 from tests.support import reference
 
 THREADS = 16
@@ -134,9 +133,7 @@ class ShareContract:
         assert create(driver, share) == locations
         assert create(harness.start(), share) == locations
 
-    def test_directory_for_the_data_service_holds_the_content(
-        self, harness, driver
-    ):
+    def test_directory_for_the_data_service_holds_the_content(self, harness, driver):
         share = harness.share()
         create(driver, share)
         info = call_or_skip(driver.connection_get_info, CTX, share)
@@ -172,9 +169,7 @@ class ShareContract:
 
     @pytest.mark.parametrize('change', ABSENT, ids=ABSENT)
     @pytest.mark.parametrize('is_made', [False, True])
-    def test_missing_share_is_not_found(
-        self, harness, driver, change, is_made
-    ):
+    def test_missing_share_is_not_found(self, harness, driver, change, is_made):
         """It may be on a disk that is not where it belongs."""
         share = harness.share(size=2)
         if is_made:
@@ -200,9 +195,7 @@ class ShareContract:
         users = users_or_skip(harness, driver, share)
         users.write('precious')
         for _ in range(2):
-            driver.transfer_accept(
-                CTX, share, 'user', 'project', access_rules=[]
-            )
+            driver.transfer_accept(CTX, share, 'user', 'project', access_rules=[])
         assert users.read() == 'precious'
         assert create(driver, share) == locations
 
@@ -280,9 +273,7 @@ class ShareContract:
         reported = (reply or {}).get(share.id, {})
         assert reported.get('status', 'available') == 'available'
         assert (
-            base.normalise_export_locations(
-                reported.get('export_locations', locations)
-            )
+            base.normalise_export_locations(reported.get('export_locations', locations))
             == locations
         )
         assert (reply or {}).get(unknown.id, {}).get('status') != 'available'
@@ -306,17 +297,14 @@ class ShareContract:
             locations = list(pool.map(live, kept, passing))
         assert [create(driver, share) for share in kept] == locations
         assert all(
-            status_or_skip(driver, share)['status'] == 'available'
-            for share in kept
+            status_or_skip(driver, share)['status'] == 'available' for share in kept
         )
         assert all(is_gone(driver, share) for share in passing)
 
     def test_share_created_concurrently_exists_once(self, harness, driver):
         share = harness.share()
         with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-            replies = list(
-                pool.map(lambda _: create(driver, share), range(THREADS))
-            )
+            replies = list(pool.map(lambda _: create(driver, share), range(THREADS)))
         assert all(reply == replies[0] for reply in replies)
         assert status_or_skip(driver, share)['status'] == 'available'
 
@@ -341,9 +329,7 @@ class StatsContract:
             for row in reference.table('driver-interface.csv')
             if row['kind'] == 'capability'
         }
-        assert published - self.CONDITIONAL <= set(
-            driver.get_share_stats(refresh=True)
-        )
+        assert published - self.CONDITIONAL <= set(driver.get_share_stats(refresh=True))
 
     def test_capabilities_follow_from_the_interfaces(self, driver):
         stats = driver.get_share_stats(refresh=True)
@@ -495,24 +481,19 @@ class SnapshotContract:
                 assert base.normalise_export_locations(
                     reply['export_locations']
                 ) == create(process, clone)
-            assert process.get_share_group_status(group) == {
-                'status': 'available'
-            }
-        assert [
-            users_or_skip(harness, driver, clone).read() for clone in clones
-        ] == ['then 0', 'then 1']
+            assert process.get_share_group_status(group) == {'status': 'available'}
+        assert [users_or_skip(harness, driver, clone).read() for clone in clones] == [
+            'then 0',
+            'then 1',
+        ]
 
-    def test_group_from_unknown_snapshots_can_be_deleted(
-        self, harness, driver, share
-    ):
+    def test_group_from_unknown_snapshots_can_be_deleted(self, harness, driver, share):
         self.offering(driver, base.ShareGroupFromSnapshotSupport)
         member = harness.snapshot(share)
         clone = harness.share(source_share_group_snapshot_member_id=member.id)
         group, snapshot = _group_and_snapshot([clone], [member])
         with pytest.raises(exception.DriverError):
-            driver.create_share_group_from_share_group_snapshot(
-                CTX, group, snapshot
-            )
+            driver.create_share_group_from_share_group_snapshot(CTX, group, snapshot)
         delete(driver, clone)
         driver.delete_share_group(CTX, group)
         assert is_gone(driver, clone)
@@ -536,9 +517,7 @@ class SnapshotContract:
             create_from_snapshot(driver, clone, harness.snapshot(share))
         assert is_gone(driver, clone)
 
-    def test_reverted_share_has_content_and_size_back(
-        self, harness, driver, share
-    ):
+    def test_reverted_share_has_content_and_size_back(self, harness, driver, share):
         self.offering(driver, base.RevertSupport)
         locations = create(driver, share)
         users_or_skip(harness, driver, share).write('then')
@@ -569,9 +548,7 @@ class SnapshotContract:
         driver.revert_to_snapshot(CTX, older, [], [])
         assert users.read() == 'first'
 
-    def test_revert_to_unknown_snapshot_changes_nothing(
-        self, harness, driver, share
-    ):
+    def test_revert_to_unknown_snapshot_changes_nothing(self, harness, driver, share):
         self.offering(driver, base.RevertSupport)
         users = users_or_skip(harness, driver, share)
         users.write('now')

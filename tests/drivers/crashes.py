@@ -160,14 +160,10 @@ def failed_at(step: int, act: Callable[[], object], error: Exception) -> bool:
         return os.fstat(file.fileno()).st_size > 0
 
 
-def _steps_of(
-    act: Callable[[], object], counts: Callable[[str, tuple], bool]
-) -> int:
+def _steps_of(act: Callable[[], object], counts: Callable[[str, tuple], bool]) -> int:
     """Act in another process; return the number of its steps."""
     with tempfile.TemporaryFile() as file:
-        _act_in_child(
-            act, counts, lambda taken: os.pwrite(file.fileno(), b'.', taken)
-        )
+        _act_in_child(act, counts, lambda taken: os.pwrite(file.fileno(), b'.', taken))
         return max(0, os.fstat(file.fileno()).st_size - 1)
 
 

@@ -13,28 +13,27 @@ import uuid
 import jeepney
 from jeepney.io.blocking import open_dbus_connection
 
-from manila_lite import context
-from manila_lite import exception
+from manila_lite import context, exception
 from manila_lite.db.session import Database
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers import registry
-from manila_lite.share.drivers.base import AccessRuleForDriver
-from manila_lite.share.drivers.base import NetworkInfo
-from manila_lite.share.drivers.base import PrivateStorage
-from manila_lite.share.drivers.base import ShareBackupForDriver
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.drivers.base import SnapshotSupport
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers import records, registry
+from manila_lite.share.drivers.base import (
+    AccessRuleForDriver,
+    NetworkInfo,
+    PrivateStorage,
+    ShareBackupForDriver,
+    ShareDriver,
+    ShareForDriver,
+    ShareServerForDriver,
+    SnapshotForDriver,
+    SnapshotSupport,
+    normalise_export_locations,
+)
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.btrfs.ganesha import Ganesha
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
-from tests.support import databases
-from tests.support import traces
+from tests.support import databases, traces
 
 CTX = context.RequestContext(user_id='user', project_id='project')
 GIB = 1024**3
@@ -152,9 +151,7 @@ def _clients_at(
     if number not in server.numbers():
         assert not file.exists()
         return set()
-    configured = re.findall(
-        r'Clients = (\S+); Access_Type = (\S+);', file.read_text()
-    )
+    configured = re.findall(r'Clients = (\S+); Access_Type = (\S+);', file.read_text())
     return {
         ('ip', network.removesuffix('/32'), 'rw' if flags & _WRITE else 'ro')
         for network, *_, flags, _ in nfs_export(folder, number)[4]
@@ -203,9 +200,7 @@ class DriverHarness:
     driver: str
     configure: Callable[[], Configuration]
     shares: list[ShareForDriver] = dataclasses.field(default_factory=list)
-    snapshots: list[SnapshotForDriver] = dataclasses.field(
-        default_factory=list
-    )
+    snapshots: list[SnapshotForDriver] = dataclasses.field(default_factory=list)
     server_options: Callable[[], Mapping[str, object]] = dict
 
     def start(self) -> ShareDriver:
@@ -280,10 +275,7 @@ class DriverHarness:
         )
 
     def network_info(
-        self,
-        *addresses: str,
-        server_id: str | None = None,
-        admin: Sequence[str] = (),
+        self, *addresses: str, server_id: str | None = None, admin: Sequence[str] = ()
     ) -> list[NetworkInfo]:
         """Return the network settings of a server with these addresses."""
         server_id = server_id or str(uuid.uuid4())
@@ -338,9 +330,7 @@ class DriverHarness:
             host='host@backend',
             status='active',
             share_network_id=info[0]['share_network_id'],
-            share_network_subnet_ids=[
-                one['share_network_subnet_id'] for one in info
-            ],
+            share_network_subnet_ids=[one['share_network_subnet_id'] for one in info],
             backend_details=dict(details or {}),
             network_allocations=[
                 one
@@ -385,9 +375,7 @@ class DriverHarness:
             **values,
         )
 
-    def clients(
-        self, driver: ShareDriver, item: ShareForDriver | SnapshotForDriver
-    ):
+    def clients(self, driver: ShareDriver, item: ShareForDriver | SnapshotForDriver):
         """Return the clients with access; None if a test cannot see them.
 
         A client is its type, its name and its level.
@@ -401,18 +389,14 @@ class DriverHarness:
         if isinstance(driver, LocalDriver):
             return exported_clients(
                 pathlib.Path(
-                    driver.configuration.local_root,
-                    'exports',
-                    f'{item.name}.exports',
+                    driver.configuration.local_root, 'exports', f'{item.name}.exports'
                 )
             )
         return None
 
     def users(self, driver: ShareDriver, share: ShareForDriver):
         """Return users of a share; None if a test cannot act as them."""
-        location = normalise_export_locations(driver.create_share(CTX, share))[
-            0
-        ]
+        location = normalise_export_locations(driver.create_share(CTX, share))[0]
         directory = directory_at(driver, location['path'])
         if directory:
             return DirectoryUsers(directory)

@@ -4,12 +4,14 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
-from tests.drivers.contract import call_or_skip
-from tests.drivers.contract import create
-from tests.drivers.contract import delete
-from tests.drivers.contract import is_gone
-from tests.drivers.contract import status_or_skip
-from tests.drivers.contract import users_or_skip
+from tests.drivers.contract import (
+    call_or_skip,
+    create,
+    delete,
+    is_gone,
+    status_or_skip,
+    users_or_skip,
+)
 from tests.drivers.driver_harness import CTX
 
 
@@ -54,9 +56,7 @@ class ManagingContract:
         harness.start().unmanage(old)
         self.managed(harness, driver)
 
-    def test_share_can_be_unmanaged_and_managed_repeatedly(
-        self, harness, driver, old
-    ):
+    def test_share_can_be_unmanaged_and_managed_repeatedly(self, harness, driver, old):
         for _ in range(3):
             share, reply = self.managed(harness, driver)
             assert reply['size'] == 2
@@ -66,9 +66,7 @@ class ManagingContract:
         if self.users:
             assert users_or_skip(harness, driver, share).read() == 'kept'
 
-    def test_managing_a_path_without_a_share_is_refused(
-        self, harness, driver, old
-    ):
+    def test_managing_a_path_without_a_share_is_refused(self, harness, driver, old):
         self.managed(harness, driver)
         for path in ('', 'nonsense', '/', self.locations[0]['path'] + '-no'):
             share = harness.at(path)
@@ -76,9 +74,7 @@ class ManagingContract:
                 driver.manage_existing(share, {})
             assert is_gone(driver, share)
 
-    def test_managed_share_is_not_taken_from_its_owner(
-        self, harness, driver, old
-    ):
+    def test_managed_share_is_not_taken_from_its_owner(self, harness, driver, old):
         owner, _ = self.managed(harness, driver)
         other = harness.at(self.locations[0]['path'])
         with pytest.raises(exception.ManageInvalidShare):
@@ -86,9 +82,7 @@ class ManagingContract:
         assert status_or_skip(driver, owner)['status'] == 'available'
         driver.delete_share(CTX, owner)
 
-    def test_managed_share_can_be_extended_and_deleted(
-        self, harness, driver, old
-    ):
+    def test_managed_share_can_be_extended_and_deleted(self, harness, driver, old):
         share, _ = self.managed(harness, driver)
         call_or_skip(driver.extend_share, share, 3)
         assert status_or_skip(driver, share).get('size', 3) == 3
@@ -97,9 +91,7 @@ class ManagingContract:
         with pytest.raises(exception.ManageInvalidShare):
             driver.manage_existing(harness.at(self.locations[0]['path']), {})
 
-    def test_deleting_by_the_old_name_keeps_the_share(
-        self, harness, driver, old
-    ):
+    def test_deleting_by_the_old_name_keeps_the_share(self, harness, driver, old):
         share, _ = self.managed(harness, driver)
         if not is_gone(driver, old):
             pytest.skip('the driver identifies shares by more than a name')
@@ -134,12 +126,8 @@ class ManagingSnapshotsContract:
         return snapshot
 
     def managed(self, harness, driver, share, location=None):
-        snapshot = harness.snapshot(
-            share, provider_location=location or self.location
-        )
-        return snapshot, call_or_skip(
-            driver.manage_existing_snapshot, snapshot, {}
-        )
+        snapshot = harness.snapshot(share, provider_location=location or self.location)
+        return snapshot, call_or_skip(driver.manage_existing_snapshot, snapshot, {})
 
     def test_snapshot_is_managed_as_it_is(self, harness, driver, old):
         snapshot, reply = self.managed(harness, driver, old.share)
@@ -160,9 +148,7 @@ class ManagingSnapshotsContract:
         self.managed(harness, driver, old.share)
         driver.unmanage_snapshot(harness.snapshot(old.share))
 
-    def test_location_without_a_snapshot_is_refused(
-        self, harness, driver, old
-    ):
+    def test_location_without_a_snapshot_is_refused(self, harness, driver, old):
         self.managed(harness, driver, old.share)
         for location in ('', 'nonsense', '/', '../../etc'):
             snapshot = harness.snapshot(old.share, provider_location=location)

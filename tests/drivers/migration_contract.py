@@ -16,13 +16,10 @@ from manila_lite.share.drivers.contract import server_migrations
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
 from tests.drivers.driver_harness import CTX
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 
 METHODS = ('start', 'continue', 'complete', 'cancel', 'get_progress')
-REPLY_KEYS = set(
-    server_migrations.ServerMigrationCompatibility.__annotations__
-)
+REPLY_KEYS = set(server_migrations.ServerMigrationCompatibility.__annotations__)
 MAX_POLLS = 20
 
 _FILE = """
@@ -76,9 +73,7 @@ class MigrationPair:
         info = here.network_info('10.20.0.5')
         self.server = here.server(info, self.source.setup_server(info))
         self.server = dataclasses.replace(self.server, host='host@here')
-        self.share = here.share(
-            host='host@here#pool', share_proto=self.share_proto
-        )
+        self.share = here.share(host='host@here#pool', share_proto=self.share_proto)
         self.source.create_share(CTX, self.share, self.server)
         self.write('content')
         self.snapshot = here.snapshot(self.share)
@@ -115,9 +110,7 @@ class MigrationPair:
         there = self.made['there']
         self.info = there.network_info(*addresses)
         details = self.target.setup_server(self.info) if addresses else {}
-        return dataclasses.replace(
-            there.server(self.info, details), host='host@there'
-        )
+        return dataclasses.replace(there.server(self.info, details), host='host@there')
 
     def arguments(self, destination):
         return (CTX, self.server, destination, [self.share], [self.snapshot])
@@ -274,9 +267,7 @@ class MigrationContract:
                     CTX, {}, {}, [], [], *more
                 )
         assert (
-            driver.choose_share_server_compatible_for_migration(
-                CTX, [], {}, [], []
-            )
+            driver.choose_share_server_compatible_for_migration(CTX, [], {}, [], [])
             is None
         )
 
@@ -335,9 +326,7 @@ class MigratedServersContract:
             pair.target.get_share_status(pair.share)
         assert pair.has_share()
         for _ in range(2):
-            pair.target.share_server_migration_cancel(
-                *pair.arguments(destination)
-            )
+            pair.target.share_server_migration_cancel(*pair.arguments(destination))
         assert pair.is_empty(pair.target)
         assert pair.has_share()
 
@@ -345,10 +334,7 @@ class MigratedServersContract:
         destination = pair.destination('10.20.0.9')
         pair.run_first_phase(destination)
         arguments = pair.arguments(destination)
-        with (
-            pair.failing_completion(),
-            pytest.raises(exception.ManilaLiteError),
-        ):
+        with pair.failing_completion(), pytest.raises(exception.ManilaLiteError):
             pair.target.share_server_migration_complete(*arguments, pair.info)
         assert pair.has_share()
         pair.target.share_server_migration_complete(*arguments, pair.info)

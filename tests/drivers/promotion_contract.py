@@ -44,9 +44,7 @@ class PromotionContract:
         sites.here.make_reachable()
         assert sites.update() == 'in_sync'
 
-    def test_promoted_replica_has_at_least_the_last_synced_content(
-        self, sites
-    ):
+    def test_promoted_replica_has_at_least_the_last_synced_content(self, sites):
         sites.write('one')
         sites.create_in_sync()
         sites.write('two')
@@ -80,15 +78,10 @@ class PromotionContract:
         for _ in range(2):
             # The manager was killed before it recorded the promotion.
             replies = sites.there.driver.promote_replica(
-                CTX,
-                before,
-                before[1],
-                sites.rules,
-                share_server=sites.there.server,
+                CTX, before, before[1], sites.rules, share_server=sites.there.server
             )
             assert {
-                one['id']: one.get('replica_state')
-                for one in replies or [{'id': None}]
+                one['id']: one.get('replica_state') for one in replies or [{'id': None}]
             }.get(sites.there.id, 'active') == 'active'
             assert sites.read() == 'two'
             sites.there.restart()

@@ -32,9 +32,7 @@ class ReplicatedSnapshotContract:
         assert self.everywhere(sites, id) == {'available'}
         for site in (sites.here, sites.there):
             assert (
-                site.driver.get_snapshot_status(sites.instance(id, site))[
-                    'status'
-                ]
+                site.driver.get_snapshot_status(sites.instance(id, site))['status']
                 == 'available'
             )
 
@@ -87,9 +85,7 @@ class ReplicatedSnapshotContract:
                 with contextlib.suppress(exception.SnapshotResourceNotFound):
                     sites.update_snapshot(id)
         with pytest.raises(exception.SnapshotResourceNotFound):
-            sites.there.driver.get_snapshot_status(
-                sites.instance(id, sites.there)
-            )
+            sites.there.driver.get_snapshot_status(sites.instance(id, sites.there))
         del sites.snapshots[id]
         if sites.there.state != 'active':
             assert sites.update() == 'in_sync'
@@ -97,10 +93,7 @@ class ReplicatedSnapshotContract:
     def test_missing_snapshot_is_not_found(self, sites):
         sites.create_in_sync()
         id = str(uuid.uuid4())
-        for here, there in (
-            ('available', 'creating'),
-            ('deleting', 'deleting'),
-        ):
+        for here, there in (('available', 'creating'), ('deleting', 'deleting')):
             sites.snapshots[id] = ({'here': here, 'there': there}, 1)
             with pytest.raises(exception.SnapshotResourceNotFound):
                 call_or_skip(sites.update_snapshot, id)
@@ -132,10 +125,7 @@ class ReplicatedSnapshotContract:
         sites.create_in_sync()
         sites.write('one')
         id = str(uuid.uuid4())
-        sites.snapshots[id] = (
-            dict.fromkeys(('here', 'there'), 'available'),
-            1,
-        )
+        sites.snapshots[id] = (dict.fromkeys(('here', 'there'), 'available'), 1)
         with pytest.raises(exception.DriverError):
             sites.revert(id)
         assert sites.read(sites.here) == 'one'

@@ -17,8 +17,7 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.local.driver import LocalDriver
-from tests.drivers.driver_harness import DirectoryUsers
-from tests.drivers.driver_harness import DummyUsers
+from tests.drivers.driver_harness import DirectoryUsers, DummyUsers
 from tests.support import storage
 
 _serial = itertools.count()
@@ -128,9 +127,7 @@ class Site:
             )
             harness.served_by = self.server
         pools = self.driver.get_share_stats(refresh=True)['pools']
-        self.host = f'host@{backend}' + (
-            f'#{pools[0]["pool_name"]}' if pools else ''
-        )
+        self.host = f'host@{backend}' + (f'#{pools[0]["pool_name"]}' if pools else '')
         self.id = str(uuid.uuid4())
 
     def restart(self):

@@ -31,10 +31,7 @@ class ReplicaContract:
     def test_replica_has_its_own_export_locations(self, sites):
         sites.create_in_sync()
         paths = [
-            {
-                one['path']
-                for one in base.normalise_export_locations(site.locations)
-            }
+            {one['path'] for one in base.normalise_export_locations(site.locations)}
             for site in (sites.here, sites.there)
         ]
         assert paths[0].isdisjoint(paths[1])
@@ -49,9 +46,7 @@ class ReplicaContract:
         id = sites.snapshot()
         sites.write('two')
         sites.create_in_sync()
-        there = sites.there.driver.get_snapshot_status(
-            sites.instance(id, sites.there)
-        )
+        there = sites.there.driver.get_snapshot_status(sites.instance(id, sites.there))
         assert there['status'] == 'available'
         assert there.get('size', 1) == 1
 
@@ -115,12 +110,7 @@ class ReplicaContract:
         rules, sites.rules = sites.rules, []
         for site in (sites.here, sites.there):
             site.driver.apply_access(
-                CTX,
-                sites.share_for(site),
-                [],
-                [],
-                rules,
-                share_server=site.server,
+                CTX, sites.share_for(site), [], [], rules, share_server=site.server
             )
             assert sites.levels(site) == set()
 
@@ -144,9 +134,7 @@ class ReplicaContract:
             sites.there.restart()
             sites.delete()
         with pytest.raises(exception.SnapshotResourceNotFound):
-            sites.there.driver.get_snapshot_status(
-                sites.instance(id, sites.there)
-            )
+            sites.there.driver.get_snapshot_status(sites.instance(id, sites.there))
 
     def test_deleting_a_missing_one_is_success(self, sites):
         sites.there.state = 'out_of_sync'
@@ -224,9 +212,7 @@ class WritableContract:
         sites.create_in_sync(sites.beyond)
         for site in sites.sites:
             sites.write(f'from {site.name}', site)
-            assert {sites.read(each) for each in sites.sites} == {
-                f'from {site.name}'
-            }
+            assert {sites.read(each) for each in sites.sites} == {f'from {site.name}'}
 
     def test_others_continue_without_one(self, sites):
         sites.create_in_sync()

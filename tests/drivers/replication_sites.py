@@ -16,13 +16,14 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
 from tests.drivers.contract import call_or_skip
 from tests.drivers.driver_harness import CTX
-from tests.drivers.replication_backends import BACKEND_OPTIONS
-from tests.drivers.replication_backends import COMMON_OPTIONS
-from tests.drivers.replication_backends import NAMES
-from tests.drivers.replication_backends import Site
-from tests.drivers.replication_backends import new_ports
-from tests.support import storage
-from tests.support import tenant_network
+from tests.drivers.replication_backends import (
+    BACKEND_OPTIONS,
+    COMMON_OPTIONS,
+    NAMES,
+    Site,
+    new_ports,
+)
+from tests.support import storage, tenant_network
 
 REPLICA_REPLY_KEYS = {
     'export_locations',
@@ -30,12 +31,7 @@ REPLICA_REPLY_KEYS = {
     'access_rules_status',
     'share_access_rules',
 }
-PROMOTION_KEYS = {
-    'id',
-    'export_locations',
-    'replica_state',
-    'access_rules_status',
-}
+PROMOTION_KEYS = {'id', 'export_locations', 'replica_state', 'access_rules_status'}
 SNAPSHOT_REPLY_KEYS = set(values.ReplicatedSnapshotReply.__annotations__)
 STATES = {'active', 'in_sync', 'out_of_sync', 'error'}
 _POOL_SIZE = 4 << 30
@@ -51,9 +47,7 @@ class Sites:
 
     share_proto = 'NFS'
 
-    def __init__(
-        self, folder, driver, style, servers=False, more='', names=NAMES
-    ):
+    def __init__(self, folder, driver, style, servers=False, more='', names=NAMES):
         if driver == 'btrfs':
             for name in names:
                 storage.create_pool(folder / f'{name}.img', _POOL_SIZE)
@@ -93,9 +87,7 @@ class Sites:
     def of_services(cls, driver, files, section):
         """Return back ends of several services with the same name each."""
         sites = cls.__new__(cls)
-        sites._open(
-            driver, [(file.parent.name, file, section) for file in files]
-        )
+        sites._open(driver, [(file.parent.name, file, section) for file in files])
         return sites
 
     def _open(self, driver, backends, servers=False):
@@ -138,24 +130,17 @@ class Sites:
         for site in self.sites:
             if site.is_unreachable:
                 site.make_reachable()
-        last = next(
-            (site for site in self.sites if site.state == 'active'), self.here
-        )
+        last = next((site for site in self.sites if site.state == 'active'), self.here)
         for site in self.sites:
             if site.state and site is not last:
                 self.delete(site)
         for id in self.snapshots:
-            last.driver.delete_snapshot(
-                CTX, self.instance(id, last), last.server
-            )
+            last.driver.delete_snapshot(CTX, self.instance(id, last), last.server)
         last.driver.delete_share(CTX, self.share_for(last), last.server)
         for site in self.sites:
             if site.server:
                 site.driver.teardown_server(
-                    {
-                        'server_id': site.server.id,
-                        **site.server.backend_details,
-                    }
+                    {'server_id': site.server.id, **site.server.backend_details}
                 )
 
     # Values for drivers
@@ -216,11 +201,7 @@ class Sites:
         )
 
     def instances(self, snapshot_id):
-        return [
-            self.instance(snapshot_id, site)
-            for site in self.sites
-            if site.state
-        ]
+        return [self.instance(snapshot_id, site) for site in self.sites if site.state]
 
     def pairs(self, site):
         active = self.active
@@ -287,9 +268,7 @@ class Sites:
             reply = reply['replica_state']
         passive = {'in_sync', 'out_of_sync', 'error', None}
         assert reply in (
-            {*passive, 'active'}
-            if took_over or self.style == 'writable'
-            else passive
+            {*passive, 'active'} if took_over or self.style == 'writable' else passive
         )
         site.state = reply or site.state
         return reply
@@ -315,21 +294,16 @@ class Sites:
             **values,
         )
         replies_by_id = {one['id']: one for one in replies or ()}
-        assert all(
-            set(one) <= PROMOTION_KEYS for one in replies_by_id.values()
-        )
+        assert all(set(one) <= PROMOTION_KEYS for one in replies_by_id.values())
         for other in self.sites:
             if other.state and other is not site:
-                replica_state = replies_by_id.get(other.id, {}).get(
-                    'replica_state'
-                )
+                replica_state = replies_by_id.get(other.id, {}).get('replica_state')
                 assert replica_state != 'active'
                 if other.state == 'active' or replica_state:
                     other.state = replica_state or 'out_of_sync'
         site.state = 'active'
         site.locations = (
-            replies_by_id.get(site.id, {}).get('export_locations')
-            or site.locations
+            replies_by_id.get(site.id, {}).get('export_locations') or site.locations
         )
         for other in self.sites:
             if other.state:
@@ -339,10 +313,7 @@ class Sites:
 
     def apply_rules(self, site):
         site.driver.apply_access(
-            CTX,
-            self.share_for(site),
-            self.rules_for(site),
-            share_server=site.server,
+            CTX, self.share_for(site), self.rules_for(site), share_server=site.server
         )
 
     def status(self, site=None):
@@ -405,15 +376,8 @@ class Sites:
         for reply in replies or ():
             assert set(reply) <= SNAPSHOT_REPLY_KEYS
             if reply.get('status'):
-                assert reply['status'] in (
-                    'available',
-                    'creating',
-                    'deleted',
-                    'error',
-                )
-                self.snapshots[id][0][there[reply['id']].name] = reply[
-                    'status'
-                ]
+                assert reply['status'] in ('available', 'creating', 'deleted', 'error')
+                self.snapshots[id][0][there[reply['id']].name] = reply['status']
         return replies
 
     def revert(self, id):

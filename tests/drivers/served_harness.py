@@ -3,8 +3,7 @@
 import dataclasses
 import functools
 
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareServerForDriver
+from manila_lite.share.drivers.base import ShareDriver, ShareServerForDriver
 from tests.drivers.driver_harness import DriverHarness
 
 _ON_SERVERS = (
@@ -40,14 +39,10 @@ class ServedHarness(DriverHarness):
             suffix = '_with_server' if name in _WITH_SERVER else ''
             method = getattr(driver, f'{name}{suffix}')
             setattr(
-                driver,
-                name,
-                functools.partial(method, share_server=self.served_by),
+                driver, name, functools.partial(method, share_server=self.served_by)
             )
         return driver
 
     def clean_up(self) -> None:
         super().clean_up()
-        DriverHarness.start(self).teardown_server(
-            {'server_id': self.served_by.id}
-        )
+        DriverHarness.start(self).teardown_server({'server_id': self.served_by.id})

@@ -7,8 +7,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
-from tests.drivers.contract import call_or_skip
-from tests.drivers.contract import delete
+from tests.drivers.contract import call_or_skip, delete
 from tests.drivers.driver_harness import CTX
 
 ADDRESSES = ('10.20.0.5', '10.20.0.6')
@@ -38,9 +37,7 @@ class _Servers:
         count = driver.get_network_allocations_number()
         admin = driver.get_admin_network_allocations_number()
         info = harness.network_info(
-            *ADDRESSES[:count],
-            server_id=server_id,
-            admin=ADDRESSES[::-1][:admin],
+            *ADDRESSES[:count], server_id=server_id, admin=ADDRESSES[::-1][:admin]
         )
         self.made.append(harness.server(info))
         return info
@@ -51,9 +48,7 @@ class _Servers:
         return harness.server(info, self.set_up(driver, info))
 
     def set_up(self, driver, info):
-        return driver.setup_server(
-            info, metadata={'request_host': 'host@backend#pool'}
-        )
+        return driver.setup_server(info, metadata={'request_host': 'host@backend#pool'})
 
 
 def details_of(server):
@@ -61,9 +56,7 @@ def details_of(server):
 
 
 def paths(answer):
-    return [
-        export['path'] for export in base.normalise_export_locations(answer)
-    ]
+    return [export['path'] for export in base.normalise_export_locations(answer)]
 
 
 class ServersContract(_Servers):
@@ -125,9 +118,7 @@ class ServersContract(_Servers):
         share = harness.share()
         answer = driver.create_share(CTX, share, share_server=server)
         given = {one['ip_address'] for one in server.network_allocations}
-        assert any(
-            address in path for address in given for path in paths(answer)
-        )
+        assert any(address in path for address in given for path in paths(answer))
         again = driver.create_share(CTX, share, share_server=server)
         assert paths(again) == paths(answer)
 
@@ -148,9 +139,7 @@ class ServersContract(_Servers):
         assert choose(CTX, [], share) is None
         for offered in (servers, servers[::-1], servers[:1]):
             chosen = choose(CTX, offered, share)
-            assert chosen is None or chosen['id'] in {
-                server.id for server in offered
-            }
+            assert chosen is None or chosen['id'] in {server.id for server in offered}
             assert choose(CTX, offered, share) == chosen
 
     def test_pools_of_a_server_are_pools_it_reports(self, harness, driver):
@@ -160,9 +149,7 @@ class ServersContract(_Servers):
             pool['pool_name']
             for pool in driver.get_share_stats(refresh=True)['pools'] or []
         }
-        used = {
-            pool['pool_name'] for pool in driver.get_share_server_pools(server)
-        }
+        used = {pool['pool_name'] for pool in driver.get_share_server_pools(server)}
         assert used <= known
 
 
@@ -177,18 +164,14 @@ class ManagingServersContract(_Servers):
     def managed(self, harness, driver, identifier):
         info = self.info(harness, driver)
         server = harness.server(info)
-        found, details = call_or_skip(
-            driver.manage_server, CTX, server, identifier, {}
-        )
+        found, details = call_or_skip(driver.manage_server, CTX, server, identifier, {})
         return harness.server(info, details), found
 
     def test_its_addresses_are_reported(self, harness, driver, old):
         server = harness.server(self.info(harness, driver))
         count = driver.get_network_allocations_number()
         assert set(
-            call_or_skip(
-                driver.get_share_server_network_info, CTX, server, old, {}
-            )
+            call_or_skip(driver.get_share_server_network_info, CTX, server, old, {})
         ) == set(ADDRESSES[:count])
 
     def test_managed_server_can_be_used(self, harness, driver, old):
@@ -198,9 +181,7 @@ class ManagingServersContract(_Servers):
 
     def test_managing_again_changes_nothing(self, harness, driver, old):
         server, found = self.managed(harness, driver, old)
-        again = harness.start_with_servers().manage_server(
-            CTX, server, old, {}
-        )
+        again = harness.start_with_servers().manage_server(CTX, server, old, {})
         assert again == (found, dict(server.backend_details))
 
     def test_unmanaging_again_is_success(self, harness, driver, old):

@@ -17,14 +17,15 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationCompatibility,
 )
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DirectoryUsers
-from tests.drivers.driver_harness import DriverHarness
-from tests.drivers.driver_harness import DummyUsers
-from tests.drivers.driver_harness import names_on
+from tests.drivers.driver_harness import (
+    CTX,
+    DirectoryUsers,
+    DriverHarness,
+    DummyUsers,
+    names_on,
+)
 from tests.drivers.replication_backends import new_ports
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 
 REPLY_KEYS = set(ShareMigrationCompatibility.__annotations__)
 METHODS = ('start', 'continue', 'complete', 'cancel', 'get_progress')
@@ -103,9 +104,7 @@ class SharePair:
         self.restart()
         here, there = self.made.values()
         self.share = here.share(
-            host='host@here#pool',
-            share_proto=self.share_proto,
-            status='migrating',
+            host='host@here#pool', share_proto=self.share_proto, status='migrating'
         )
         self.moved = there.share(
             host='host@there#pool',
@@ -141,9 +140,7 @@ class SharePair:
 
     def restart(self):
         """Start both drivers as new processes would."""
-        self.source, self.target = (
-            made.start() for made in self.made.values()
-        )
+        self.source, self.target = (made.start() for made in self.made.values())
 
     def clean_up(self):
         self.restart()
@@ -230,8 +227,7 @@ class SharePair:
 
     def check(self, **values):
         destination = self.made['there'].share(
-            **{'host': 'host@there#pool', 'share_proto': self.share_proto}
-            | values
+            **{'host': 'host@there#pool', 'share_proto': self.share_proto} | values
         )
         self.made['there'].shares.remove(destination)
         return self.source.migration_check_compatibility(
@@ -253,8 +249,7 @@ class SharePair:
         """Run the second phase; return the paths of the export locations."""
         reply = self.call('complete')
         return [
-            one['path']
-            for one in normalise_export_locations(reply['export_locations'])
+            one['path'] for one in normalise_export_locations(reply['export_locations'])
         ]
 
 
@@ -310,9 +305,7 @@ class MigratedSharesContract:
         assert not share_pair.is_at(share_pair.source, share_pair.share)
         assert not share_pair.left_at_source()
         assert not share_pair.traces()
-        assert share_pair.has_snapshot(
-            share_pair.target, share_pair.moved_snapshot
-        )
+        assert share_pair.has_snapshot(share_pair.target, share_pair.moved_snapshot)
         assert share_pair.call('continue')
 
     def test_moved_share_can_be_used(self, share_pair):

@@ -59,7 +59,5 @@ def swapped_at_steps(
             with contextlib.suppress(OSError):
                 act(tree)
 
-        is_reached = interrupted_at(
-            step, attempt, lambda tree=tree: swapper.swap(tree)
-        )
+        is_reached = interrupted_at(step, attempt, lambda tree=tree: swapper.swap(tree))
         yield step

@@ -6,14 +6,10 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import backups_contract
 from tests.drivers.conftest import own_options
 from tests.drivers.crashes import killed_at_steps
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 from tests.support import sampling
 
-pytestmark = [
-    sampling.enumeration,
-    pytest.mark.usefixtures('no_power_failures'),
-]
+pytestmark = [sampling.enumeration, pytest.mark.usefixtures('no_power_failures')]
 
 
 class Scene:

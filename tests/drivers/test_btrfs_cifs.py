@@ -6,11 +6,8 @@ They are shared by the machine, or by a share server.
 import pytest
 
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers import access_contract
-from tests.drivers import contract
-from tests.drivers import managing_contract
-from tests.drivers.cifs_harness import CifsHarness
-from tests.drivers.cifs_harness import ServedCifsHarness
+from tests.drivers import access_contract, contract, managing_contract
+from tests.drivers.cifs_harness import CifsHarness, ServedCifsHarness
 from tests.drivers.conftest import BTRFS
 from tests.support import sampling
 
@@ -27,9 +24,7 @@ def harness(request):
         site = request.getfixturevalue('btrfs_cifs_servers')
         options, client = site.options, site.client
         kind = ServedCifsHarness
-    harness = kind(
-        BTRFS, lambda: Configuration.from_values(options), client=client
-    )
+    harness = kind(BTRFS, lambda: Configuration.from_values(options), client=client)
     yield harness
     harness.clean_up()
 

@@ -11,11 +11,9 @@ import threading
 import pytest
 
 from tests.drivers import test_crashes
-from tests.drivers.cifs_harness import CifsHarness
-from tests.drivers.cifs_harness import ServedCifsHarness
+from tests.drivers.cifs_harness import CifsHarness, ServedCifsHarness
 from tests.drivers.conftest import BTRFS
-from tests.drivers.crashes import killed_at
-from tests.drivers.crashes import killed_at_steps
+from tests.drivers.crashes import killed_at, killed_at_steps
 from tests.support import sampling
 
 pytestmark = [
@@ -57,9 +55,7 @@ def new_scene(request) -> NewScene:
 
 
 @pytest.mark.parametrize('name', test_crashes.OPERATIONS)
-def test_operation_killed_at_every_step_can_be_repeated(
-    name, new_scene, tmp_path
-):
+def test_operation_killed_at_every_step_can_be_repeated(name, new_scene, tmp_path):
     operation = test_crashes.OPERATIONS[name]
     for scene in killed_at_steps(
         lambda folder: new_scene(tmp_path / folder),
@@ -73,13 +69,9 @@ def test_operation_killed_at_every_step_can_be_repeated(
 
 
 @pytest.mark.parametrize('seed', range(8))
-def test_operation_killed_again_and_again_can_be_repeated(
-    seed, new_scene, tmp_path
-):
+def test_operation_killed_again_and_again_can_be_repeated(seed, new_scene, tmp_path):
     rng = random.Random(seed)
-    operation = test_crashes.OPERATIONS[
-        rng.choice(sorted(test_crashes.OPERATIONS))
-    ]
+    operation = test_crashes.OPERATIONS[rng.choice(sorted(test_crashes.OPERATIONS))]
     scene = new_scene(tmp_path)
     for _ in range(rng.randint(2, 5)):
         killed_at(rng.randint(1, 120), lambda: operation.act(scene))

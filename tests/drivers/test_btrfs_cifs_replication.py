@@ -3,9 +3,11 @@
 The replicas are shared by the machine, or by a share server each.
 """
 
-from tests.drivers import promotion_contract
-from tests.drivers import replicated_snapshot_contract
-from tests.drivers import replication_contract
+from tests.drivers import (
+    promotion_contract,
+    replicated_snapshot_contract,
+    replication_contract,
+)
 from tests.drivers.replication_backends import CIFS_BACKENDS
 from tests.support import sampling
 
@@ -22,7 +24,5 @@ class TestPromotion(promotion_contract.PromotionContract):
     """Promotion of replicas of CIFS shares."""
 
 
-class TestReplicatedSnapshots(
-    replicated_snapshot_contract.ReplicatedSnapshotContract
-):
+class TestReplicatedSnapshots(replicated_snapshot_contract.ReplicatedSnapshotContract):
     """Snapshots of replicated CIFS shares."""

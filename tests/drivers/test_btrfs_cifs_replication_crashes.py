@@ -6,9 +6,7 @@ import pytest
 
 from tests.drivers import test_replication_crashes
 from tests.drivers.cifs_replication_sites import CifsSites
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at
-from tests.drivers.crashes import killed_at_steps
+from tests.drivers.crashes import changes, killed_at, killed_at_steps
 from tests.drivers.replication_backends import CIFS_BACKENDS
 from tests.drivers.test_replication_crashes import OPERATIONS
 from tests.support import sampling
@@ -51,9 +49,7 @@ def new_scene(folder_for, values_for):
 @pytest.mark.parametrize(
     'name, backends', CASES, ids=lambda value: getattr(value, 'id', value)
 )
-def test_operation_killed_at_every_step_can_be_repeated(
-    name, backends, new_scene
-):
+def test_operation_killed_at_every_step_can_be_repeated(name, backends, new_scene):
     operation = OPERATIONS[name]
     for scene in killed_at_steps(
         lambda folder: new_scene(folder, operation, backends),

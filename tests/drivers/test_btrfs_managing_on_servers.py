@@ -8,8 +8,7 @@ from manila_lite import exception
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import managing_contract
 from tests.drivers.conftest import BTRFS
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 from tests.drivers.served_harness import ServedHarness
 
 
@@ -76,9 +75,7 @@ def test_share_is_not_taken_from_another_server(served, driver, other):
     driver.manage_existing(again, {})
 
 
-def test_share_of_a_server_that_is_gone_is_managed_on_another(
-    served, driver, other
-):
+def test_share_of_a_server_that_is_gone_is_managed_on_another(served, driver, other):
     _, again = unmanaged(served, driver)
     driver.teardown_server({'server_id': served.served_by.id})
     reply = driver.manage_existing_with_server(again, {}, share_server=other)
@@ -86,10 +83,6 @@ def test_share_of_a_server_that_is_gone_is_managed_on_another(
     assert location['path'].startswith('10.20.0.6:')
     rule = served.rule(again, '10.0.0.2')
     driver.update_access(CTX, again, [rule], [], [], [])
-    volume = dataclasses.replace(
-        again, name=location['path'].rpartition('/')[2]
-    )
-    assert DriverHarness.clients(served, driver, volume) == {
-        ('ip', '10.0.0.2', 'rw')
-    }
+    volume = dataclasses.replace(again, name=location['path'].rpartition('/')[2])
+    assert DriverHarness.clients(served, driver, volume) == {('ip', '10.0.0.2', 'rw')}
     driver.delete_share(CTX, again)

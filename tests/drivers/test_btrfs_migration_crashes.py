@@ -11,17 +11,11 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at
-from tests.drivers.crashes import killed_at_steps
+from tests.drivers.crashes import changes, killed_at, killed_at_steps
 from tests.drivers.driver_harness import CTX
 from tests.drivers.migration_contract import BtrfsPair
-from tests.support import sampling
-from tests.support import storage
-from tests.support import tenant_network
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbClient
-from tests.support.smb_client import SmbError
+from tests.support import sampling, storage, tenant_network
+from tests.support.smb_client import PASSWORD, SmbClient, SmbError
 from tests.support.tenant_network import TenantClient
 
 # With all of its steps, an operation takes minutes.
@@ -64,11 +58,8 @@ class Scene(BtrfsPair):
     def has_latest(self, driver) -> bool:
         """Return whether a back end has the share as it was at the end."""
         volume = self.volume(driver)
-        return driver.backend.find(
-            Kind.SHARE, self.share.name
-        ) is not None and (
-            (volume / LATEST).exists()
-            and (volume / 'notes').read_text() == 'content'
+        return driver.backend.find(Kind.SHARE, self.share.name) is not None and (
+            (volume / LATEST).exists() and (volume / 'notes').read_text() == 'content'
         )
 
     def is_served(self) -> bool:
@@ -83,9 +74,7 @@ class Scene(BtrfsPair):
     # Actions
 
     def copy(self) -> None:
-        self.target.share_server_migration_start(
-            *self.arguments(self.elsewhere)
-        )
+        self.target.share_server_migration_start(*self.arguments(self.elsewhere))
         self.run_first_phase(self.elsewhere)
 
     def copy_and_write(self) -> None:
@@ -93,9 +82,7 @@ class Scene(BtrfsPair):
         (self.volume(self.source) / LATEST).touch()
 
     def cancel(self) -> None:
-        self.target.share_server_migration_cancel(
-            *self.arguments(self.elsewhere)
-        )
+        self.target.share_server_migration_cancel(*self.arguments(self.elsewhere))
 
     def tear_down(self) -> None:
         self.target.teardown_server({'server_id': self.elsewhere.id})
@@ -186,15 +173,9 @@ OPERATIONS = {
         check=Scene.check_that_it_has_moved,
     ),
     'cancel': Operation(act=Scene.cancel, check=Scene.check_that_it_stays),
-    'tear down': Operation(
-        act=Scene.tear_down, check=Scene.check_that_it_stays
-    ),
-    'complete': Operation(
-        act=Scene.complete, check=Scene.check_that_it_has_moved
-    ),
-    'fail to complete': Operation(
-        act=Scene.fail, check=Scene.check_after_failure
-    ),
+    'tear down': Operation(act=Scene.tear_down, check=Scene.check_that_it_stays),
+    'complete': Operation(act=Scene.complete, check=Scene.check_that_it_has_moved),
+    'fail to complete': Operation(act=Scene.fail, check=Scene.check_after_failure),
 }
 
 
@@ -208,9 +189,7 @@ def new_scene(request):
     def create(operation: Operation, stack: contextlib.ExitStack) -> Scene:
         # Another scene that is open has the same addresses.
         bridge = stack.enter_context(tenant_network.bridge())
-        client = stack.enter_context(
-            tenant_network.client_on(bridge, f'{CLIENT}/24')
-        )
+        client = stack.enter_context(tenant_network.client_on(bridge, f'{CLIENT}/24'))
         folder = stack.enter_context(storage.folder())
         scene = request.param(folder, Network(bridge, client))
         operation.before(scene)

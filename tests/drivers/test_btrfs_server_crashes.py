@@ -14,19 +14,14 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs import kernel, processes
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import test_crashes
 from tests.drivers.conftest import BTRFS
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at
-from tests.drivers.crashes import killed_at_steps
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.crashes import changes, killed_at, killed_at_steps
+from tests.drivers.driver_harness import CTX, DriverHarness
 from tests.drivers.served_harness import ServedHarness
-from tests.support import sampling
-from tests.support import storage
+from tests.support import sampling, storage
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 pytestmark = [
@@ -54,9 +49,7 @@ def test_operation_on_a_server_killed_at_every_step_can_be_repeated(
 ):
     operation = test_crashes.OPERATIONS[operation]
     for scene in killed_at_steps(
-        lambda folder: ServedScene(
-            BTRFS, tmp_path / folder, **btrfs_server_options
-        ),
+        lambda folder: ServedScene(BTRFS, tmp_path / folder, **btrfs_server_options),
         operation.act,
         most=1,
         least=5,
@@ -70,9 +63,7 @@ class Servers:
 
     def __init__(self, options: dict):
         self.root = pathlib.Path(options['btrfs_root'])
-        self.harness = DriverHarness(
-            BTRFS, lambda: Configuration.from_values(options)
-        )
+        self.harness = DriverHarness(BTRFS, lambda: Configuration.from_values(options))
         self.driver = self.harness.start()
         self.new = self.harness.network_info(ADDRESSES[1])
         self.server = self.harness.set_up_server(self.driver, ADDRESSES[0])
@@ -124,9 +115,7 @@ class Servers:
         pid = processes.find_pid(self.folder(server) / 'nfs' / 'server.json')
         return (
             pid is not None
-            and os.path.samefile(
-                f'/proc/{pid}/ns/net', self.folder(server) / 'netns'
-            )
+            and os.path.samefile(f'/proc/{pid}/ns/net', self.folder(server) / 'netns')
             and found.network.is_complete(found.links())
         )
 
@@ -199,9 +188,7 @@ def test_server_operation_killed_at_every_step_can_be_repeated(
         operation.before(servers)
         return servers
 
-    for servers in killed_at_steps(
-        build, operation.act, changes, most=2, least=5
-    ):
+    for servers in killed_at_steps(build, operation.act, changes, most=2, least=5):
         _finish(servers, operation)
 
 
@@ -225,15 +212,12 @@ def test_server_operation_killed_again_and_again_can_be_repeated(
     [('server',), ('bus',), ('supervisor',), ('supervisor', 'server')],
     ids='-'.join,
 )
-def test_server_is_set_up_while_daemons_are_killed(
-    daemons, btrfs_server_options
-):
+def test_server_is_set_up_while_daemons_are_killed(daemons, btrfs_server_options):
     servers = Servers(btrfs_server_options)
     operation = SERVER_OPERATIONS['setup']
     new = servers.folder(servers.harness.server(servers.new)) / 'nfs'
     records = [
-        (servers.root / 'nfs' if daemon == 'supervisor' else new)
-        / f'{daemon}.json'
+        (servers.root / 'nfs' if daemon == 'supervisor' else new) / f'{daemon}.json'
         for daemon in daemons
     ]
 

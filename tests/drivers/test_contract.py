@@ -1,13 +1,15 @@
-from tests.drivers import access_contract
-from tests.drivers import backups_contract
-from tests.drivers import contract
-from tests.drivers import managing_contract
-from tests.drivers import migration_contract
-from tests.drivers import promotion_contract
-from tests.drivers import replicated_snapshot_contract
-from tests.drivers import replication_contract
-from tests.drivers import servers_contract
-from tests.drivers import share_migration_contract
+from tests.drivers import (
+    access_contract,
+    backups_contract,
+    contract,
+    managing_contract,
+    migration_contract,
+    promotion_contract,
+    replicated_snapshot_contract,
+    replication_contract,
+    servers_contract,
+    share_migration_contract,
+)
 
 pair = migration_contract.pair
 
@@ -72,9 +74,7 @@ class TestReplicas(replication_contract.ReplicaContract):
     """Replicas on other back ends."""
 
 
-class TestReplicatedSnapshots(
-    replicated_snapshot_contract.ReplicatedSnapshotContract
-):
+class TestReplicatedSnapshots(replicated_snapshot_contract.ReplicatedSnapshotContract):
     """Snapshots of replicated shares."""
 
 

@@ -17,15 +17,10 @@ from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import content
-from tests.drivers.conftest import BTRFS
-from tests.drivers.conftest import own_options
+from tests.drivers.conftest import BTRFS, own_options
 from tests.drivers.contract import delete
-from tests.drivers.crashes import killed_at
-from tests.drivers.crashes import killed_at_steps
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
-from tests.drivers.driver_harness import directory_at
-from tests.drivers.driver_harness import names_on
+from tests.drivers.crashes import killed_at, killed_at_steps
+from tests.drivers.driver_harness import CTX, DriverHarness, directory_at, names_on
 from tests.support import sampling
 
 pytestmark = pytest.mark.usefixtures('no_power_failures')
@@ -56,9 +51,7 @@ class Scene:
             self.driver.get_share_status(self.share)['export_locations']
         )[0]['path']
         self.rules = [
-            self.harness.rule(
-                self.share, f'10.0.0.{number}', access_level='ro'
-            )
+            self.harness.rule(self.share, f'10.0.0.{number}', access_level='ro')
             for number in range(3)
         ]
         for item in (self.share, self.snapshot):
@@ -85,11 +78,7 @@ class Scene:
 
     def content(self, share):
         directory = self.directory(share)
-        return (
-            content.describe(directory)
-            if directory
-            else self.driver.read(share.id)
-        )
+        return content.describe(directory) if directory else self.driver.read(share.id)
 
     # Access and unmanaged items
 
@@ -114,9 +103,7 @@ class Scene:
     def create_unmanaged(self) -> None:
         """Create an unmanaged share and an unmanaged snapshot."""
         other = self.harness.share(size=4)
-        exports = normalise_export_locations(
-            self.driver.create_share(CTX, other)
-        )
+        exports = normalise_export_locations(self.driver.create_share(CTX, other))
         self.driver.unmanage(other)
         self.unmanaged_share = self.harness.at(exports[0]['path'], size=0)
         taken = self.harness.snapshot(self.share)
@@ -185,22 +172,18 @@ OPERATIONS = {
     'create': Operation(
         act=lambda s: s.driver.create_share(CTX, s.new_share),
         may_leave=lambda s: (
-            s.status(s.new_share) in ('gone', 'error')
-            or _new_share_is_whole(s)
+            s.status(s.new_share) in ('gone', 'error') or _new_share_is_whole(s)
         ),
         ended=_new_share_is_whole,
     ),
     'create_from_snapshot': Operation(
-        act=lambda s: s.driver.create_share_from_snapshot(
-            CTX, s.new_share, s.snapshot
-        ),
+        act=lambda s: s.driver.create_share_from_snapshot(CTX, s.new_share, s.snapshot),
         may_leave=lambda s: (
             s.status(s.new_share) in ('gone', 'error')
             or s.content(s.new_share) == s.snapshot_content
         ),
         ended=lambda s: (
-            _new_share_is_whole(s)
-            and s.content(s.new_share) == s.snapshot_content
+            _new_share_is_whole(s) and s.content(s.new_share) == s.snapshot_content
         ),
     ),
     'delete': Operation(
@@ -218,24 +201,21 @@ OPERATIONS = {
     'extend': Operation(
         act=lambda s: s.driver.extend_share(s.share, 9),
         may_leave=lambda s: (
-            s.size(s.share) in (5, 9)
-            and s.content(s.share) == s.current_content
+            s.size(s.share) in (5, 9) and s.content(s.share) == s.current_content
         ),
         ended=lambda s: s.size(s.share) == 9,
     ),
     'shrink': Operation(
         act=lambda s: s.driver.shrink_share(s.share, 2),
         may_leave=lambda s: (
-            s.size(s.share) in (5, 2)
-            and s.content(s.share) == s.current_content
+            s.size(s.share) in (5, 2) and s.content(s.share) == s.current_content
         ),
         ended=lambda s: s.size(s.share) == 2,
     ),
     'snapshot': Operation(
         act=lambda s: s.driver.create_snapshot(CTX, s.new_snapshot),
         may_leave=lambda s: (
-            s.content(s.share) == s.current_content
-            and s.status(s.share) == 'available'
+            s.content(s.share) == s.current_content and s.status(s.share) == 'available'
         ),
         ended=lambda s: (
             s.driver.revert_to_snapshot(CTX, s.new_snapshot, [], []) == 5
@@ -267,30 +247,22 @@ OPERATIONS = {
         operation: Operation(
             act=lambda s, name=name: s.change_clients(getattr(s, name)),
             may_leave=lambda s, name=name: (
-                s.clients(getattr(s, name))
-                <= {'10.0.0.0', '10.0.0.1', '10.0.0.2'}
+                s.clients(getattr(s, name)) <= {'10.0.0.0', '10.0.0.1', '10.0.0.2'}
             ),
             ended=lambda s, name=name: (
                 s.clients(getattr(s, name)) == {'10.0.0.1', '10.0.0.2'}
             ),
         )
-        for operation, name in (
-            ('access', 'share'),
-            ('snapshot_access', 'snapshot'),
-        )
+        for operation, name in (('access', 'share'), ('snapshot_access', 'snapshot'))
     },
     'sync': Operation(
         act=lambda s: s.set_clients(s.share, *s.rules[1:]),
-        may_leave=lambda s: (
-            s.clients(s.share) <= {'10.0.0.0', '10.0.0.1', '10.0.0.2'}
-        ),
+        may_leave=lambda s: s.clients(s.share) <= {'10.0.0.0', '10.0.0.1', '10.0.0.2'},
         ended=lambda s: s.clients(s.share) == {'10.0.0.1', '10.0.0.2'},
     ),
     'manage': Operation(
         act=lambda s: s.driver.manage_existing(s.unmanaged_share, {}),
-        may_leave=lambda s: (
-            s.status(s.unmanaged_share) in ('gone', 'available')
-        ),
+        may_leave=lambda s: s.status(s.unmanaged_share) in ('gone', 'available'),
         ended=lambda s: (
             s.size(s.unmanaged_share) == 4
             and s.status(s.unmanaged_share) == 'available'
@@ -306,26 +278,19 @@ OPERATIONS = {
         ),
     ),
     'manage_snapshot': Operation(
-        act=lambda s: s.driver.manage_existing_snapshot(
-            s.unmanaged_snapshot, {}
-        ),
+        act=lambda s: s.driver.manage_existing_snapshot(s.unmanaged_snapshot, {}),
         may_leave=lambda s: (
             s.snapshot_status(s.unmanaged_snapshot) in ('gone', 'available')
         ),
-        ended=lambda s: (
-            s.driver.get_snapshot_status(s.unmanaged_snapshot)['size'] == 5
-        ),
+        ended=lambda s: s.driver.get_snapshot_status(s.unmanaged_snapshot)['size'] == 5,
     ),
     'unmanage_snapshot': Operation(
         act=lambda s: s.driver.unmanage_snapshot(s.snapshot),
-        may_leave=lambda s: (
-            s.snapshot_status(s.snapshot) in ('gone', 'available')
-        ),
+        may_leave=lambda s: s.snapshot_status(s.snapshot) in ('gone', 'available'),
         ended=lambda s: (
             s.snapshot_status(s.snapshot) == 'gone'
             and s.driver.manage_existing_snapshot(
-                s.harness.snapshot(s.share, provider_location=s.snapshot.name),
-                {},
+                s.harness.snapshot(s.share, provider_location=s.snapshot.name), {}
             )['size']
             == 3
         ),
@@ -345,9 +310,7 @@ def _finish(scene: Scene, operation: Operation) -> None:
 @sampling.enumeration
 @pytest.mark.parametrize('name', ['dummy', 'local'])
 @pytest.mark.parametrize('operation', OPERATIONS)
-def test_operation_killed_at_every_step_can_be_repeated(
-    name, operation, tmp_path
-):
+def test_operation_killed_at_every_step_can_be_repeated(name, operation, tmp_path):
     operation = OPERATIONS[operation]
     for scene in killed_at_steps(
         lambda folder: Scene(name, tmp_path / folder), operation.act
@@ -358,9 +321,7 @@ def test_operation_killed_at_every_step_can_be_repeated(
 @sampling.enumeration
 @pytest.mark.parametrize('name', ['dummy', 'local'])
 @pytest.mark.parametrize('seed', sampling.seeds(250, 5))
-def test_operation_killed_again_and_again_can_be_repeated(
-    name, seed, tmp_path
-):
+def test_operation_killed_again_and_again_can_be_repeated(name, seed, tmp_path):
     _kill_again_and_again(Scene(name, tmp_path), random.Random(seed))
 
 
@@ -373,8 +334,7 @@ def _kill_again_and_again(scene: Scene, rng: random.Random) -> None:
 
 @sampling.enumeration
 @pytest.mark.parametrize(
-    'operation, mode',
-    [*((name, 'swap') for name in OPERATIONS), ('revert', 'rewrite')],
+    'operation, mode', [*((name, 'swap') for name in OPERATIONS), ('revert', 'rewrite')]
 )
 def test_operation_on_btrfs_killed_at_every_step_can_be_repeated(
     operation, mode, btrfs_options, tmp_path

@@ -9,10 +9,12 @@ import uuid
 import pytest
 
 from manila_lite import exception
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at
-from tests.drivers.crashes import killed_at_steps
-from tests.drivers.crashes import nfs_servers_killed
+from tests.drivers.crashes import (
+    changes,
+    killed_at,
+    killed_at_steps,
+    nfs_servers_killed,
+)
 from tests.drivers.driver_harness import CTX
 from tests.drivers.replication_backends import BACKENDS
 from tests.drivers.replication_sites import Sites
@@ -29,9 +31,7 @@ class Scene(Sites):
 
     def __init__(self, folder, driver, style, has_replica=True, **values):
         folder.mkdir()
-        super().__init__(
-            folder, driver, style, names=('here', 'there'), **values
-        )
+        super().__init__(folder, driver, style, names=('here', 'there'), **values)
         self.folder = folder
         self.write('then')
         self.saved = self.snapshot()
@@ -55,9 +55,7 @@ class Scene(Sites):
 
     def taken(self, id, site):
         try:
-            return site.driver.get_snapshot_status(self.instance(id, site))[
-                'status'
-            ]
+            return site.driver.get_snapshot_status(self.instance(id, site))['status']
         except exception.SnapshotResourceNotFound:
             return 'gone'
 
@@ -73,17 +71,15 @@ class Scene(Sites):
 
     def writers(self):
         """Return how many replicas let clients write."""
-        return sum(
-            'rw' in self.levels(site) for site in self.sites if site.state
-        )
+        return sum('rw' in self.levels(site) for site in self.sites if site.state)
 
     def caught_up(self, site):
         """Update a replica and compare its content to the active one's."""
         if site.state != 'active':
             self.update(site)
-        return site.state in ('active', 'in_sync') and self.read(
-            site
-        ) == self.read(self.active)
+        return site.state in ('active', 'in_sync') and self.read(site) == self.read(
+            self.active
+        )
 
 
 @dataclasses.dataclass
@@ -145,8 +141,7 @@ OPERATIONS = {
         ended=lambda s: (
             not s.levels()
             and not s.leftovers(
-                s.share_for(s.there),
-                *(s.instance(id, s.there) for id in s.snapshots),
+                s.share_for(s.there), *(s.instance(id, s.there) for id in s.snapshots)
             )
         ),
     ),
@@ -181,9 +176,7 @@ OPERATIONS = {
         act=_drop,
         ended=lambda s: (
             {s.taken(s.copied, site) for site in s.sites} == {'gone'}
-            and not s.leftovers(
-                *(s.instance(s.copied, site) for site in s.sites)
-            )
+            and not s.leftovers(*(s.instance(s.copied, site) for site in s.sites))
         ),
     ),
     'extend': Operation(
@@ -224,21 +217,15 @@ def _finish(scene: Scene, operation: Operation) -> None:
 def _scene(folder, case, values_for) -> Scene:
     name, backends = case
     operation = OPERATIONS[name]
-    scene = Scene(
-        folder, has_replica=operation.has_replica, **values_for(backends)
-    )
+    scene = Scene(folder, has_replica=operation.has_replica, **values_for(backends))
     if operation is OPERATIONS['promote_alone']:
         scene.here.make_unreachable()
     return scene
 
 
 @sampling.enumeration
-@pytest.mark.parametrize(
-    'case', CASES, ids=lambda case: f'{case[0]}-{case[1].id}'
-)
-def test_operation_killed_at_every_step_can_be_repeated(
-    case, folder_for, values_for
-):
+@pytest.mark.parametrize('case', CASES, ids=lambda case: f'{case[0]}-{case[1].id}')
+def test_operation_killed_at_every_step_can_be_repeated(case, folder_for, values_for):
     operation = OPERATIONS[case[0]]
     top = folder_for(case[1].driver)
     for scene in killed_at_steps(
@@ -285,17 +272,13 @@ def test_operation_succeeds_while_the_nfs_servers_are_killed(
 @sampling.enumeration
 def test_share_with_a_half_created_replica_can_be_deleted(tmp_path):
     for scene in killed_at_steps(
-        lambda folder: Scene(tmp_path / folder, 'dummy', 'dr', False),
-        _create,
-        changes,
+        lambda folder: Scene(tmp_path / folder, 'dummy', 'dr', False), _create, changes
     ):
         scene.start()
         scene.there.state = 'error'
         scene.delete()
         scene.there.state = None
-        scene.here.driver.delete_snapshot(
-            CTX, scene.instance(scene.saved, scene.here)
-        )
+        scene.here.driver.delete_snapshot(CTX, scene.instance(scene.saved, scene.here))
         scene.here.driver.delete_share(CTX, scene.share_for(scene.here))
         assert not scene.leftovers(
             scene.share_for(scene.here), scene.share_for(scene.there)

@@ -8,8 +8,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.base import normalise_export_locations
-from tests.drivers.crashes import killed_at
-from tests.drivers.crashes import killed_at_steps
+from tests.drivers.crashes import killed_at, killed_at_steps
 from tests.drivers.driver_harness import CTX
 from tests.drivers.migration_contract import MigrationPair
 from tests.drivers.servers_contract import details_of
@@ -82,9 +81,9 @@ class Scene(MigrationPair):
         return self.source.manage_server(CTX, self.new_server, self.old, {})
 
     def more_addresses(self):
-        subnet = self.made['here'].network_info(
-            '10.20.0.30', server_id=self.server.id
-        )[0]
+        subnet = self.made['here'].network_info('10.20.0.30', server_id=self.server.id)[
+            0
+        ]
         return self.source.update_share_server_network_allocations(
             CTX, self.server, {}, subnet, [], [self.share], [self.snapshot]
         )
@@ -127,8 +126,7 @@ OPERATIONS = {
         act=lambda s: s.source.setup_server(s.new),
         ended=lambda s: (
             s.serves(s.new_server)
-            and s.source.setup_server(s.new)['primary_public_ip']
-            == ADDRESSES[0]
+            and s.source.setup_server(s.new)['primary_public_ip'] == ADDRESSES[0]
         ),
     ),
     'teardown': Operation(
@@ -155,9 +153,7 @@ OPERATIONS = {
     ),
     'migrate': Operation(
         act=lambda s: s.copy_again(),
-        ended=lambda s: (
-            s.complete() == {'10.20.0.9'} and s.has_share(s.target)
-        ),
+        ended=lambda s: s.complete() == {'10.20.0.9'} and s.has_share(s.target),
     ),
     'cancel a migration': Operation(
         before=lambda s: s.copy_again(),
@@ -184,9 +180,7 @@ def _finish(scene: Scene, operation: Operation) -> None:
     In any case one of the two back ends has the complete share.
     """
     scene.restart()
-    assert (
-        scene.has_share() or operation.moves and scene.has_share(scene.target)
-    )
+    assert scene.has_share() or operation.moves and scene.has_share(scene.target)
     operation.act(scene)
     if not operation.moves:
         assert scene.has_share()

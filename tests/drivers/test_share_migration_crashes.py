@@ -7,12 +7,13 @@ import random
 import pytest
 
 from manila_lite import exception
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at
-from tests.drivers.crashes import killed_at_steps
-from tests.drivers.crashes import nfs_servers_killed
-from tests.drivers.share_migration_contract import KINDS
-from tests.drivers.share_migration_contract import SharePair
+from tests.drivers.crashes import (
+    changes,
+    killed_at,
+    killed_at_steps,
+    nfs_servers_killed,
+)
+from tests.drivers.share_migration_contract import KINDS, SharePair
 from tests.support import sampling
 
 pytestmark = [
@@ -101,9 +102,7 @@ def _finish(scene: Scene, operation: Operation) -> None:
 @sampling.enumeration
 @pytest.mark.parametrize('kind', KINDS)
 @pytest.mark.parametrize('name', OPERATIONS)
-def test_operation_killed_at_every_step_can_be_repeated(
-    kind, name, folder_for
-):
+def test_operation_killed_at_every_step_can_be_repeated(kind, name, folder_for):
     operation = OPERATIONS[name]
     top = folder_for(*KINDS[kind])
     for scene in killed_at_steps(
@@ -119,9 +118,7 @@ def test_operation_killed_at_every_step_can_be_repeated(
 @sampling.enumeration
 @pytest.mark.parametrize('kind', KINDS)
 @pytest.mark.parametrize('seed', sampling.seeds(60, 1))
-def test_operation_killed_again_and_again_can_be_repeated(
-    kind, seed, folder_for
-):
+def test_operation_killed_again_and_again_can_be_repeated(kind, seed, folder_for):
     rng = random.Random(seed)
     operation = OPERATIONS[rng.choice(sorted(OPERATIONS))]
     scene = Scene(folder_for(*KINDS[kind]) / 'scene', kind, operation)
@@ -134,9 +131,7 @@ def test_operation_killed_again_and_again_can_be_repeated(
 @sampling.enumeration
 @pytest.mark.parametrize('kind', ['btrfs', 'btrfs-servers'])
 @pytest.mark.parametrize('name', OPERATIONS)
-def test_operation_succeeds_while_the_nfs_servers_are_killed(
-    kind, name, folder_for
-):
+def test_operation_succeeds_while_the_nfs_servers_are_killed(kind, name, folder_for):
     folder = folder_for(*KINDS[kind]) / 'scene'
     scene = Scene(folder, kind, OPERATIONS[name])
     with nfs_servers_killed(folder):
@@ -147,9 +142,7 @@ def test_operation_succeeds_while_the_nfs_servers_are_killed(
 
 @sampling.enumeration
 @pytest.mark.parametrize('kind', ['btrfs', 'btrfs-cifs'])
-def test_clients_of_the_source_are_back_when_the_second_phase_fails(
-    kind, folder_for
-):
+def test_clients_of_the_source_are_back_when_the_second_phase_fails(kind, folder_for):
     top = folder_for(*KINDS[kind])
     for scene in killed_at_steps(
         lambda folder: Scene(top / folder, kind, OPERATIONS['complete']),

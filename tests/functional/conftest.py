@@ -20,9 +20,7 @@ def copies_clouds():
 
 
 @pytest.fixture
-def build_cloud(
-    tmp_path, copies_clouds
-) -> Iterator[Callable[..., typing.Any]]:
+def build_cloud(tmp_path, copies_clouds) -> Iterator[Callable[..., typing.Any]]:
     """`build_cloud(extra_conf, kind=Cloud, **options)` builds a cloud.
 
     All clouds of one test share a folder.
@@ -30,9 +28,7 @@ def build_cloud(
     with contextlib.ExitStack() as stack:
 
         def build(extra_conf='', *, kind=Cloud, **options):
-            options.setdefault(
-                'prepared', copies_clouds and _OWN.isdisjoint(options)
-            )
+            options.setdefault('prepared', copies_clouds and _OWN.isdisjoint(options))
             cloud = kind(tmp_path, extra_conf=extra_conf, **options)
             stack.callback(cloud.db.dispose)
             return cloud

@@ -19,9 +19,7 @@ import sys
 
 import pytest
 
-from manila_lite import conf
-from manila_lite import metrics
-from manila_lite import states
+from manila_lite import conf, metrics, states
 from manila_lite.api.routes import ROUTES
 from manila_lite.cmd.build import database_metrics
 from manila_lite.conf import auth
@@ -31,8 +29,7 @@ from manila_lite.states import machine
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / 'doc/source'
 README, CONTRIBUTING, SECURITY = (
-    (ROOT / f'{name}.md').read_text()
-    for name in ('README', 'CONTRIBUTING', 'SECURITY')
+    (ROOT / f'{name}.md').read_text() for name in ('README', 'CONTRIBUTING', 'SECURITY')
 )
 PAGES = {path.name: path.read_text() for path in SOURCE.glob('*.rst')}
 UNITS = sorted((ROOT / 'etc/manila_lite/systemd').glob('*.service'))
@@ -87,9 +84,9 @@ def pages(tmp_path_factory, worker_id):
         if not result.exists():
             done = build(SOURCE, out)
             result.write_text(json.dumps([done.returncode, done.stderr]))
-    return {
-        page.stem: page.read_text() for page in out.glob('html/*.html')
-    } | {'': tuple(json.loads(result.read_text()))}
+    return {page.stem: page.read_text() for page in out.glob('html/*.html')} | {
+        '': tuple(json.loads(result.read_text()))
+    }
 
 
 def test_pages_build_without_a_warning(pages):
@@ -101,9 +98,7 @@ def test_unknown_names_fail_the_build(tmp_path):
         ':conf:`work.leese`': 'reference target not found: work.leese',
         ':policy:`share:end`': 'reference target not found: share:end',
         ':status:`extended`': 'there is no status extended',
-        ':source:`manila_lite/utils.py`': (
-            'there is no source manila_lite/utils.py'
-        ),
+        ':source:`manila_lite/utils.py`': ('there is no source manila_lite/utils.py'),
         ':name:`manila_lite.db.session:Nothing`': (
             'there is no name manila_lite.db.session:Nothing'
         ),
@@ -131,9 +126,7 @@ def test_every_status_and_move_is_drawn(pages):
     words = set(re.findall(r'\w+', drawn))
     for table in state_tables():
         moves = {
-            move.event
-            for status in table.statuses
-            for move in table.moves_from(status)
+            move.event for status in table.statuses for move in table.moves_from(status)
         }
         assert moves | table.statuses <= words
 
@@ -150,9 +143,7 @@ def test_every_option_is_described(pages):
     for group, opts in conf.list_opts():
         for option in opts:
             section = (
-                None
-                if group is None
-                else group.name.replace('my_backend', 'backend')
+                None if group is None else group.name.replace('my_backend', 'backend')
             )
             name = '.'.join(filter(None, (section, option.name)))
             assert name in anchors, name
@@ -165,9 +156,7 @@ def shell_lines():
     """Yield every command line in the documentation."""
     for text in (README, *PAGES.values()):
         yield from re.findall(r'^ *[$#] (.+)$', text, re.MULTILINE)
-        yield from re.findall(
-            r'`((?:manila-lite|make|openstack)[^`.]*)`', text
-        )
+        yield from re.findall(r'`((?:manila-lite|make|openstack)[^`.]*)`', text)
     for unit in UNITS:
         yield re.search('^ExecStart=(.*)$', unit.read_text(), re.M)[1]
 
@@ -231,9 +220,7 @@ def test_run_book_has_every_alert():
     rules = (ROOT / 'etc/manila_lite/prometheus-alerts.yaml').read_text()
     alerts = re.findall('alert: (.*)', rules)
     assert alerts
-    assert sorted(re.findall('``(ManilaLite[A-Za-z]+)``', ALERTS)) == sorted(
-        alerts
-    )
+    assert sorted(re.findall('``(ManilaLite[A-Za-z]+)``', ALERTS)) == sorted(alerts)
     named = set(re.findall('``(ManilaLite[A-Za-z]+)``', FAULTS))
     assert named
     assert named - set(alerts) == set()
@@ -275,9 +262,7 @@ def texts_of_faults():
 
 
 def test_texts_of_logs_and_checks_in_the_run_book_are_those_of_the_code():
-    code = '\n'.join(
-        path.read_text() for path in (ROOT / 'manila_lite').rglob('*.py')
-    )
+    code = '\n'.join(path.read_text() for path in (ROOT / 'manila_lite').rglob('*.py'))
     code = re.sub(r"'\s*\n\s*f?'", '', code).replace('{_NO_ANSWER}', '')
     texts = {text.strip() for text in texts_of_faults()} - {''}
     assert len(texts) > 10
@@ -308,17 +293,13 @@ None if it is not of the published API.
 def resources():
     """Return the words for what the routes serve."""
     paths = {route.path.strip('/').partition('/')[0] for route in ROUTES}
-    words = {
-        re.sub('[_-]', ' ', path.removeprefix('os-')) for path in paths - {''}
-    }
+    words = {re.sub('[_-]', ' ', path.removeprefix('os-')) for path in paths - {''}}
     return {NAMES_OF_PATHS.get(word, word) for word in words} - {None}
 
 
 def test_page_about_clients_names_all_resources_and_no_other():
     part = PAGES['client.rst'].partition('What is implemented\n')[2]
-    listed = ' '.join(re.findall(r'^(?:\* |  ).+$', part, re.M)).replace(
-        '*', ''
-    )
+    listed = ' '.join(re.findall(r'^(?:\* |  ).+$', part, re.M)).replace('*', '')
     listed = listed.partition('``202``')[0]
     assert {name for name in resources() if name not in listed} == set()
 
@@ -357,9 +338,7 @@ def test_path_in_a_document_of_the_repository_exists(path):
 
 
 def test_the_readme_lists_every_auth_strategy():
-    (strategy,) = (
-        option for option in auth.OPTS if option.name == 'auth_strategy'
-    )
+    (strategy,) = (option for option in auth.OPTS if option.name == 'auth_strategy')
     paragraph = re.search(r'sign-in.*?\n\n', README, re.DOTALL)[0]
     assert set(re.findall(r'^\| `(\w+)` \|', paragraph, re.MULTILINE)) == set(
         strategy.type.choices
@@ -387,10 +366,7 @@ def test_options_in_shown_files_exist(text):
         if group
     }
     known['DEFAULT'] = LIBRARY_OPTIONS | {
-        option.name
-        for group, opts in conf.list_opts()
-        if not group
-        for option in opts
+        option.name for group, opts in conf.list_opts() if not group for option in opts
     }
     parser = configparser.RawConfigParser(default_section='')
     parser.read_string(re.sub('^   ', '', text, flags=re.MULTILINE))

@@ -98,10 +98,7 @@ def start_on(
 
 
 def restart_on(
-    image: DiskImage,
-    cloud: CrashableCloud,
-    seed: int = 0,
-    backend_conf: str = '',
+    image: DiskImage, cloud: CrashableCloud, seed: int = 0, backend_conf: str = ''
 ) -> None:
     """Start a new process of the same cloud on restored files."""
     cloud.db.dispose()

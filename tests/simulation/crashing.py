@@ -9,14 +9,10 @@ import typing
 
 import pytest
 
-from tests.simulation import crash_images
-from tests.simulation import pausing
-from tests.simulation import slow_commits
+from tests.simulation import crash_images, pausing, slow_commits
 from tests.support import sampling
-from tests.support.cloud import Cloud
-from tests.support.cloud import Crash
-from tests.support.rewind import Begin
-from tests.support.rewind import rewindable
+from tests.support.cloud import Cloud, Crash
+from tests.support.rewind import Begin, rewindable
 
 Verb = Callable[[typing.Any, typing.Any], object]
 Keeps = Callable[[typing.Any, typing.Any, str, list[str]], object]
@@ -39,17 +35,13 @@ class Scene:
     conf: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """`backend_conf` and `extra_conf` of the processes."""
 
-    conf_of: Mapping[str, Mapping[str, str]] = dataclasses.field(
-        default_factory=dict
-    )
+    conf_of: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     """The same by verb, added."""
 
     without_driver: Collection[str] = ()
     """The verbs that call no driver, during which no worker is paused."""
 
-    check: Callable[[typing.Any], object] = lambda cloud: (
-        cloud.check_invariants()
-    )
+    check: Callable[[typing.Any], object] = lambda cloud: cloud.check_invariants()
     """`check(cloud)` fails unless all is as it must be after any crash."""
 
     keeps: Keeps = lambda cloud, prepared, name, points: None
@@ -82,9 +74,7 @@ class Scene:
     @contextlib.contextmanager
     def opened(self, folder: pathlib.Path) -> Iterator['Stage']:
         """Prepare the resources; yield a stage that is rewound to them."""
-        with rewindable(
-            folder, self.prepare, kind=self.kind, **self.options
-        ) as begin:
+        with rewindable(folder, self.prepare, kind=self.kind, **self.options) as begin:
             yield Stage(self, begin)
 
 
@@ -143,9 +133,7 @@ class Stage:
         verb = self.scene.verbs[name]
         crashes = [crash_at_point(cloud, first, verb, cloud, prepared)]
         cloud.restart()
-        crashes.append(
-            crash_at_point(cloud, cloud.rng.randrange(60), cloud.settle)
-        )
+        crashes.append(crash_at_point(cloud, cloud.rng.randrange(60), cloud.settle))
         cloud.restart()
         cloud.settle()
         try:
@@ -169,9 +157,7 @@ class Stage:
 
         pausing.pause_everywhere(start, name, shared_database)
 
-    def commit_slowly(
-        self, name: str, shared_database: Callable[[str], str]
-    ) -> None:
+    def commit_slowly(self, name: str, shared_database: Callable[[str], str]) -> None:
         """Lose the connection at the commits of a verb, which go on."""
         slow_commits.commit_slowly(
             lambda: self.begin(name),

@@ -6,9 +6,7 @@ from tests.support.replicated import backend_of
 def on(cloud, name):
     """Return the id of the replica on a back end."""
     return next(
-        row.id
-        for row in cloud.replicas(cloud.share_id)
-        if backend_of(row) == name
+        row.id for row in cloud.replicas(cloud.share_id) if backend_of(row) == name
     )
 
 

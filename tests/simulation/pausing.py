@@ -10,8 +10,7 @@ import typing
 import pytest
 
 from manila_lite.work import table
-from tests.support import databases
-from tests.support import sampling
+from tests.support import databases, sampling
 from tests.support.cloud import Cloud
 
 LONG = 40.0
@@ -30,10 +29,7 @@ Start = Callable[[], tuple[Cloud, Callable[[], object], Callable[[], object]]]
 
 
 def pause_everywhere(
-    start: Start,
-    name: str,
-    shared_database: Callable[[str], str],
-    most: int = 1,
+    start: Start, name: str, shared_database: Callable[[str], str], most: int = 1
 ) -> None:
     """Pause once at each driver call of a run, and check the result.
 

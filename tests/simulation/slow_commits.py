@@ -17,16 +17,12 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db import commits
-from manila_lite.db import engines
+from manila_lite.db import commits, engines
 from manila_lite.db.models import engine
-from tests.support import databases
-from tests.support import sampling
+from tests.support import databases, sampling
 from tests.support.cloud import Cloud
 from tests.support.processes import wait_until
-from tests.support.relay import HeldRequest
-from tests.support.relay import Relay
-from tests.support.relay import before_database
+from tests.support.relay import HeldRequest, Relay, before_database
 
 KINDS = (*databases.KINDS[1:], databases.GALERA)
 JOURNAL = engine.Transition.__table__
@@ -60,9 +56,7 @@ def commit_slowly(
     if name != 'shares create':
         cases = sampling.part(cases, name, of=6)
     for kind, end in sampling.sample(cases, 1):
-        run = functools.partial(
-            _run, begin, verb, shared_database(kind), check
-        )
+        run = functools.partial(_run, begin, verb, shared_database(kind), check)
         try:
             _compare(run, end)
         except AssertionError as error:
@@ -152,19 +146,13 @@ class SlowCommits:
         self._next = cloud.db.on_step
         cloud.db.on_step = self._on_step
         sa.event.listen(cloud.db.engine, 'begin', self._forget_moves)
-        sa.event.listen(
-            cloud.db.engine, 'after_cursor_execute', self._note_moves
-        )
+        sa.event.listen(cloud.db.engine, 'after_cursor_execute', self._note_moves)
 
     def _forget_moves(self, connection: object) -> None:
         self._makes_moves = False
 
     def _note_moves(
-        self,
-        connection: object,
-        cursor: typing.Any,
-        statement: str,
-        *rest: object,
+        self, connection: object, cursor: typing.Any, statement: str, *rest: object
     ) -> None:
         if statement.startswith('INSERT INTO transitions') and cursor.rowcount:
             self._makes_moves = True
@@ -200,10 +188,7 @@ class SlowCommits:
 
         def wait() -> None:
             wait_until(
-                lambda: (
-                    self._is_over.is_set()
-                    or databases.count_lock_waits(self._url)
-                ),
+                lambda: self._is_over.is_set() or databases.count_lock_waits(self._url),
                 'the outcome is waited for',
                 interval=_INTERVAL,
             )

@@ -10,14 +10,12 @@ import shutil
 import tempfile
 
 import hypothesis
-from hypothesis import stateful
-from hypothesis import strategies as st
+from hypothesis import stateful, strategies as st
 
 from manila_lite import exception
 from tests.support import sampling
 from tests.support.access import ShareRules
-from tests.support.cloud import Cloud
-from tests.support.cloud import Crash
+from tests.support.cloud import Cloud, Crash
 
 CLIENTS = st.sampled_from([f'10.0.0.{number}' for number in range(1, 5)])
 LEVELS = st.sampled_from(['rw', 'ro'])
@@ -91,9 +89,7 @@ class AccessMachine(stateful.RuleBasedStateMachine):
     # Faults
 
     @stateful.rule(
-        method=st.sampled_from(
-            ['fail_next', 'half_fail_next', 'lose_reply_next']
-        ),
+        method=st.sampled_from(['fail_next', 'half_fail_next', 'lose_reply_next']),
         times=st.integers(1, 2),
     )
     def fail(self, method, times):

@@ -7,11 +7,8 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from tests.support import sampling
-from tests.support.access import CTX
-from tests.support.access import INSTANCE
-from tests.support.access import ShareRules
-from tests.support.cloud import Cloud
-from tests.support.cloud import Crash
+from tests.support.access import CTX, INSTANCE, ShareRules
+from tests.support.cloud import Cloud, Crash
 
 CLIENTS = [f'10.0.0.{number}' for number in range(1, 6)]
 REFUSED = (
@@ -57,9 +54,7 @@ def send_request(cloud, rules):
         elif verb == 'deny':
             rules.deny(choose([*rules.rows] or ['none']))
         elif verb == 'change':
-            rules.change(
-                choose([*rules.rows] or ['none']), choose(('rw', 'ro'))
-            )
+            rules.change(choose([*rules.rows] or ['none']), choose(('rw', 'ro')))
         elif verb in ('resync', 'cast'):
             resync(cloud, rules, cast=verb == 'cast')
         else:
@@ -90,9 +85,7 @@ def send_http_request(cloud, rules, verb):
             rules.share_id, 'force_delete', expect=None
         )
     else:
-        answer = cloud.api.act(
-            rules.share_id, verb, {'new_size': size}, expect=None
-        )
+        answer = cloud.api.act(rules.share_id, verb, {'new_size': size}, expect=None)
     assert not answer or answer.status_int < 500, (verb, answer.text)
 
 
@@ -108,9 +101,7 @@ def resync(cloud, rules, cast):
         backend.endpoints.access.resync(session, CTX, target.instance_id)
 
     backend = next(
-        one
-        for one in cloud.share.backends
-        if one.host == f'node@{rules.backend}'
+        one for one in cloud.share.backends if one.host == f'node@{rules.backend}'
     )
     cloud.db.write(change)
 
@@ -126,9 +117,7 @@ def disturb(cloud, rules):
     elif rng < 0.5:
         bad = cloud.rng.choice(CLIENTS)
         for backend in cloud.share.backends:
-            backend.driver.refuse_rules(
-                lambda verb, rule: rule['access_to'] == bad
-            )
+            backend.driver.refuse_rules(lambda verb, rule: rule['access_to'] == bad)
     elif rng < 0.6:
         cloud.pause_at(
             cloud.rng.choice(('before apply_access', 'after apply_access')),
@@ -148,9 +137,7 @@ def test_cast_requested_while_rules_are_sent_again_is_not_forgotten(tmp_path):
     resync(cloud, rules, cast=False)
     while not sync_has_failed(cloud, rules):
         assert cloud.step()
-    cloud.pause_at(
-        'before apply_access', lambda: resync(cloud, rules, cast=True)
-    )
+    cloud.pause_at('before apply_access', lambda: resync(cloud, rules, cast=True))
     resync(cloud, rules, cast=False)
     cloud.settle()
     assert not cloud.pending_pauses
@@ -171,9 +158,7 @@ def sync_has_failed(cloud, rules):
 @sampling.enumeration
 @pytest.mark.parametrize('seed', sampling.seeds(300, 6))
 def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path, seed):
-    cloud = Cloud(
-        tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=100
-    )
+    cloud = Cloud(tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=100)
     shares = [ShareRules(cloud, cloud.create_share(size=2)) for _ in range(2)]
     for _ in range(20):
         rules = cloud.rng.choice(shares)

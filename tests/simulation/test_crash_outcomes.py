@@ -3,13 +3,9 @@
 import pytest
 
 from manila_lite.messages import Action
-from tests.simulation import crash_images
-from tests.simulation import crashing
-from tests.simulation.scenes import replicas
-from tests.simulation.scenes import snapshots
-from tests.simulation.scenes import transfers
-from tests.support import cloud_snapshots
-from tests.support import sampling
+from tests.simulation import crash_images, crashing
+from tests.simulation.scenes import replicas, snapshots, transfers
+from tests.support import cloud_snapshots, sampling
 from tests.support.cloud import Crash
 
 REVERT = Action.REVERT_TO_SNAPSHOT
@@ -17,9 +13,7 @@ REVERT = Action.REVERT_TO_SNAPSHOT
 
 def on(scene):
     """Run the test on the stage of a scene."""
-    return pytest.mark.parametrize(
-        'stage', [scene], ids=[scene.name], indirect=True
-    )
+    return pytest.mark.parametrize('stage', [scene], ids=[scene.name], indirect=True)
 
 
 @on(snapshots.SCENES[0])
@@ -69,9 +63,7 @@ def test_a_crash_leaves_a_share_with_one_of_the_projects(stage, name):
         if shown['project_id'] == 'another':
             assert (shown['status'], offers) == ('available', []), point
         else:
-            assert (shown['status'] == 'awaiting_transfer') == bool(offers), (
-                point
-            )
+            assert (shown['status'] == 'awaiting_transfer') == bool(offers), point
             assert cloud.usage('gigabytes', 'another') == (0, 0), point
 
 

@@ -45,9 +45,7 @@ def test_a_crash_anywhere_breaks_no_invariant(stage, verb):
 @pytest.mark.parametrize(
     'stage, seeds',
     [
-        pytest.param(
-            scene, (scene.name, *seeds), id=f'{scene.name}-{seeds[0]}'
-        )
+        pytest.param(scene, (scene.name, *seeds), id=f'{scene.name}-{seeds[0]}')
         for scene in SCENES
         for seeds in scene.seeds_to_try()
     ],

@@ -10,8 +10,7 @@ A sample of the first crashes is followed by a sample of second ones.
 import pytest
 
 from tests.simulation import crash_images
-from tests.support import cloud_snapshots
-from tests.support import sampling
+from tests.support import cloud_snapshots, sampling
 from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 
@@ -55,13 +54,10 @@ def prepared(tmp_path_factory):
     cloud = Cloud(tmp_path_factory.mktemp('double'), backends=['alpha'])
     cloud_snapshots.enable_snapshot_features(cloud)
     found = {
-        name: cloud.create_share(size=2)
-        for name in ('share', 'empty', 'extended')
+        name: cloud.create_share(size=2) for name in ('share', 'empty', 'extended')
     }
     found['rule'] = ShareRules(cloud, found['share']).allow(FIRST)
-    found['snapshot'] = cloud_snapshots.create_available(
-        cloud, found['extended']
-    )
+    found['snapshot'] = cloud_snapshots.create_available(cloud, found['extended'])
     cloud.api.act(found['extended'], 'extend', {'new_size': 3})
     cloud.settle()
     cloud.db.dispose()
@@ -77,9 +73,7 @@ class Restarter:
 
     def boot(self, image):
         self.seed += 1
-        return crash_images.boot(
-            image, self.folder, self.seed, backends=['alpha']
-        )
+        return crash_images.boot(image, self.folder, self.seed, backends=['alpha'])
 
     def recover(self, image, *, watched=True):
         """Recover from an image; return the crash points if watched."""
@@ -91,9 +85,7 @@ class Restarter:
 
         try:
             points = (
-                crash_images.images_at_crash_points(cloud, run)
-                if watched
-                else run()
+                crash_images.images_at_crash_points(cloud, run) if watched else run()
             )
             cloud.check_invariants()
         finally:
@@ -122,12 +114,8 @@ def test_two_crashes_anywhere_break_no_invariant(prepared, verb):
     cloud.db.dispose()
     pairs = followed = 0
     for _, point, image in to_try(first):
-        second = run_or_fail(
-            f'{verb.__name__}, {point}', restarter.recover, image
-        )
-        pairs += len(second) * sum(
-            one.files == image.files for _, one in first
-        )
+        second = run_or_fail(f'{verb.__name__}, {point}', restarter.recover, image)
+        pairs += len(second) * sum(one.files == image.files for _, one in first)
         for _, second_point, second_image in to_try(second):
             run_or_fail(
                 f'{verb.__name__}, {point}, then {second_point}',

@@ -10,15 +10,14 @@ import threading
 
 import pytest
 
-from tests.simulation.pausing import Another
-from tests.simulation.pausing import pause_in
-from tests.support import cloud_snapshots
-from tests.support import sampling
-from tests.support import share_backups
+from tests.simulation.pausing import Another, pause_in
+from tests.support import cloud_snapshots, sampling, share_backups
 from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
-from tests.support.snapshot_access import create_mountable_snapshot
-from tests.support.snapshot_access import enable_snapshot_mounts
+from tests.support.snapshot_access import (
+    create_mountable_snapshot,
+    enable_snapshot_mounts,
+)
 
 pytestmark = sampling.combinations('database_url', 'cloud')
 
@@ -107,9 +106,7 @@ def test_a_snapshot_deleted_meanwhile_is_not_left_behind(cloud):
     share_id = cloud.create_share()
     snapshot_id = cloud_snapshots.create(cloud, share_id)
     pause_in(
-        cloud,
-        'create_snapshot',
-        lambda: cloud_snapshots.delete(cloud, snapshot_id),
+        cloud, 'create_snapshot', lambda: cloud_snapshots.delete(cloud, snapshot_id)
     )
     check_late_call(cloud, 'create_snapshot')
     assert cloud.driver().snapshot_inventory() == {}

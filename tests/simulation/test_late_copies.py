@@ -12,10 +12,12 @@ import pytest
 from tests.simulation import crash_images
 from tests.simulation.crashing import crash_at_point
 from tests.simulation.pausing import Another
-from tests.support import host_assisted
-from tests.support import sampling
-from tests.support import share_backups
-from tests.support import share_migrations as migrations
+from tests.support import (
+    host_assisted,
+    sampling,
+    share_backups,
+    share_migrations as migrations,
+)
 from tests.support.rewind import rewindable
 
 STEPS = frozenset(
@@ -278,9 +280,7 @@ def test_data_service_killed_at_any_change_loses_no_byte(beginnings, story):
     cloud.crash_at(None)
     story.run(cloud, prepared)
     numbers = [
-        number
-        for number, point in enumerate(cloud.crash_points)
-        if is_file_step(point)
+        number for number, point in enumerate(cloud.crash_points) if is_file_step(point)
     ]
     for number in sampling.sample(numbers, MOST):
         cloud, prepared = beginnings(story)
@@ -329,9 +329,7 @@ def test_restore_whose_end_is_not_written_is_not_done_again(beginnings):
     cloud.crash_at(None)
     Restore.run(cloud, prepared)
     last = max(
-        number
-        for number, point in enumerate(cloud.crash_points)
-        if is_file_step(point)
+        number for number, point in enumerate(cloud.crash_points) if is_file_step(point)
     )
     # One transaction says that all is copied, the next one ends the work.
     _, ending = [

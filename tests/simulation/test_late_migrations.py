@@ -7,8 +7,7 @@ names. A back end with fencing refuses the call; on one without, it is undone.
 
 import pytest
 
-from tests.simulation.pausing import Another
-from tests.simulation.pausing import pause_in
+from tests.simulation.pausing import Another, pause_in
 from tests.support import sampling
 from tests.support.server_migrations import ServerMigrationCloud
 

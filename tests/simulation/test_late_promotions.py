@@ -9,8 +9,7 @@ replica that is active in the database is active on the back ends.
 import pytest
 
 from manila_lite.db.queries.admin import recovery
-from tests.simulation.late_replicas import on
-from tests.simulation.late_replicas import write
+from tests.simulation.late_replicas import on, write
 from tests.simulation.pausing import Another
 from tests.support import sampling
 from tests.support.cloud import Crash

@@ -8,10 +8,8 @@ the back end last, unless it is refused.
 import pytest
 
 from manila_lite.share.drivers.dummy import driver as dummy
-from tests.simulation.late_replicas import on
-from tests.simulation.late_replicas import write
-from tests.simulation.pausing import Another
-from tests.simulation.pausing import pause_in
+from tests.simulation.late_replicas import on, write
+from tests.simulation.pausing import Another, pause_in
 from tests.support import sampling
 from tests.support.access import ShareRules
 from tests.support.replicated import ReplicatedCloud
@@ -78,9 +76,7 @@ def test_a_replica_that_was_given_up_is_made_after_all_or_in_error(cloud):
 
 def test_a_replica_created_again_survives_the_deletion_before(cloud):
     pause_in(
-        cloud,
-        'delete_replica',
-        lambda: cloud.request_replica(cloud.share_id, 'beta'),
+        cloud, 'delete_replica', lambda: cloud.request_replica(cloud.share_id, 'beta')
     )
     cloud.ask('delete', on(cloud, 'beta'))
     check_late_call(cloud, 'delete_replica', 'beta')
@@ -113,9 +109,7 @@ def test_a_replica_that_a_late_deletion_removes_is_in_error(cloud):
 @pytest.mark.parametrize('way', ['pass', 'resync'])
 def test_an_update_of_a_replica_promoted_meanwhile_changes_nothing(cloud, way):
     pause_in(
-        cloud,
-        'update_replica_state',
-        lambda: cloud.ask('promote', on(cloud, 'beta')),
+        cloud, 'update_replica_state', lambda: cloud.ask('promote', on(cloud, 'beta'))
     )
     if way == 'pass':
         for backend in cloud.share.backends:
@@ -138,10 +132,7 @@ def test_an_update_of_a_replica_promoted_meanwhile_changes_nothing(cloud, way):
 
 def test_a_snapshot_deleted_meanwhile_is_on_no_replica(cloud):
     answer = cloud.api.request(
-        'POST',
-        '/snapshots',
-        {'snapshot': {'share_id': cloud.share_id}},
-        expect=202,
+        'POST', '/snapshots', {'snapshot': {'share_id': cloud.share_id}}, expect=202
     )
     path = f'/snapshots/{answer.json["snapshot"]["id"]}'
     pause_in(

@@ -69,16 +69,12 @@ def send_request(cloud, verb):
     if verb == 'delete':
         cloud.api.delete(share_id)
     else:
-        cloud.api.act(
-            share_id, verb, {'new_size': 5 if verb == 'extend' else 1}
-        )
+        cloud.api.act(share_id, verb, {'new_size': 5 if verb == 'extend' else 1})
     return share_id
 
 
 @pytest.mark.parametrize('verb, point, status, size', CASES)
-def test_worker_without_lease_changes_nothing(
-    cloud, verb, point, status, size
-):
+def test_worker_without_lease_changes_nothing(cloud, verb, point, status, size):
     share_id = send_request(cloud, verb)
     journal = []
     lose_lease_at(cloud, point, lambda: journal.append(last_move(cloud)))
@@ -104,10 +100,7 @@ def with_snapshot(cloud):
 
 @pytest.mark.parametrize(
     'point, status',
-    [
-        ('before create_snapshot', 'error'),
-        ('after create_snapshot', 'available'),
-    ],
+    [('before create_snapshot', 'error'), ('after create_snapshot', 'available')],
 )
 def test_worker_without_lease_creates_no_snapshot(cloud, point, status):
     share_id, _ = with_snapshot(cloud)
@@ -120,9 +113,7 @@ def test_worker_without_lease_creates_no_snapshot(cloud, point, status):
     assert cloud.api.show(share_id)['status'] == 'available'
 
 
-@pytest.mark.parametrize(
-    'point', ['before delete_snapshot', 'after delete_snapshot']
-)
+@pytest.mark.parametrize('point', ['before delete_snapshot', 'after delete_snapshot'])
 def test_worker_without_lease_deletes_no_snapshot_twice(cloud, point):
     _, snapshot_id = with_snapshot(cloud)
     cloud_snapshots.delete(cloud, snapshot_id)
@@ -157,9 +148,7 @@ def test_worker_without_lease_completes_no_revert(cloud, point):
 )
 def test_rescue_without_lease_changes_nothing(cloud, point, event, status):
     share_id = cloud.create_share(size=3)
-    (instance,) = cloud.api.get(f'/shares/{share_id}/instances')[
-        'share_instances'
-    ]
+    (instance,) = cloud.api.get(f'/shares/{share_id}/instances')['share_instances']
     cloud.db.write(fire, SHARE_INSTANCE, instance['id'], event)
     assert cloud.share.backends[0].endpoints.reconciliation.run_pass() == 1
     journal = []
@@ -175,17 +164,13 @@ def test_rescue_without_lease_changes_nothing(cloud, point, event, status):
 def last_move(cloud):
     """Return the id of the last move in the journal."""
     with cloud.db.engine.connect() as connection:
-        return connection.exec_driver_sql(
-            'SELECT MAX(id) FROM transitions'
-        ).scalar()
+        return connection.exec_driver_sql('SELECT MAX(id) FROM transitions').scalar()
 
 
 def test_share_created_after_its_deletion_is_removed(cloud):
     """The worker resumes to create a share whose row is deleted."""
     share_id = cloud.api.create(size=3)['id']
-    lose_lease_at(
-        cloud, 'before create_share', lambda: cloud.api.delete(share_id)
-    )
+    lose_lease_at(cloud, 'before create_share', lambda: cloud.api.delete(share_id))
     cloud.settle()
     assert cloud.api.get('/shares')['shares'] == []
     assert cloud.driver().inventory() == {}
@@ -229,9 +214,7 @@ def test_resize_completed_after_reset_status_is_recorded(cloud, verb, size):
     share_id = send_request(cloud, verb)
     cloud.pause_at(
         f'before {verb}_share',
-        lambda: cloud.api.act(
-            share_id, 'reset_status', {'status': 'available'}
-        ),
+        lambda: cloud.api.act(share_id, 'reset_status', {'status': 'available'}),
     )
     cloud.settle()
     share = cloud.api.show(share_id)

@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests.support import sampling
-from tests.support import share_transfers
-from tests.support.cloud import Cloud
-from tests.support.cloud import Crash
+from tests.support import sampling, share_transfers
+from tests.support.cloud import Cloud, Crash
 
 VERBS = (
     'extend',
@@ -116,9 +114,7 @@ def disturb(cloud):
 @sampling.enumeration
 @pytest.mark.parametrize('seed', sampling.seeds(500, 8))
 def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path, seed):
-    cloud = Cloud(
-        tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=40
-    )
+    cloud = Cloud(tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=40)
     known = [cloud.create_share(size=2), cloud.create_share(size=3)]
     offers = []
     for _ in range(12):

@@ -11,19 +11,16 @@ import shutil
 import tempfile
 
 import hypothesis
-from hypothesis import stateful
-from hypothesis import strategies as st
+from hypothesis import stateful, strategies as st
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import access, snapshots
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support import sampling
 from tests.support.access import ShareRules
 from tests.support.cloud import Crash
-from tests.support.replicated import ReplicatedCloud
-from tests.support.replicated import backend_of
+from tests.support.replicated import ReplicatedCloud, backend_of
 
 RULE = access.AccessRule.__table__
 MAPPING = access.InstanceAccessRule.__table__
@@ -100,9 +97,7 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         return found[number % len(found)]
 
     def rule_ids(self):
-        return {
-            row.access_to: row.id for row in self.cloud.rows(sa.select(RULE))
-        }
+        return {row.access_to: row.id for row in self.cloud.rows(sa.select(RULE))}
 
     # Replicas
 
@@ -144,10 +139,7 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
     @stateful.rule(pick=PICKS, state=st.sampled_from(['out_of_sync', 'error']))
     def reset_state(self, pick, state):
         self.ask(
-            self.cloud.ask,
-            'reset_replica_state',
-            self.pick_replica(pick).id,
-            state,
+            self.cloud.ask, 'reset_replica_state', self.pick_replica(pick).id, state
         )
 
     @stateful.rule()
@@ -212,9 +204,7 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
 
     # Faults
 
-    @stateful.rule(
-        backend=st.sampled_from(BACKENDS), method=METHODS, kind=FAULTS
-    )
+    @stateful.rule(backend=st.sampled_from(BACKENDS), method=METHODS, kind=FAULTS)
     def fail(self, backend, method, kind):
         self.faulted = True
         with contextlib.suppress(ValueError):  # it has no half-way point
@@ -330,9 +320,7 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         there = {row.id for row in self.cloud.rows(sa.select(SNAPSHOT.c.id))}
         assert there == self.snapshots
         for row in rows:
-            assert self.cloud.snapshots_on(row.id) == dict.fromkeys(
-                there, 'available'
-            )
+            assert self.cloud.snapshots_on(row.id) == dict.fromkeys(there, 'available')
         size = self.cloud.api.show(self.share_id)['size']
         assert size in self.sizes
         self.sizes = {size}

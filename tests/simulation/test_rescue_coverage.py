@@ -18,20 +18,17 @@ from manila_lite.db.queries.admin import recovery
 from manila_lite.rpc.share import RESCUES
 from manila_lite.states.machine import Resume
 from tests.simulation import crash_images
-from tests.support import cloud_snapshots
-from tests.support import rescues
-from tests.support import sampling
-from tests.support import share_backups
-from tests.support import share_groups
-from tests.support import share_migrations
-from tests.support.cloud import BACKENDS
-from tests.support.cloud import Cloud
+from tests.support import (
+    cloud_snapshots,
+    rescues,
+    sampling,
+    share_backups,
+    share_groups,
+    share_migrations,
+)
+from tests.support.cloud import BACKENDS, Cloud
 from tests.support.dhss import ShareServersCloud
-from tests.support.rescues import CASES
-from tests.support.rescues import SERVER_CASES
-from tests.support.rescues import force_status
-from tests.support.rescues import only_id
-from tests.support.rescues import status_of
+from tests.support.rescues import CASES, SERVER_CASES, force_status, only_id, status_of
 from tests.unit.states.test_states import MACHINES
 
 pytestmark = sampling.suite('statuses that are rescued', 40)
@@ -69,9 +66,7 @@ def prepared(tmp_path_factory):
 @pytest.fixture(scope='module')
 def with_server(tmp_path_factory):
     """A share server without shares."""
-    cloud = ShareServersCloud(
-        tmp_path_factory.mktemp('servers'), backends=['alpha']
-    )
+    cloud = ShareServersCloud(tmp_path_factory.mktemp('servers'), backends=['alpha'])
     cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     cloud.db.dispose()
@@ -81,17 +76,11 @@ def with_server(tmp_path_factory):
 def start(prepared, resource, status, seed=1000):
     folder, without_snapshot, initial = prepared
     # A share with snapshots is never accepted for deletion.
-    is_without_snapshot = (
-        resource == 'share_instance' and status in WITHOUT_SNAPSHOT
-    )
-    return begin(
-        without_snapshot if is_without_snapshot else initial, folder, seed
-    )
+    is_without_snapshot = resource == 'share_instance' and status in WITHOUT_SNAPSHOT
+    return begin(without_snapshot if is_without_snapshot else initial, folder, seed)
 
 
-def begin(
-    image, folder, seed, kind=crash_images.CrashableCloud, backends=('alpha',)
-):
+def begin(image, folder, seed, kind=crash_images.CrashableCloud, backends=('alpha',)):
     return crash_images.start_on(image, folder, seed, kind, backends=backends)
 
 
@@ -120,13 +109,9 @@ def test_status_without_work_is_rescued(prepared, resource, status):
 
 @sampling.enumeration
 @pytest.mark.parametrize('resource, status', SERVER_CASES)
-def test_status_of_servers_without_work_is_rescued(
-    with_server, resource, status
-):
+def test_status_of_servers_without_work_is_rescued(with_server, resource, status):
     folder, initial = with_server
-    cloud = begin(
-        initial, folder, 1000, crash_images.CrashableShareServersCloud
-    )
+    cloud = begin(initial, folder, 1000, crash_images.CrashableShareServersCloud)
     check_rescued(cloud, resource, status)
 
 
@@ -136,12 +121,7 @@ def test_status_without_host_is_rescued(with_server):
     for resource, ends in rescues.EXPECTED_NETWORK_ENDS.items():
         for status in ends:
             check_rescued(
-                begin(
-                    initial,
-                    folder,
-                    1000,
-                    crash_images.CrashableShareServersCloud,
-                ),
+                begin(initial, folder, 1000, crash_images.CrashableShareServersCloud),
                 resource,
                 status,
                 by='manila-scheduler@node:',
@@ -154,10 +134,7 @@ def test_accepted_transfer_without_work_is_rescued(prepared):
     cloud = begin(without_snapshot, folder, 1000)
     (share,) = cloud.api.get('/shares')['shares']
     cloud.api.request(
-        'POST',
-        '/share-transfers',
-        {'transfer': {'share_id': share['id']}},
-        expect=202,
+        'POST', '/share-transfers', {'transfer': {'share_id': share['id']}}, expect=202
     )
     for resource, ends in rescues.EXPECTED_TRANSFER_ENDS.items():
         for status in ends:
@@ -175,9 +152,7 @@ def test_share_group_without_work_is_rescued(prepared, status):
 
 
 @sampling.enumeration
-@pytest.mark.parametrize(
-    'status', rescues.EXPECTED_GROUP_ENDS['share_group_snapshot']
-)
+@pytest.mark.parametrize('status', rescues.EXPECTED_GROUP_ENDS['share_group_snapshot'])
 def test_share_group_snapshot_without_work_is_rescued(prepared, status):
     folder, without_snapshot, _ = prepared
     cloud = begin(without_snapshot, folder, 1000)
@@ -191,9 +166,7 @@ def test_share_group_snapshot_without_work_is_rescued(prepared, status):
 @pytest.mark.parametrize(
     'made_by', [{}, share_backups.BY_DRIVER], ids=['data_service', 'driver']
 )
-@pytest.mark.parametrize(
-    'status', rescues.EXPECTED_BACKUP_ENDS['share_backup']
-)
+@pytest.mark.parametrize('status', rescues.EXPECTED_BACKUP_ENDS['share_backup'])
 def test_share_backup_without_work_is_rescued(prepared, status, made_by):
     folder, without_snapshot, _ = prepared
     cloud = begin(without_snapshot, folder, 1000)
@@ -212,9 +185,7 @@ def with_migration(tmp_path_factory):
 
 
 @sampling.enumeration
-@pytest.mark.parametrize(
-    'status', rescues.EXPECTED_MIGRATION_ENDS['share_task']
-)
+@pytest.mark.parametrize('status', rescues.EXPECTED_MIGRATION_ENDS['share_task'])
 def test_share_migration_without_work_is_rescued(with_migration, status):
     folder, image = with_migration
     cloud = begin(image, folder, 1000, backends=BACKENDS)
@@ -225,14 +196,10 @@ def check_rescued(cloud, resource, status, by='manila-share@node@alpha:'):
     """Assert that a pass rescues the only row, also if it crashes."""
     id = only_id(cloud.db, resource)
     is_move = force_status(cloud.db, resource, id, status)
-    points = crash_images.images_at_crash_points(
-        cloud, lambda: run_passes(cloud)
-    )
+    points = crash_images.images_at_crash_points(cloud, lambda: run_passes(cloud))
 
     def check(where='at once'):
-        assert status_of(cloud.db, resource, id) == (ENDS[resource][status]), (
-            where
-        )
+        assert status_of(cloud.db, resource, id) == (ENDS[resource][status]), where
         decisions = cloud.db.read(recovery.list_log, limit=10)
         assert decisions, where
         assert decisions[-1].made_by.startswith(by)
@@ -246,11 +213,7 @@ def check_rescued(cloud, resource, status, by='manila-share@node@alpha:'):
     assert len(distinct) > 1
     for number, point, image in crash_images.to_try(distinct, 1):
         cloud = begin(
-            image,
-            cloud.folder,
-            2000 + number,
-            type(cloud),
-            cloud.backend_names,
+            image, cloud.folder, 2000 + number, type(cloud), cloud.backend_names
         )
         run_passes(cloud)
         check(f'after a crash {point}')
@@ -286,19 +249,15 @@ def documented():
         patch.syspath_prepend(EXTENSIONS)
         from_code = importlib.import_module('from_code')
     rows = re.findall(
-        r'^ *\* - (.+)\n *- (.+)$',
-        '\n'.join(from_code.recovery()),
-        re.MULTILINE,
+        r'^ *\* - (.+)\n *- (.+)$', '\n'.join(from_code.recovery()), re.MULTILINE
     )
     assert len(rows) > 1
     return rows
 
 
 @pytest.mark.parametrize('machine', MACHINES.values(), ids=MACHINES)
-def test_every_status_in_flight_has_its_line_in_the_documentation(
-    machine, documented
-):
+def test_every_status_in_flight_has_its_line_in_the_documentation(machine, documented):
     resource = machine.resource.replace('_', ' ')
-    assert {
-        (resource, f'``{status}``') for status in machine.in_flight
-    } <= set(documented)
+    assert {(resource, f'``{status}``') for status in machine.in_flight} <= set(
+        documented
+    )

@@ -20,32 +20,33 @@ from manila_lite.api import versions
 from manila_lite.api.router import ACTION
 from manila_lite.api.routes import ROUTES
 from manila_lite.db import models
-from manila_lite.db.models import engine
-from manila_lite.db.models import networks
-from manila_lite.db.models import share_backups as backup_models
-from manila_lite.db.models import share_groups as group_models
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots as snapshot_models
-from manila_lite.states import share_server
-from manila_lite.states import snapshot_instance
+from manila_lite.db.models import (
+    engine,
+    networks,
+    share_backups as backup_models,
+    share_groups as group_models,
+    share_servers,
+    shares,
+    snapshots as snapshot_models,
+)
+from manila_lite.states import share_server, snapshot_instance
 from manila_lite.states.share_backup import SHARE_BACKUP
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_network import SHARE_NETWORK
 from manila_lite.states.share_replica import SHARE_REPLICA
-from manila_lite.states.share_task import SHARE_TASK
-from manila_lite.states.share_task import WAITING
-from tests.simulation import crash_images
-from tests.simulation import pausing
-from tests.support import cloud_snapshots as snapshots
-from tests.support import host_assisted
-from tests.support import invariants
-from tests.support import sampling
-from tests.support import share_backups
-from tests.support import share_groups
-from tests.support import share_migrations as migrations
+from manila_lite.states.share_task import SHARE_TASK, WAITING
+from tests.simulation import crash_images, pausing
+from tests.support import (
+    cloud_snapshots as snapshots,
+    host_assisted,
+    invariants,
+    sampling,
+    share_backups,
+    share_groups,
+    share_migrations as migrations,
+)
 from tests.support.replicated import ReplicatedCloud
 from tests.support.rewind import rewindable
 from tests.support.server_migrations import ServerMigrationCloud
@@ -97,10 +98,7 @@ def _sorted(values: typing.Iterable[str]) -> tuple[str, ...]:
 
 RESETS = {
     'ShareActionsController.reset_status': Resets(
-        '/shares',
-        'reset_status',
-        _all(shares.Share),
-        _sorted(SHARE_INSTANCE.resets),
+        '/shares', 'reset_status', _all(shares.Share), _sorted(SHARE_INSTANCE.resets)
     ),
     'ShareActionsController.reset_task_state': Resets(
         '/shares',
@@ -118,17 +116,13 @@ RESETS = {
     'ShareReplicaActionsController.reset_status': Resets(
         '/share-replicas',
         'reset_status',
-        _all(shares.ShareInstance).where(
-            INSTANCE.c.replica_state.is_not(None)
-        ),
+        _all(shares.ShareInstance).where(INSTANCE.c.replica_state.is_not(None)),
         _sorted(SHARE_INSTANCE.resets),
     ),
     'ShareReplicaActionsController.reset_replica_state': Resets(
         '/share-replicas',
         'reset_replica_state',
-        _all(shares.ShareInstance).where(
-            INSTANCE.c.replica_state.is_not(None)
-        ),
+        _all(shares.ShareInstance).where(INSTANCE.c.replica_state.is_not(None)),
         _sorted(SHARE_REPLICA.resets),
         'replica_state',
     ),
@@ -419,9 +413,7 @@ class CrashableReplicatedCloud(crash_images.CrashableCloud, ReplicatedCloud):
     pass
 
 
-class CrashableServerMigrationCloud(
-    crash_images.CrashableCloud, ServerMigrationCloud
-):
+class CrashableServerMigrationCloud(crash_images.CrashableCloud, ServerMigrationCloud):
     pass
 
 
@@ -449,10 +441,7 @@ SCENES = (
             cancel_copying,
         ),
     ),
-    Scene(
-        prepare_snapshot,
-        (delete_snapshot, revert, clone, migrate_with_snapshots),
-    ),
+    Scene(prepare_snapshot, (delete_snapshot, revert, clone, migrate_with_snapshots)),
     Scene(prepare_backup, (restore_backup, delete_backup)),
     Scene(prepare_group, (snapshot_group, delete_group_snapshot)),
     Scene(prepare_empty_group, (delete_group,)),
@@ -473,9 +462,7 @@ SCENES = (
         (migrate_server, cancel_server_migration, create_next_share),
         CrashableServerMigrationCloud,
     ),
-    Scene(
-        prepare_idle_server, (delete_server,), CrashableServerMigrationCloud
-    ),
+    Scene(prepare_idle_server, (delete_server,), CrashableServerMigrationCloud),
 )
 EXTRA_CONF = migrations.SHORT_POLL_INTERVAL
 
@@ -594,9 +581,7 @@ def cases_of(begin, operation):
         if name == 'committed' and state in seen[-1:]:
             return
         seen.append(state)
-        cases.extend(
-            Reset(name, counts[name], *one) for one in possible_resets(cloud)
-        )
+        cases.extend(Reset(name, counts[name], *one) for one in possible_resets(cloud))
 
     cloud.on_crash_point = at_point
     operation(cloud, prepared)
@@ -637,9 +622,7 @@ def contents(cloud):
         driver = cloud.driver(name)
         for id in driver.inventory():
             folder = driver.backend.state.content(id)
-            found[id] = (
-                driver.read(id) == PRECIOUS or (folder / PRECIOUS).exists()
-            )
+            found[id] = driver.read(id) == PRECIOUS or (folder / PRECIOUS).exists()
     return found
 
 
@@ -746,9 +729,7 @@ def list_changing(session):
         for table in {one for one, _ in _STATES}
         if 'status' in table.c
         for row in session.rows(
-            sa.select(table.c.id).where(
-                table.c.status.in_(['creating', 'deleting'])
-            )
+            sa.select(table.c.id).where(table.c.status.in_(['creating', 'deleting']))
         )
     }
 
@@ -808,11 +789,7 @@ def test_a_reset_with_a_pause_and_a_database_error_loses_nothing(scene):
         )
         failed = [
             *failures(
-                begin,
-                operation,
-                sampling.sample(cases, 2),
-                take_over,
-                lose_database,
+                begin, operation, sampling.sample(cases, 2), take_over, lose_database
             )
         ]
         assert not failed, '\n'.join([f'{len(failed)} failed', *failed])

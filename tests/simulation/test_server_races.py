@@ -4,15 +4,12 @@ import datetime
 
 import pytest
 
-from tests.simulation.scenes import networks
-from tests.simulation.scenes import share_servers
+from tests.simulation.scenes import networks, share_servers
 from tests.support import sampling
 
 
 @sampling.enumeration
-@pytest.mark.parametrize(
-    'stage', [networks.SCENE], ids=['networks'], indirect=True
-)
+@pytest.mark.parametrize('stage', [networks.SCENE], ids=['networks'], indirect=True)
 @pytest.mark.parametrize('seed', sampling.seeds(80, 3))
 def test_concurrent_changes_are_done_in_some_order(stage, seed):
     """Of two changes of one network one is made and the other refused."""
@@ -23,10 +20,7 @@ def test_concurrent_changes_are_done_in_some_order(stage, seed):
     actions = [
         lambda: codes.append(
             networks.network_action(
-                cloud,
-                found,
-                'update_security_service',
-                networks.replacement(found),
+                cloud, found, 'update_security_service', networks.replacement(found)
             ).status_int
         ),
         lambda: codes.append(
@@ -46,9 +40,7 @@ def test_concurrent_changes_are_done_in_some_order(stage, seed):
         ),
         lambda: cloud.api.create(share_network_id=found['used'], expect=None),
         lambda: cloud.api.delete(found['share'], expect=None),
-        lambda: cloud.api.request(
-            'DELETE', f'/share-networks/{found["idle"]}'
-        ),
+        lambda: cloud.api.request('DELETE', f'/share-networks/{found["idle"]}'),
         lambda: cloud.api.create(share_network_id=found['idle'], expect=None),
     ]
     cloud.rng.shuffle(actions)
@@ -80,9 +72,7 @@ def test_concurrent_changes_are_done_in_some_order(stage, seed):
 
 
 @sampling.enumeration
-@pytest.mark.parametrize(
-    'stage', [share_servers.SCENE], ids=['servers'], indirect=True
-)
+@pytest.mark.parametrize('stage', [share_servers.SCENE], ids=['servers'], indirect=True)
 @pytest.mark.parametrize('seed', sampling.seeds(80, 3))
 def test_concurrent_requests_break_no_invariant(stage, seed):
     cloud, found = stage.begin('delete_share' if seed % 2 else '', seed=seed)

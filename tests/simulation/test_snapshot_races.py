@@ -9,10 +9,8 @@ from manila_lite.cmd.build.process import Process
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
-from tests.support import cloud_snapshots
-from tests.support import sampling
-from tests.support.cloud import Cloud
-from tests.support.cloud import Crash
+from tests.support import cloud_snapshots, sampling
+from tests.support.cloud import Cloud, Crash
 from tests.support.rewind import rewindable
 
 VERBS = (
@@ -49,9 +47,7 @@ def send_request(cloud, share_id, known, verbs):
         known.extend([created] if created else [])
         return
     answer = {
-        'revert': lambda: cloud_snapshots.revert(
-            cloud, share_id, snapshot_id, None
-        ),
+        'revert': lambda: cloud_snapshots.revert(cloud, share_id, snapshot_id, None),
         'delete': lambda: cloud_snapshots.delete(cloud, snapshot_id, None),
         'delete_share': lambda: cloud.api.delete(share_id, None),
         'force_delete': lambda: cloud_snapshots.act(
@@ -64,12 +60,8 @@ def send_request(cloud, share_id, known, verbs):
             {'status': cloud.rng.choice(RESETS)},
             None,
         ),
-        'extend': lambda: cloud.api.act(
-            share_id, 'extend', {'new_size': size}, None
-        ),
-        'shrink': lambda: cloud.api.act(
-            share_id, 'shrink', {'new_size': size}, None
-        ),
+        'extend': lambda: cloud.api.act(share_id, 'extend', {'new_size': size}, None),
+        'shrink': lambda: cloud.api.act(share_id, 'shrink', {'new_size': size}, None),
     }.get(verb, lambda: cloud.api.act(share_id, verb, None, None))()
     assert answer.status_int < 500, (verb, answer.text)
 
@@ -102,11 +94,7 @@ def prepare(cloud):
     'extra_conf, verbs, faults',
     [
         ('', VERBS, FAULTS),
-        (
-            'is_deferred_deletion_enabled = true',
-            DEFERRED_VERBS,
-            DEFERRED_FAULTS,
-        ),
+        ('is_deferred_deletion_enabled = true', DEFERRED_VERBS, DEFERRED_FAULTS),
     ],
     ids=['at once', 'deferred'],
 )
@@ -153,9 +141,7 @@ def test_clock_skew_keeps_the_order_of_snapshots(tmp_path):
         cloud.settle()
     listed = cloud.api.get('/snapshots/detail?sort_dir=asc')['snapshots']
     assert [one['id'] for one in listed] == made
-    times = [
-        datetime.datetime.fromisoformat(one['created_at']) for one in listed
-    ]
+    times = [datetime.datetime.fromisoformat(one['created_at']) for one in listed]
     assert times == sorted(set(times))
     cloud.check_invariants()
     cloud.db.dispose()

@@ -6,16 +6,13 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.context import RequestContext
-from manila_lite.db.models import access
-from manila_lite.db.models import shares
+from manila_lite.db.models import access, shares
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.operations.access.targets import normalise
 
-CTX = RequestContext(
-    project_id='project', user_id='user', request_id='req-of-the-test'
-)
+CTX = RequestContext(project_id='project', user_id='user', request_id='req-of-the-test')
 RULE = access.AccessRule.__table__
 INSTANCE = shares.ShareInstance.__table__
 
@@ -49,9 +46,7 @@ class RulesOnBackend:
         """The driver calls about the instance, oldest first."""
         instance_id = self.instance_id
         return [
-            call
-            for call in self.driver.access_calls
-            if call.subject_id == instance_id
+            call for call in self.driver.access_calls if call.subject_id == instance_id
         ]
 
 
@@ -150,7 +145,5 @@ class ShareRules(RulesOnBackend):
     @property
     def clients(self) -> dict[str, str]:
         """The levels of the clients that the back end allows, by client."""
-        found = dummy.access_inventory(self.folder).get(
-            self.instance_id, set()
-        )
+        found = dummy.access_inventory(self.folder).get(self.instance_id, set())
         return {to: level for _, to, level in found}

@@ -42,10 +42,7 @@ class ApiClient:
             '/v2' + path,
             method=method,
             headers=self.headers
-            | {
-                name.replace('_', '-'): value
-                for name, value in headers.items()
-            },
+            | {name.replace('_', '-'): value for name, value in headers.items()},
         )
         if version:
             request.headers['X-OpenStack-Manila-API-Version'] = version
@@ -66,10 +63,7 @@ class ApiClient:
         return self.request('GET', path, expect=expect, **kwargs).json
 
     def create(
-        self,
-        expect: int | None = 200,
-        version: str | None = None,
-        **body: object,
+        self, expect: int | None = 200, version: str | None = None, **body: object
     ) -> typing.Any:
         body = {'share_proto': 'NFS', 'size': 1} | body
         response = self.request(

@@ -17,9 +17,7 @@ import kombu
 
 from tests.support import requirements
 
-URL = os.environ.get(
-    'MANILA_LITE_TEST_RABBIT', 'rabbit://guest:guest@127.0.0.1:5672/'
-)
+URL = os.environ.get('MANILA_LITE_TEST_RABBIT', 'rabbit://guest:guest@127.0.0.1:5672/')
 
 
 @contextlib.contextmanager
@@ -37,13 +35,7 @@ def virtual_host() -> Iterator[str]:
         return
     try:
         _control(
-            'set_permissions',
-            '-p',
-            name,
-            parsed.username or 'guest',
-            '.*',
-            '.*',
-            '.*',
+            'set_permissions', '-p', name, parsed.username or 'guest', '.*', '.*', '.*'
         )
         yield parsed._replace(path=f'/{name}').geturl()
     finally:
@@ -81,10 +73,7 @@ def _control(*args: str) -> bool:
     return (
         command is not None
         and subprocess.run(
-            [command, '-q', *args],
-            capture_output=True,
-            check=False,
-            timeout=60,
+            [command, '-q', *args], capture_output=True, check=False, timeout=60
         ).returncode
         == 0
     )

@@ -39,16 +39,12 @@ class Page(parser.HTMLParser):
             self.links.append(given.get('href') or '')
         elif tag == 'form':
             self.forms.append(
-                Form(
-                    given.get('method') or 'get', given.get('action') or '', {}
-                )
+                Form(given.get('method') or 'get', given.get('action') or '', {})
             )
         elif given.get('type') == 'checkbox' and 'checked' not in given:
             pass  # not sent
         elif tag in ('input', 'select') and 'name' in given:
-            self.forms[-1].fields[given['name'] or ''] = (
-                given.get('value') or ''
-            )
+            self.forms[-1].fields[given['name'] or ''] = given.get('value') or ''
 
     def handle_data(self, data):
         self._texts.append(data)
@@ -83,10 +79,7 @@ class Browser:
             path,
             base_url=self.host,
             method=method,
-            headers={
-                name.replace('_', '-'): value
-                for name, value in headers.items()
-            },
+            headers={name.replace('_', '-'): value for name, value in headers.items()},
         )
         if self.cookies:
             request.headers['Cookie'] = '; '.join(
@@ -119,9 +112,7 @@ class Browser:
     def _follow(self, response: webob.Response, expect: int) -> Page:
         while response.status_int == 303:
             to = urllib.parse.urlsplit(response.headers['Location'])
-            response = self.send(
-                'GET', to.path + (f'?{to.query}' if to.query else '')
-            )
+            response = self.send('GET', to.path + (f'?{to.query}' if to.query else ''))
         assert response.status_int == expect, (
             self.address,
             response.status,

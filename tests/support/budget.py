@@ -94,9 +94,7 @@ def _enter(config, folder):
     if folder != before:
         # Workers of pytest-xdist report their own part: they are not counted
         # again as children of the process that distributes the tests.
-        workers = config.getoption('tx', None) and not hasattr(
-            config, 'workerinput'
-        )
+        workers = config.getoption('tx', None) and not hasattr(config, 'workerinput')
         now = time.process_time() if workers else processor_seconds()
         config.stash[_spent][before] += now - since
         config.stash[_at] = [folder, now]
@@ -170,8 +168,7 @@ def exceeded(name, spent):
     return {
         folder: seconds
         for folder, seconds in spent.items()
-        if (budget := budgets()[folder][name])
-        and seconds > float(budget) * MARGIN
+        if (budget := budgets()[folder][name]) and seconds > float(budget) * MARGIN
     }
 
 

@@ -2,9 +2,7 @@
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import access
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import access, shares, snapshots
 from manila_lite.db.session import Session
 from tests.support.rows import SHARE_FLAGS
 

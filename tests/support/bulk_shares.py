@@ -43,8 +43,7 @@ def insert_shares(
                 'share_proto': 'NFS',
                 'display_name': f'share {number}',
                 'display_description': 'd' * 200,
-                'is_public': bool(public_every)
-                and number % (public_every or 1) == 0,
+                'is_public': bool(public_every) and number % (public_every or 1) == 0,
                 'created_at': made[number],
             }
             for number in numbers

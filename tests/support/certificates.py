@@ -5,8 +5,7 @@ import ipaddress
 import pathlib
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 _DAY = datetime.timedelta(days=1)
@@ -22,9 +21,7 @@ def make(folder: pathlib.Path, address: str = '127.0.0.1') -> None:
         .sign(ca_key, hashes.SHA256())
     )
     key = ec.generate_private_key(ec.SECP256R1())
-    names = x509.SubjectAlternativeName(
-        [x509.IPAddress(ipaddress.ip_address(address))]
-    )
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
     server = (
         _builder(_name('Server'), ca_name, key)
         .add_extension(names, critical=False)
@@ -35,9 +32,7 @@ def make(folder: pathlib.Path, address: str = '127.0.0.1') -> None:
     (folder / 'server.pem').write_bytes(
         server.public_bytes(pem)
         + key.private_bytes(
-            pem,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
+            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
     )
 

@@ -14,8 +14,7 @@ from selenium.common import exceptions
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from tests.support import requirements
 
@@ -40,10 +39,7 @@ axe.run(document).then(
     one.id, one.help, one.nodes.map((node) => node.html).slice(0, 5)])),
   (error) => done([['axe', String(error), []]]));
 """
-_RACES = (
-    exceptions.NoSuchElementException,
-    exceptions.StaleElementReferenceException,
-)
+_RACES = (exceptions.NoSuchElementException, exceptions.StaleElementReferenceException)
 
 
 def require() -> None:
@@ -120,8 +116,7 @@ class Chromium:
     def choose(self, selector: str, value: str) -> None:
         """Choose the option with a value."""
         self._use(
-            lambda: self._find(selector),
-            lambda one: Select(one).select_by_value(value),
+            lambda: self._find(selector), lambda one: Select(one).select_by_value(value)
         )
 
     def _use(
@@ -144,9 +139,7 @@ class Chromium:
             return next(
                 (
                     one
-                    for one in self.driver.find_elements(
-                        By.TAG_NAME, 'summary'
-                    )
+                    for one in self.driver.find_elements(By.TAG_NAME, 'summary')
                     if one.text == summary
                 ),
                 None,
@@ -166,9 +159,7 @@ class Chromium:
     @property
     def said(self) -> str:
         """What a screen reader was told last."""
-        return self.driver.find_element(By.ID, 'said').get_attribute(
-            'textContent'
-        )
+        return self.driver.find_element(By.ID, 'said').get_attribute('textContent')
 
     def prefer(self, scheme: str) -> None:
         """Make the system of the user light or dark."""

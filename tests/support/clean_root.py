@@ -16,8 +16,7 @@ import subprocess
 import sys
 import sysconfig
 
-from tests.support import requirements
-from tests.support import storage
+from tests.support import requirements, storage
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -87,9 +86,7 @@ class CleanRoot:
             self._copy(pathlib.Path('/etc', name), folder / 'etc' / name)
         for name in _SOURCES:
             self._copy(ROOT / name, self.checkout / name)
-        self._copy(
-            pathlib.Path.home() / '.config/pip', folder / 'root/.config/pip'
-        )
+        self._copy(pathlib.Path.home() / '.config/pip', folder / 'root/.config/pip')
 
         python = f'{sys.base_prefix}/bin/python3'
         self.add_program('python3', f'#!/bin/sh\nexec {python} "$@"\n')
@@ -164,8 +161,7 @@ class CleanRoot:
             (self.folder / 'root' / name).write_text(
                 'set -eu\ncd /root/manila_lite\n'
                 + ''.join(
-                    f'echo; echo {shlex.quote(f"+ {line}")}\n'
-                    f'{line} < /root/answers\n'
+                    f'echo; echo {shlex.quote(f"+ {line}")}\n{line} < /root/answers\n'
                     for line in lines
                 )
             )
@@ -177,16 +173,11 @@ class CleanRoot:
                 # Otherwise the pools of other tests are busy until the end.
                 f"awk '$2 ~ /{storage.PREFIX}/ {{ print $2 }}' /proc/mounts "
                 '| tac | xargs --no-run-if-empty umount --lazy',
-                *(
-                    f'mount --rbind {source} {target}'
-                    for source, target in self._binds
-                ),
+                *(f'mount --rbind {source} {target}' for source, target in self._binds),
                 f'mount -t proc proc {self.folder}/proc',
                 f'mount --rbind /dev {self.folder}/dev',
                 f'{inside} /root/first',
-                "unshare --net bash -euc '"
-                f'ip link set lo up; {inside} /root/second'
-                "'",
+                f"unshare --net bash -euc 'ip link set lo up; {inside} /root/second'",
             ]
         )
         return subprocess.run(

@@ -8,11 +8,9 @@ import json
 import typing
 import unittest.mock
 
-from cliff import commandmanager
-from cliff import display
+from cliff import commandmanager, display
 from openstackclient import shell
-from osc_lib import clientmanager
-from osc_lib import utils
+from osc_lib import clientmanager, utils
 
 from tests.support import command_line
 
@@ -32,18 +30,12 @@ class Cli:
         if version:
             self._options += ['--os-share-api-version', version]
 
-    def __call__(
-        self, command: str, *args: object, code: int = 0
-    ) -> typing.Any:
+    def __call__(self, command: str, *args: object, code: int = 0) -> typing.Any:
         """Run a command; return its output, or stderr if `code` is not 0."""
         self.ran.add(f'openstack {command}')
-        has_output = issubclass(
-            _commands()[command].load(), display.DisplayCommandBase
-        )
+        has_output = issubclass(_commands()[command].load(), display.DisplayCommandBase)
         ended = self.run(
-            *command.split(),
-            *map(str, args),
-            *(('-f', 'json') if has_output else ()),
+            *command.split(), *map(str, args), *(('-f', 'json') if has_output else ())
         )
         assert ended.code == code, (command, args, ended)
         if code:
@@ -106,9 +98,7 @@ _load_commands = commandmanager.CommandManager.load_commands
 _loaded: dict[tuple[str, ...], dict[str, typing.Any]] = {}
 
 
-def _load_commands_once(
-    manager: commandmanager.CommandManager, namespace: str
-) -> None:
+def _load_commands_once(manager: commandmanager.CommandManager, namespace: str) -> None:
     """Add the commands of a namespace to those of the loaded ones.
 
     There are a thousand; finding them takes a third of most commands.

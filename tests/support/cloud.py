@@ -28,24 +28,22 @@ from manila_lite.cmd.build.api import build_api
 from manila_lite.cmd.build.data import build_data
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registration import RegisteredService
-from manila_lite.cmd.build.scheduler import SchedulerService
-from manila_lite.cmd.build.scheduler import build_scheduler
-from manila_lite.cmd.build.share import ShareService
-from manila_lite.cmd.build.share import build_share_service
+from manila_lite.cmd.build.scheduler import SchedulerService, build_scheduler
+from manila_lite.cmd.build.share import ShareService, build_share_service
 from manila_lite.context import RequestContext
-from manila_lite.db.models import engine
-from manila_lite.db.models import types
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.models import engine, types
+from manila_lite.db.session import Database, Session
 from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.manager.guarded_driver import GuardedDriver
 from manila_lite.work import table
-from tests.support import cloud_images
-from tests.support import databases
-from tests.support import invariants
-from tests.support import snapshot_access_invariants
-from tests.support import snapshot_invariants
+from tests.support import (
+    cloud_images,
+    databases,
+    invariants,
+    snapshot_access_invariants,
+    snapshot_invariants,
+)
 from tests.support.api_client import ApiClient
 from tests.support.direct_transport import DirectTransport
 from tests.support.rows import insert_type
@@ -199,9 +197,7 @@ class Cloud(cloud_images.Copied):
         self.db.write(self._fill)
         self._register()
 
-    def configure(
-        self, *, backend_conf: str = '', extra_conf: str = ''
-    ) -> None:
+    def configure(self, *, backend_conf: str = '', extra_conf: str = '') -> None:
         """Write the configuration file that the next process reads."""
         self._conf_file.write_text(
             _CONF.format(
@@ -232,9 +228,7 @@ class Cloud(cloud_images.Copied):
         )
 
     @contextlib.contextmanager
-    def moved_to(
-        self, url: str, through: str | None = None
-    ) -> typing.Iterator[None]:
+    def moved_to(self, url: str, through: str | None = None) -> typing.Iterator[None]:
         """Run on a copy of the database on a server.
 
         `through` is another URL by which it is used. What happens there is
@@ -290,9 +284,7 @@ class Cloud(cloud_images.Copied):
         for backend in services.share.backends:
             # Inside of the guard: a worker may be paused after its check.
             guarded = typing.cast(GuardedDriver, backend.driver)
-            guarded.driver = CrashableDriver(
-                guarded.driver, self._at_crash_point
-            )
+            guarded.driver = CrashableDriver(guarded.driver, self._at_crash_point)
         return services
 
     def _started(self) -> Services:
@@ -330,9 +322,7 @@ class Cloud(cloud_images.Copied):
     @functools.cached_property
     def _served(self) -> tuple[typing.Any, ApiServices]:
         """The API, built on first use: not every process serves requests."""
-        return build_api(
-            self.process, auth=self._authenticate, enforcer=self.enforcer
-        )
+        return build_api(self.process, auth=self._authenticate, enforcer=self.enforcer)
 
     @property
     def app(self) -> typing.Any:
@@ -370,10 +360,7 @@ class Cloud(cloud_images.Copied):
         if name == 'statement':
             self.statements += 1
         self.crash_points.append(name)
-        if (
-            self._crash_at is not None
-            and len(self.crash_points) > self._crash_at
-        ):
+        if self._crash_at is not None and len(self.crash_points) > self._crash_at:
             self._crash_at = None
             raise Crash(f'{len(self.crash_points)}: {name}')
         if name in self._pauses:
@@ -401,19 +388,12 @@ class Cloud(cloud_images.Copied):
     def competing_runners(self) -> list[typing.Any]:
         """Return the runners of a second process on the same back ends."""
         process = Process(
-            self.conf,
-            self.db,
-            DirectTransport(),
-            rng=self.rng,
-            id=self._new_id(),
+            self.conf, self.db, DirectTransport(), rng=self.rng, id=self._new_id()
         )
         runners = [
             *build_scheduler(process).runners,
             *build_data(process).runners,
-            *(
-                backend.runner
-                for backend in build_share_service(process).backends
-            ),
+            *(backend.runner for backend in build_share_service(process).backends),
         ]
         self._use_clock(runners)
         return runners
@@ -467,11 +447,7 @@ class Cloud(cloud_images.Copied):
         session.run_many(
             sa.insert(specs),
             [
-                {
-                    'share_type_id': TYPE_ID,
-                    'spec_key': key,
-                    'spec_value': value,
-                }
+                {'share_type_id': TYPE_ID, 'spec_key': key, 'spec_value': value}
                 for key, value in (
                     ('driver_handles_share_servers', 'False'),
                     ('snapshot_support', 'True'),
@@ -544,9 +520,7 @@ class Cloud(cloud_images.Copied):
 
         return self.prepare(create, 'create_share', repr(body))
 
-    def usage(
-        self, resource: str, project: str = 'project'
-    ) -> tuple[int, int]:
+    def usage(self, resource: str, project: str = 'project') -> tuple[int, int]:
         """Return the quota usage of a project: in use, reserved."""
         row = self.db.read(
             lambda session: session.one(
@@ -569,17 +543,14 @@ class Cloud(cloud_images.Copied):
             overlaps = self.driver(name).overlaps
             assert not overlaps, overlaps
         folders = {
-            f'node@{name}': self.folder / 'dummy' / name
-            for name in self.backend_names
+            f'node@{name}': self.folder / 'dummy' / name for name in self.backend_names
         }
 
         def by_host(read: typing.Callable) -> dict[str, typing.Any]:
             return {host: read(folder) for host, folder in folders.items()}
 
         for problem in (
-            *self.db.read(
-                invariants.problems, folders, self.conf.backup_folder
-            ),
+            *self.db.read(invariants.problems, folders, self.conf.backup_folder),
             *self.db.read(
                 snapshot_invariants.problems, by_host(dummy.snapshot_inventory)
             ),

@@ -98,9 +98,7 @@ class Copied:
     _image: Image | None = None
     _prepared: tuple[Hashable, ...] = ()
 
-    def _image_after(
-        self, prepare: Callable[[], object], *key: Hashable
-    ) -> Image:
+    def _image_after(self, prepare: Callable[[], object], *key: Hashable) -> Image:
         """Return what a cloud like this one has stored after a call.
 
         Ids in it are the same in all tests; later ones depend on the seed.
@@ -112,9 +110,7 @@ class Copied:
             self.rng.seed(repr(key[2:]))
             answer = prepare()
             self.db.dispose()
-            return capture(
-                self.folder, self.clock.now, self.process.id, answer
-            )
+            return capture(self.folder, self.clock.now, self.process.id, answer)
 
         return shared_image(key, build)
 

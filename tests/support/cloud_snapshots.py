@@ -48,17 +48,12 @@ def check_gone(cloud, snapshot_id):
 
 
 def delete(cloud, snapshot_id, expect=202):
-    return cloud.api.request(
-        'DELETE', f'/snapshots/{snapshot_id}', expect=expect
-    )
+    return cloud.api.request('DELETE', f'/snapshots/{snapshot_id}', expect=expect)
 
 
 def act(cloud, snapshot_id, action, args=None, expect=202):
     return cloud.api.request(
-        'POST',
-        f'/snapshots/{snapshot_id}/action',
-        {action: args},
-        expect=expect,
+        'POST', f'/snapshots/{snapshot_id}/action', {action: args}, expect=expect
     )
 
 

@@ -21,9 +21,7 @@ class Ended(typing.NamedTuple):
 
 
 def run(
-    main: Callable[[Sequence[str]], typing.Any],
-    argv: Sequence[str],
-    stdin: str = '',
+    main: Callable[[Sequence[str]], typing.Any], argv: Sequence[str], stdin: str = ''
 ) -> Ended:
     """Call the entry point of a command, with few environment variables.
 
@@ -86,12 +84,8 @@ def _caches_cleared_late() -> Iterator[None]:
         return is_enabled_for(logger, level)
 
     with (
-        unittest.mock.patch.object(
-            logging.Manager, '_clear_cache', note_change
-        ),
-        unittest.mock.patch.object(
-            logging.Logger, 'isEnabledFor', is_enabled_for_now
-        ),
+        unittest.mock.patch.object(logging.Manager, '_clear_cache', note_change),
+        unittest.mock.patch.object(logging.Logger, 'isEnabledFor', is_enabled_for_now),
     ):
         yield
 

@@ -64,13 +64,9 @@ def are_accepted(
             return False
         return getattr(answer, 'status_int', 202) < 300
 
-    return at_once(
-        *[functools.partial(is_accepted, call) for call in calls], rng=rng
-    )
+    return at_once(*[functools.partial(is_accepted, call) for call in calls], rng=rng)
 
 
 def each(function: Callable[[int], typing.Any], times: int) -> list:
     """Call a function concurrently with 0, 1, …; return the results."""
-    return at_once(
-        *[functools.partial(function, number) for number in range(times)]
-    )
+    return at_once(*[functools.partial(function, number) for number in range(times)])

@@ -19,13 +19,9 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db import engines
-from manila_lite.db import models
-from manila_lite.db import schema
+from manila_lite.db import engines, models, schema
 from manila_lite.db.session import Database
-from tests.support import mariadb_server
-from tests.support import requirements
-from tests.support import sampling
+from tests.support import mariadb_server, requirements, sampling
 
 SERVER_KINDS = frozenset(('mysql', 'postgresql'))
 KINDS = ('sqlite', 'mysql', 'postgresql')
@@ -50,10 +46,7 @@ _SERVERS = {
         'postgresql+psycopg2://postgres@127.0.0.1/postgres',
     ),
 }
-_DROP = {
-    'mysql': 'DROP DATABASE {}',
-    'postgresql': 'DROP DATABASE {} WITH (FORCE)',
-}
+_DROP = {'mysql': 'DROP DATABASE {}', 'postgresql': 'DROP DATABASE {} WITH (FORCE)'}
 
 _KILL = {
     'postgresql': (
@@ -91,19 +84,13 @@ def temporary_database(kind: str, folder: pathlib.Path) -> Iterator[str]:
         yield f'sqlite:///{folder / name}'
         return
     server = sa.create_engine(
-        _SERVERS[kind],
-        poolclass=sa.pool.NullPool,
-        isolation_level='AUTOCOMMIT',
+        _SERVERS[kind], poolclass=sa.pool.NullPool, isolation_level='AUTOCOMMIT'
     )
     _run(server, f'CREATE DATABASE {name}', kind)
     if kind == 'postgresql':  # no test is about a loss of power
-        _run(
-            server, f'ALTER DATABASE {name} SET synchronous_commit = off', kind
-        )
+        _run(server, f'ALTER DATABASE {name} SET synchronous_commit = off', kind)
     try:
-        yield server.url.set(database=name).render_as_string(
-            hide_password=False
-        )
+        yield server.url.set(database=name).render_as_string(hide_password=False)
     finally:
         _run(server, _DROP[kind].format(name), kind)
 
@@ -250,9 +237,7 @@ def _kept_connections(url: str) -> sa.Engine:
 def _tables_with_rows(connection: sa.Connection) -> list[str]:
     """Return their names, each before those that it refers to."""
     names, question = _existing_rows()
-    return list(
-        itertools.compress(names, connection.exec_driver_sql(question).one())
-    )
+    return list(itertools.compress(names, connection.exec_driver_sql(question).one()))
 
 
 @functools.cache
@@ -309,9 +294,7 @@ def simulate_time(db: Database) -> None:
 
         @sa.event.listens_for(engine, 'begin')
         def begin(connection: sa.Connection) -> None:
-            connection.exec_driver_sql(
-                _SET_CLOCK[db.dialect].format(now=db.clock())
-            )
+            connection.exec_driver_sql(_SET_CLOCK[db.dialect].format(now=db.clock()))
 
 
 def kill_connections(url: str) -> int:
@@ -320,20 +303,14 @@ def kill_connections(url: str) -> int:
         url, isolation_level='AUTOCOMMIT', poolclass=sa.pool.NullPool
     )
     with engine.connect() as connection:
-        found = (
-            connection.exec_driver_sql(_KILL[engine.dialect.name])
-            .scalars()
-            .all()
-        )
+        found = connection.exec_driver_sql(_KILL[engine.dialect.name]).scalars().all()
         for id in found if engine.dialect.name == 'mysql' else ():
             with contextlib.suppress(sa.exc.OperationalError):  # it has ended
                 connection.exec_driver_sql(f'KILL {id}')
     return len(found)
 
 
-def is_locked(
-    url: str, table: sa.Table, id: str, *, shared: bool = False
-) -> bool:
+def is_locked(url: str, table: sa.Table, id: str, *, shared: bool = False) -> bool:
     """Whether a row is locked, or cannot be locked `shared` by others."""
     query = (
         sa.select(table.c.id)
@@ -348,9 +325,7 @@ def count_lock_waits(url: str) -> int:
     """Return the number of transactions that wait for a lock."""
     engine = _engine(url)
     with engine.connect() as connection:
-        return connection.exec_driver_sql(
-            _WAITING[engine.dialect.name]
-        ).scalar_one()
+        return connection.exec_driver_sql(_WAITING[engine.dialect.name]).scalar_one()
 
 
 @pytest.fixture(scope='session')

@@ -49,11 +49,7 @@ def run(*command: object, **env: str) -> str:
 
 
 def shell(
-    lines: str,
-    variables: str,
-    folder: pathlib.Path,
-    prepare: str = PREPARE,
-    **env: str,
+    lines: str, variables: str, folder: pathlib.Path, prepare: str = PREPARE, **env: str
 ) -> str:
     """Return what lines print that use the functions of deploy."""
     file = folder / 'local.conf'

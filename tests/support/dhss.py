@@ -8,9 +8,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.models import types
+from manila_lite.db.models import share_servers, shares, types
 from manila_lite.db.session import Session
 from tests.support import dhss_invariants
 from tests.support.cloud import Cloud
@@ -35,12 +33,8 @@ _SPEC = types.ShareTypeExtraSpec.__table__
 class ShareServersCloud(Cloud):
     """A `Cloud` whose default share type uses share networks."""
 
-    def configure(
-        self, *, backend_conf: str = '', extra_conf: str = ''
-    ) -> None:
-        super().configure(
-            backend_conf=SECTION + backend_conf, extra_conf=extra_conf
-        )
+    def configure(self, *, backend_conf: str = '', extra_conf: str = '') -> None:
+        super().configure(backend_conf=SECTION + backend_conf, extra_conf=extra_conf)
 
     def _fill(self, session: Session) -> None:
         super()._fill(session)
@@ -71,11 +65,7 @@ class ShareServersCloud(Cloud):
         return self.api.request(
             'POST',
             f'/share-networks/{network_id}/subnets',
-            {
-                'share-network-subnet': (
-                    {'availability_zone': zone} if zone else {}
-                )
-            },
+            {'share-network-subnet': ({'availability_zone': zone} if zone else {})},
             expect=200,
         ).json['share_network_subnet']['id']
 
@@ -92,9 +82,7 @@ class ShareServersCloud(Cloud):
 
     def server_of(self, share_id: str) -> str | None:
         (row,) = self.rows(
-            sa.select(INSTANCE.c.share_server_id).where(
-                INSTANCE.c.share_id == share_id
-            )
+            sa.select(INSTANCE.c.share_server_id).where(INSTANCE.c.share_id == share_id)
         )
         return row.share_server_id
 
@@ -102,9 +90,7 @@ class ShareServersCloud(Cloud):
         """Return the allocated addresses by share server."""
         allocated: dict[str, set[str]] = {}
         for row in self.rows(sa.select(ALLOCATION)):
-            allocated.setdefault(row.share_server_id, set()).add(
-                row.ip_address
-            )
+            allocated.setdefault(row.share_server_id, set()).add(row.ip_address)
         return allocated
 
     def check_invariants(self) -> None:
@@ -112,10 +98,7 @@ class ShareServersCloud(Cloud):
         for problem in self.db.read(
             dhss_invariants.problems,
             {
-                f'node@{name}': (
-                    self.folder / 'dummy' / name,
-                    self.driver(name),
-                )
+                f'node@{name}': (self.folder / 'dummy' / name, self.driver(name))
                 for name in self.backend_names
             },
         ):

@@ -6,15 +6,14 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
+from manila_lite.db.models import engine, share_groups, share_servers, shares
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy import driver as dummy
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import SHARE_SERVER_TASK
-from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import (
+    SHARE_SERVER,
+    SHARE_SERVER_TASK,
+    ServerStatus,
+)
 
 JOURNAL = engine.Transition.__table__
 SERVER = share_servers.ShareServer.__table__
@@ -106,8 +105,7 @@ def addresses(
         one.resource_id
         for one in session.rows(
             sa.select(JOURNAL.c.resource_id).where(
-                JOURNAL.c.event
-                == SHARE_SERVER.reset_event(ServerStatus.MANAGE_ERROR)
+                JOURNAL.c.event == SHARE_SERVER.reset_event(ServerStatus.MANAGE_ERROR)
             )
         )
     }
@@ -116,22 +114,16 @@ def addresses(
         if row.status == ServerStatus.ACTIVE and row.host in back_ends:
             if found != used.get(row.id):
                 yield (
-                    f'server {row.id} has {sorted(found)}, and uses '
-                    f'{used.get(row.id)}'
+                    f'server {row.id} has {sorted(found)}, and uses {used.get(row.id)}'
                 )
             driver = back_ends[row.host][1]
             wanted = (
-                subnets.get(row.id, 0)
-                * driver.get_network_allocations_number()
+                subnets.get(row.id, 0) * driver.get_network_allocations_number()
                 + driver.get_admin_network_allocations_number()
             )
             if row.identifier == f'dummy-{row.id}' and (len(found) != wanted):
                 yield f'server {row.id} has {found}, not {wanted} addresses'
-        if (
-            row.status == ServerStatus.MANAGE_ERROR
-            and found
-            and row.id not in reset
-        ):
+        if row.status == ServerStatus.MANAGE_ERROR and found and row.id not in reset:
             yield f'server {row.id} is {row.status} and has {found}'
 
 
@@ -146,9 +138,7 @@ def shares_on_servers(
         for id, server in dummy.servers_of_shares(folder).items()
     }
     for row in session.rows(sa.select(INSTANCE)):
-        if row.share_server_id is not None and (
-            row.share_server_id not in servers
-        ):
+        if row.share_server_id is not None and (row.share_server_id not in servers):
             yield f'{row.id} is on server {row.share_server_id}, which is gone'
         if row.status == 'available' and row.share_network_id is not None:
             if actual.get(row.id) != row.share_server_id:
@@ -181,9 +171,7 @@ def groups_on_servers(
                 'which is gone'
             )
             continue
-        if row.status == 'available' and (
-            actual.get(row.id) != row.share_server_id
-        ):
+        if row.status == 'available' and (actual.get(row.id) != row.share_server_id):
             yield (
                 f'share group {row.id} is on server {actual.get(row.id)}, '
                 f'not {row.share_server_id}'

@@ -42,9 +42,7 @@ def tables(engine: sa.Engine) -> dict[str, Table]:
                 for one in (*unique, *indexes)
                 if one.get('unique', True)
             ),
-            frozenset(
-                frozenset(one['constrained_columns']) for one in foreign
-            ),
+            frozenset(frozenset(one['constrained_columns']) for one in foreign),
             frozenset(one['sqltext'] for one in checks or ()),
         )
 
@@ -56,8 +54,7 @@ def problems(before: dict[str, Table], after: dict[str, Table]) -> list[str]:
     found = [f'{name} is dropped' for name in before.keys() - after.keys()]
     for name in before.keys() & after.keys():
         found += [
-            f'{name}: {problem}'
-            for problem in _of_table(before[name], after[name])
+            f'{name}: {problem}' for problem in _of_table(before[name], after[name])
         ]
     return sorted(found)
 

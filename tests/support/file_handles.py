@@ -5,9 +5,7 @@ import random
 import struct
 from typing import NamedTuple, Self
 
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
-from tests.support.nfs_client import OpenFile
+from tests.support.nfs_client import NfsClient, NfsError, OpenFile
 
 WITHOUT_PARENT, WITH_PARENT, WITH_PARENT_ROOT = 0x4D, 0x4E, 0x4F
 KINDS = WITHOUT_PARENT, WITH_PARENT, WITH_PARENT_ROOT
@@ -50,9 +48,7 @@ class Handle(NamedTuple):
         start = _HEAD.size + 1
         end = start + _LENGTHS[form & _TYPES]
         numbers = _INODE.unpack_from(data, end + 1)
-        return cls(
-            version, flags, export, form, data[start:end], data[end], *numbers
-        )
+        return cls(version, flags, export, form, data[start:end], data[end], *numbers)
 
     def pack(self) -> bytes:
         content = bytes([self.form]) + self.file_system
@@ -73,10 +69,7 @@ def in_subvolume(own: Handle, subvolume: int) -> Iterator[Handle]:
         for kind in KINDS:
             for generation in (0, own.generation):
                 yield own._replace(
-                    inode=inode,
-                    kind=kind,
-                    subvolume=subvolume,
-                    generation=generation,
+                    inode=inode, kind=kind, subvolume=subvolume, generation=generation
                 )
 
 

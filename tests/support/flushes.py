@@ -23,6 +23,5 @@ class Flushes:
     def include(self, *paths: pathlib.Path) -> bool:
         """Return whether the content of all paths was flushed."""
         return all(
-            (path.stat().st_dev, path.stat().st_ino) in self._flushed
-            for path in paths
+            (path.stat().st_dev, path.stat().st_ino) in self._flushed for path in paths
         )

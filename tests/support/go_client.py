@@ -33,10 +33,7 @@ class GoClient:
     """
 
     def __init__(
-        self,
-        options: Options,
-        service_type: str = 'sharev2',
-        version: str = '2.37',
+        self, options: Options, service_type: str = 'sharev2', version: str = '2.37'
     ):
         self._options = options
         self._type, self._version = service_type, version
@@ -62,9 +59,7 @@ class GoClient:
                             }
                         },
                     },
-                    'scope': {
-                        'project': {'domain': domain, 'name': given.project}
-                    },
+                    'scope': {'project': {'domain': domain, 'name': given.project}},
                 }
             },
             headers={'Content-Type': 'application/json'},
@@ -85,9 +80,7 @@ class GoClient:
         for value in answer.json()['versions']['values']:
             if 'v3' in value['id'] and value['status'] == 'stable':
                 (href,) = (
-                    link['href']
-                    for link in value['links']
-                    if link['rel'] == 'self'
+                    link['href'] for link in value['links'] if link['rel'] == 'self'
                 )
                 return href.rstrip('/') + '/'
         raise AssertionError('No supported version available')
@@ -129,9 +122,5 @@ class GoClient:
             'OpenStack-API-Version': f'{self._type} {self._version}',
         }
         return self._session.request(
-            method,
-            self.endpoint + path,
-            json=body,
-            headers=headers,
-            timeout=60,
+            method, self.endpoint + path, json=body, headers=headers, timeout=60
         )

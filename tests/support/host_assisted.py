@@ -39,9 +39,5 @@ def start(cloud, share, expect=202, **options):
         cloud,
         share,
         expect=expect,
-        **{
-            'writable': False,
-            'force_host_assisted_migration': True,
-            **options,
-        },
+        **{'writable': False, 'force_host_assisted_migration': True, **options},
     )

@@ -11,12 +11,13 @@ from manila_lite.db.queries.admin import recovery
 from manila_lite.db.session import Database
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.work import table
-from tests.support import command_line
-from tests.support import invariants
-from tests.support import snapshot_access_invariants
-from tests.support import snapshot_invariants
-from tests.support.processes import Command
-from tests.support.processes import free_port
+from tests.support import (
+    command_line,
+    invariants,
+    snapshot_access_invariants,
+    snapshot_invariants,
+)
+from tests.support.processes import Command, free_port
 from tests.support.rest_client import RestClient
 
 SERVE = ('serve',)
@@ -85,9 +86,7 @@ class Installation:
         self.port = free_port()
         self.root = f'http://127.0.0.1:{self.port}'
         self.url = f'{self.root}/v2'
-        self.database_url = (
-            database_url or f'sqlite:///{folder}/manila_lite.sqlite'
-        )
+        self.database_url = database_url or f'sqlite:///{folder}/manila_lite.sqlite'
         self.conf = folder / 'manila.conf'
         self.running: dict[str, Command] = {}
         self.startup_seconds = 0.0
@@ -129,9 +128,7 @@ class Installation:
     def service_host(self, backend: str = 'dummy') -> str:
         return f'{self.host}@{backend}'
 
-    def rest(
-        self, project: str = 'project', **kwargs: typing.Any
-    ) -> RestClient:
+    def rest(self, project: str = 'project', **kwargs: typing.Any) -> RestClient:
         kwargs.setdefault('headers', {'X-Auth-Token': f'user:{project}'})
         return RestClient(kwargs.pop('url', self.url), **kwargs)
 
@@ -158,9 +155,7 @@ class Installation:
         elif name == 'services':
             args = ['services', *args, '--apis', '2']
         return Command(
-            'manila-lite'
-            if name.startswith('serv')
-            else f'manila-lite-{name}',
+            'manila-lite' if name.startswith('serv') else f'manila-lite-{name}',
             *args,
             log=self.folder / f'{self._runs}-{name}.log',
             concurrency=self.concurrency,
@@ -170,8 +165,7 @@ class Installation:
     def _wait_until_ready(self, command: Command, wait: bool) -> None:
         texts = self._ready_texts(command, wait)
         command.wait_for(
-            lambda: all(text in command.output for text in texts),
-            ' and '.join(texts),
+            lambda: all(text in command.output for text in texts), ' and '.join(texts)
         )
 
     def _ready_texts(self, command: Command, drivers: bool) -> list[str]:
@@ -179,8 +173,7 @@ class Installation:
         texts = ['Started']
         if drivers and command.name in ('manila-lite', 'manila-lite-share'):
             texts += [
-                f'Back end {self.service_host(name)} is up'
-                for name in self.backends
+                f'Back end {self.service_host(name)} is up' for name in self.backends
             ]
         return texts
 
@@ -189,10 +182,7 @@ class Installation:
         return [
             name
             for name, command in self.running.items()
-            if all(
-                text in command.output
-                for text in self._ready_texts(command, True)
-            )
+            if all(text in command.output for text in self._ready_texts(command, True))
         ]
 
     def stop(self) -> dict[str, float]:
@@ -259,8 +249,7 @@ class Installation:
         Work of the scheduler does not count: it takes only a moment.
         """
         return sum(
-            row.state == table.RUNNING
-            and not row.kind.startswith('placement.')
+            row.state == table.RUNNING and not row.kind.startswith('placement.')
             for row in self.db.read(table.list_work)
         )
 

@@ -10,43 +10,43 @@ import sqlalchemy as sa
 from manila_lite.data import manifest
 from manila_lite.data.gate import Copying
 from manila_lite.db import commits
-from manila_lite.db.models import access
-from manila_lite.db.models import encryption_keys
-from manila_lite.db.models import engine
-from manila_lite.db.models import networks
-from manila_lite.db.models import server_migrations
-from manila_lite.db.models import services
-from manila_lite.db.models import share_backups as share_backup_models
-from manila_lite.db.models import share_groups as share_group_models
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from manila_lite.db.models import transfers
+from manila_lite.db.models import (
+    access,
+    encryption_keys,
+    engine,
+    networks,
+    server_migrations,
+    services,
+    share_backups as share_backup_models,
+    share_groups as share_group_models,
+    shares,
+    snapshots,
+    transfers,
+)
 from manila_lite.db.session import Session
 from manila_lite.quota import recount
 from manila_lite.rpc.data import TOPIC
 from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.dummy import driver as dummy
-from manila_lite.states import access_rule
-from manila_lite.states import share_network
-from manila_lite.states import share_replica
-from manila_lite.states import share_server
-from manila_lite.states import snapshot_instance
-from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.access_rule import RuleState
+from manila_lite.states import (
+    access_rule,
+    share_network,
+    share_replica,
+    share_server,
+    snapshot_instance,
+)
+from manila_lite.states.access_rule import RulesStatus, RuleState
 from manila_lite.states.machine import Machine
-from manila_lite.states.share_backup import SHARE_BACKUP
-from manila_lite.states.share_backup import BackupStatus
-from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.states.share_group import GroupStatus
+from manila_lite.states.share_backup import SHARE_BACKUP, BackupStatus
+from manila_lite.states.share_group import SHARE_GROUP, GroupStatus
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
-from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import DR
-from manila_lite.states.share_replica import PASSIVE
-from manila_lite.states.share_task import SHARE_TASK
-from manila_lite.states.share_task import WAITING
-from manila_lite.states.share_task import ShareTask
+from manila_lite.states.share_instance import (
+    HIDDEN_FROM_TENANTS,
+    SHARE_INSTANCE,
+    InstanceStatus,
+)
+from manila_lite.states.share_replica import DR, PASSIVE
+from manila_lite.states.share_task import SHARE_TASK, WAITING, ShareTask
 from manila_lite.states.share_transfer import SHARE_TRANSFER
 from tests.support import replica_invariants
 
@@ -120,24 +120,15 @@ def problems(
     `folders` are those of the dummy back ends, by host, `backup_folder` that
     of data services, if it is to be checked.
     """
-    inventories = {
-        host: dummy.inventory(folder) for host, folder in folders.items()
-    }
-    clients = {
-        host: dummy.access_inventory(folder)
-        for host, folder in folders.items()
-    }
+    inventories = {host: dummy.inventory(folder) for host, folder in folders.items()}
+    clients = {host: dummy.access_inventory(folder) for host, folder in folders.items()}
     rows = session.rows(_INSTANCES)
     return [
         *of_rows(session),
         *back_ends(rows, inventories),
         *share_groups(session, folders),
         *share_backups(session, folders),
-        *(
-            kept_backups(session, pathlib.Path(backup_folder))
-            if backup_folder
-            else ()
-        ),
+        *(kept_backups(session, pathlib.Path(backup_folder)) if backup_folder else ()),
         *access_rules(session, clients),
         *replica_invariants.problems(session, folders),
     ]
@@ -180,8 +171,7 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
 def key_uses(session: Session) -> Iterator[str]:
     """Each key is counted as often as shares that are charged use it."""
     counted = {
-        (row.project_id, row.key_ref): row.uses
-        for row in session.rows(sa.select(KEY))
+        (row.project_id, row.key_ref): row.uses for row in session.rows(sa.select(KEY))
     }
     used = {
         (row.project_id, row.encryption_key_ref): row.number
@@ -203,9 +193,7 @@ def key_uses(session: Session) -> Iterator[str]:
         yield f'uses of encryption keys are {counted}, not {used}'
 
 
-def usages_and_pools(
-    session: Session, rows: typing.Sequence[sa.Row]
-) -> Iterator[str]:
+def usages_and_pools(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
     """Quota usages and pools equal a recount.
 
     Pools have the share instances, and what server migrations reserve.
@@ -238,9 +226,7 @@ def share_transfers(session: Session) -> Iterator[str]:
     for row in session.rows(
         sa.select(INSTANCE.c.share_id, INSTANCE.c.status, TRANSFER.c.id)
         .select_from(
-            INSTANCE.outerjoin(
-                TRANSFER, TRANSFER.c.resource_id == INSTANCE.c.share_id
-            )
+            INSTANCE.outerjoin(TRANSFER, TRANSFER.c.resource_id == INSTANCE.c.share_id)
         )
         .where(INSTANCE.c.status == InstanceStatus.AWAITING_TRANSFER)
     ):
@@ -260,9 +246,7 @@ def share_transfers(session: Session) -> Iterator[str]:
         yield f'snapshot {row.id} is not of the project of its share'
 
 
-def back_ends(
-    rows: typing.Sequence[sa.Row], inventories: Inventories
-) -> Iterator[str]:
+def back_ends(rows: typing.Sequence[sa.Row], inventories: Inventories) -> Iterator[str]:
     """Available share instances are on their back end, and no others are."""
     actual = {
         id: (host, size)
@@ -371,9 +355,7 @@ def _kept_backups(session: Session, folder: pathlib.Path) -> Iterator[str]:
 _UNWATCHED = Copying(lambda count: None, lambda: None, lambda: None, 0)
 
 
-def access_rules(
-    session: Session, clients: Mapping[str, Clients]
-) -> Iterator[str]:
+def access_rules(session: Session, clients: Mapping[str, Clients]) -> Iterator[str]:
     """Rules are at rest; back ends enforce the active ones and no others."""
     rows = session.rows(
         sa.select(
@@ -401,10 +383,7 @@ def access_rules(
             by_instance.setdefault(row.id, []).append(row)
     for id, of_instance in by_instance.items():
         yield from _rules_of(
-            id,
-            [row for row in of_instance if row.state],
-            of_instance[0],
-            clients,
+            id, [row for row in of_instance if row.state], of_instance[0], clients
         )
     unmapped = session.value(
         sa.select(sa.func.count())
@@ -416,10 +395,7 @@ def access_rules(
 
 
 def _rules_of(
-    id: str,
-    mapped: list[sa.Row],
-    instance: sa.Row,
-    clients: Mapping[str, Clients],
+    id: str, mapped: list[sa.Row], instance: sa.Row, clients: Mapping[str, Clients]
 ) -> Iterator[str]:
     states = {row.state for row in mapped}
     if states & access_rule.ACCESS_RULE.in_flight.keys():
@@ -432,9 +408,7 @@ def _rules_of(
         and not actual
     ):
         return  # the share is not there, and rules cannot be sent
-    status = (
-        RulesStatus.ERROR if RuleState.ERROR in states else RulesStatus.ACTIVE
-    )
+    status = RulesStatus.ERROR if RuleState.ERROR in states else RulesStatus.ACTIVE
     if instance.access_rules_status != status:
         yield (
             f'{id} has rules in {states} and access_rules_status '

@@ -24,9 +24,7 @@ class User:
     project: str
     roles: tuple[str, ...]
     id: str = dataclasses.field(default_factory=lambda: uuid.uuid4().hex)
-    project_id: str = dataclasses.field(
-        default_factory=lambda: uuid.uuid4().hex
-    )
+    project_id: str = dataclasses.field(default_factory=lambda: uuid.uuid4().hex)
 
 
 class Refused(Exception):
@@ -52,9 +50,7 @@ class Keystone:
         )
         self._server.daemon_threads = True
         self.url = f'http://127.0.0.1:{self._server.server_port}/v3'
-        self.service = self.add_user(
-            'manila', 'service-secret', 'service', ['service']
-        )
+        self.service = self.add_user('manila', 'service-secret', 'service', ['service'])
 
     def __enter__(self):
         self._thread = threading.Thread(
@@ -161,11 +157,7 @@ class Keystone:
         if 'domain' in scope:
             return token | {'domain': _DOMAIN}
         return token | {
-            'project': {
-                'id': user.project_id,
-                'name': user.project,
-                'domain': _DOMAIN,
-            }
+            'project': {'id': user.project_id, 'name': user.project, 'domain': _DOMAIN}
         }
 
 
@@ -199,9 +191,7 @@ class _Handler(server.BaseHTTPRequestHandler):
     def do_GET(self):
         path = self.path.partition('?')[0].rstrip('/')
         if path == '':
-            self._answer(
-                300, {'versions': {'values': [self.keystone.versions()]}}
-            )
+            self._answer(300, {'versions': {'values': [self.keystone.versions()]}})
         elif path == '/v3':
             self._answer(200, {'version': self.keystone.versions()})
         elif path == '/v3/auth/tokens':
@@ -219,9 +209,7 @@ class _Handler(server.BaseHTTPRequestHandler):
 
     def _validate(self):
         subject = self.headers.get('X-Subject-Token')
-        token = self.keystone.validate(
-            self.headers.get('X-Auth-Token'), subject
-        )
+        token = self.keystone.validate(self.headers.get('X-Auth-Token'), subject)
         self._answer(200, {'token': token}, subject)
 
     def _authenticate(self):
@@ -235,13 +223,7 @@ class _Handler(server.BaseHTTPRequestHandler):
             code = refused.args[0]
             self._answer(
                 code,
-                {
-                    'error': {
-                        'code': code,
-                        'title': 'Refused',
-                        'message': 'Refused.',
-                    }
-                },
+                {'error': {'code': code, 'title': 'Refused', 'message': 'Refused.'}},
             )
 
     def _answer(self, code, body=None, token=None):

@@ -130,9 +130,7 @@ class Load:
     # Requests
 
     def _run_client(self, number: int) -> None:
-        client = self.new_client(
-            self._rest(), random.Random(f'{self._seed} {number}')
-        )
+        client = self.new_client(self._rest(), random.Random(f'{self._seed} {number}'))
         while not self._stop.wait(self._reserve_slot()):
             client.send_request()
 
@@ -179,9 +177,9 @@ class Load:
                     share,
                     {
                         one['id']: one
-                        for one in user.get(
-                            f'/share-access-rules?share_id={share.id}'
-                        )['access_list']
+                        for one in user.get(f'/share-access-rules?share_id={share.id}')[
+                            'access_list'
+                        ]
                     },
                 )
         self.forget(found, snapshots)
@@ -190,15 +188,11 @@ class Load:
     def list_shares(self, user: RestClient) -> dict[str, dict]:
         """Return all shares by their ids."""
         return {
-            one['id']: one
-            for one in user.get(f'/shares/detail{self.query}')['shares']
+            one['id']: one for one in user.get(f'/shares/detail{self.query}')['shares']
         }
 
     def outcome_of(
-        self,
-        share: TrackedShare,
-        row: dict | None,
-        messages: Mapping[str, set],
+        self, share: TrackedShare, row: dict | None, messages: Mapping[str, set]
     ) -> list[str]:
         """Return what is wrong about a share."""
         return outcome('share', share, row, messages, self.idle)
@@ -219,9 +213,7 @@ class Load:
 
     def forget(self, shares: dict, snapshots: dict) -> None:
         """Continue with the resources that exist, as they are."""
-        self.shares = {
-            id: share for id, share in self.shares.items() if id in shares
-        }
+        self.shares = {id: share for id, share in self.shares.items() if id in shares}
         for id, share in self.shares.items():
             share.delete_requested = share.delete_accepted = False
             share.wanted = shares[id]['size']
@@ -307,9 +299,7 @@ class LoadClient:
         shares = list(self.load.shares.values())
         self.rng.shuffle(shares)
         for share in shares:
-            if not self.may_use(share) or not (
-                share.busy.acquire(blocking=False)
-            ):
+            if not self.may_use(share) or not (share.busy.acquire(blocking=False)):
                 continue
             try:
                 if self._attempt(verb, getattr(self, verb), share):
@@ -322,9 +312,7 @@ class LoadClient:
         """Whether requests about a share may be sent."""
         return not share.delete_accepted
 
-    def _attempt(
-        self, verb: str, send_request: Callable, *args: typing.Any
-    ) -> bool:
+    def _attempt(self, verb: str, send_request: Callable, *args: typing.Any) -> bool:
         """Send a request; return whether there was one to send."""
         try:
             code = send_request(*args)
@@ -400,9 +388,7 @@ class LoadClient:
     def shrink(self, share: TrackedShare) -> int | None:
         return self._resize(share, 'shrink', -1)
 
-    def _resize(
-        self, share: TrackedShare, verb: str, change: int
-    ) -> int | None:
+    def _resize(self, share: TrackedShare, verb: str, change: int) -> int | None:
         size = (share.wanted or max(share.sizes)) + change
         if size < 1:
             return None
@@ -416,9 +402,7 @@ class LoadClient:
         return code
 
     def take_snapshot(self, share: TrackedShare) -> int | None:
-        code = self._send(
-            'POST', '/snapshots', {'snapshot': {'share_id': share.id}}
-        )
+        code = self._send('POST', '/snapshots', {'snapshot': {'share_id': share.id}})
         if code == 202:
             id = self._answer()['snapshot']['id']
             share.snapshots[id] = TrackedSnapshot(id)
@@ -456,9 +440,7 @@ class LoadClient:
             {
                 'access_type': 'ip',
                 'access_level': 'rw',
-                'access_to': (
-                    f'10.{".".join(map(str, self.rng.randbytes(3)))}'
-                ),
+                'access_to': (f'10.{".".join(map(str, self.rng.randbytes(3)))}'),
             },
         )
         if code == 200:
@@ -471,16 +453,10 @@ class LoadClient:
         if rule is None:
             return None
         rule.delete_requested = True
-        code = self._act(
-            f'/shares/{share.id}', 'deny_access', {'access_id': rule.id}
-        )
+        code = self._act(f'/shares/{share.id}', 'deny_access', {'access_id': rule.id})
         rule.delete_accepted = rule.delete_accepted or code == 202
         return code
 
-    def _one_of(
-        self, resources: dict[str, TrackedResource]
-    ) -> TrackedResource | None:
-        candidates = [
-            one for one in resources.values() if not one.delete_accepted
-        ]
+    def _one_of(self, resources: dict[str, TrackedResource]) -> TrackedResource | None:
+        candidates = [one for one in resources.values() if not one.delete_accepted]
         return self.rng.choice(candidates) if candidates else None

@@ -25,9 +25,7 @@ class MakeRun(Installation):
         self.host = built_in.HOST
 
     def dummy_state_dir(self, backend: str) -> pathlib.Path:
-        return self._state / (
-            'dummy' if backend == 'dummy' else f'dummy-{backend}'
-        )
+        return self._state / ('dummy' if backend == 'dummy' else f'dummy-{backend}')
 
     def _run(self, name: str) -> Command:
         self._runs += 1

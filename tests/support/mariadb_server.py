@@ -58,9 +58,7 @@ class MariaDbServer:
     def status(self, *names: str) -> dict[str, int]:
         """Return status variables that are numbers, summed since the start."""
         with self._admin.connect() as connection:
-            found = dict(
-                connection.exec_driver_sql('SHOW GLOBAL STATUS').all()
-            )
+            found = dict(connection.exec_driver_sql('SHOW GLOBAL STATUS').all())
         return {name: int(found[name]) for name in names}
 
 
@@ -69,10 +67,7 @@ _NODE_IS_NOT_READY = 1047
 
 @contextlib.contextmanager
 def run(
-    folder: pathlib.Path,
-    *options: str,
-    timezone: str = 'UTC',
-    port: int | None = None,
+    folder: pathlib.Path, *options: str, timezone: str = 'UTC', port: int | None = None
 ) -> Iterator[MariaDbServer]:
     """Run a server with its data in the folder; it is killed at the end.
 
@@ -85,11 +80,7 @@ def run(
     # In a folder that several servers have, each removes files of the others.
     temporary = folder / 'tmp'
     temporary.mkdir(exist_ok=True)
-    common = [
-        '--no-defaults',
-        f'--datadir={folder}/data',
-        f'--tmpdir={temporary}',
-    ]
+    common = ['--no-defaults', f'--datadir={folder}/data', f'--tmpdir={temporary}']
     if os.geteuid() == 0:
         common.append('--user=root')
     if not (folder / 'data').exists():

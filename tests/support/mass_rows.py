@@ -14,25 +14,24 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import access
-from manila_lite.db.models import engine
-from manila_lite.db.models import group_types
-from manila_lite.db.models import networks
-from manila_lite.db.models import quotas
-from manila_lite.db.models import recovery
-from manila_lite.db.models import server_migrations
-from manila_lite.db.models import services
-from manila_lite.db.models import share_backups
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from manila_lite.db.models import types
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from tests.support.rows import MIGRATION_FLAGS
-from tests.support.rows import SHARE_FLAGS
-from tests.support.rows import insert_type
+from manila_lite.db.models import (
+    access,
+    engine,
+    group_types,
+    networks,
+    quotas,
+    recovery,
+    server_migrations,
+    services,
+    share_backups,
+    share_groups,
+    share_servers,
+    shares,
+    snapshots,
+    types,
+)
+from manila_lite.db.session import Database, Session
+from tests.support.rows import MIGRATION_FLAGS, SHARE_FLAGS, insert_type
 
 CHUNK = 50_000
 """The number of rows inserted by one statement."""
@@ -107,18 +106,14 @@ Values = Mapping[str, object]
 
 
 def insert(
-    db: Database,
-    sizes: Sizes,
-    note: Callable[[str], object] = lambda text: None,
+    db: Database, sizes: Sizes, note: Callable[[str], object] = lambda text: None
 ) -> None:
     """Insert the rows into an empty schema, and analyze the tables."""
     db.write(_insert_small_tables, sizes)
     for table, count, values in _tables(sizes, db.utcnow()):
         began = time.monotonic()
         for first in range(0, count, CHUNK):
-            db.write(
-                _insert_chunk, table, first, min(first + CHUNK, count), values
-            )
+            db.write(_insert_chunk, table, first, min(first + CHUNK, count), values)
         note(f'{table.name}: {count} in {time.monotonic() - began:.1f} s')
     analyze(db)
 
@@ -234,9 +229,7 @@ class _Numbers:
         """Return an id of the usual length."""
         return self.text(f'{kind:08}-0000-4000-8000-', 10**11, number)
 
-    def text(
-        self, prefix: str, base: int, number: typing.Any
-    ) -> sa.ColumnElement[str]:
+    def text(self, prefix: str, base: int, number: typing.Any) -> sa.ColumnElement[str]:
         """Return a prefix followed by `base + number`."""
         return sa.literal(prefix, sa.String()).concat(
             sa.cast(number + base, sa.String(20))
@@ -279,9 +272,7 @@ def _tables(
     def host(numbers: _Numbers, number: typing.Any) -> typing.Any:
         pool = number % sizes.pools
         return (
-            numbers.text(
-                'node-', 1000, numbers.over(pool, sizes.pools_of_service)
-            )
+            numbers.text('node-', 1000, numbers.over(pool, sizes.pools_of_service))
             .concat('@backend#')
             .concat(numbers.text('pool-', 1000, pool))
         )
@@ -475,9 +466,7 @@ def _tables(
         sizes.servers,
         lambda s: {
             'id': s.id(11, s.n),
-            'host': s.text('node-', 1000, s.n % sizes.services).concat(
-                '@backend'
-            ),
+            'host': s.text('node-', 1000, s.n % sizes.services).concat('@backend'),
             'share_network_id': s.id(10, s.n % sizes.networks),
             'status': 'active',
             'is_auto_deletable': True,
@@ -520,9 +509,7 @@ def _tables(
         lambda s: {
             'id': s.id(13, s.n),
             'kind': 'provisioning.extend_share_instance',
-            'queue': s.text('node-', 1000, s.n % sizes.services).concat(
-                '@backend'
-            ),
+            'queue': s.text('node-', 1000, s.n % sizes.services).concat('@backend'),
             'topic': 'manila-share',
             'resource': 'share_instance',
             'resource_id': s.id(2, s.n * (sizes.shares // sizes.waiting)),

@@ -7,8 +7,7 @@ import socket
 import subprocess
 
 from tests.support import requirements
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 
 
 @contextlib.contextmanager

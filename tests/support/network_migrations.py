@@ -7,8 +7,7 @@ none, and is in an availability zone of its own.
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.support import host_assisted
-from tests.support import share_migrations as migrations
+from tests.support import host_assisted, share_migrations as migrations
 from tests.support.dhss import ShareServersCloud
 
 INSTANCE = shares.ShareInstance.__table__
@@ -46,9 +45,7 @@ class NetworkMigrationCloud(ShareServersCloud):
 
 def create(cloud, network_id):
     """Create a share with content and a rule on alpha; return its id."""
-    share = migrations.create_on_alpha(
-        cloud, share_network_id=network_id, size=2
-    )
+    share = migrations.create_on_alpha(cloud, share_network_id=network_id, size=2)
     migrations.allow(cloud, share)
     cloud.settle()
     instance_id = migrations.instance_of(cloud, share)
@@ -72,9 +69,7 @@ def shown_network(cloud, share_id):
 
 def instance_on(cloud, name):
     """Return the only share instance on a back end, None without one."""
-    rows = cloud.rows(
-        sa.select(INSTANCE).where(INSTANCE.c.host == f'node@{name}#pool')
-    )
+    rows = cloud.rows(sa.select(INSTANCE).where(INSTANCE.c.host == f'node@{name}#pool'))
     return rows[0] if rows else None
 
 

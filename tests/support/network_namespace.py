@@ -75,9 +75,7 @@ def machine() -> Iterator[Machine]:
         _run('netns', 'delete', name)  # and the link with it
 
 
-def _add_address(
-    where: tuple[str, ...], address: str, width: int, link: str
-) -> None:
+def _add_address(where: tuple[str, ...], address: str, width: int, link: str) -> None:
     nodad = ('nodad',) if ':' in address else ()
     _run(*where, 'address', 'add', f'{address}/{width}', 'dev', link, *nodad)
 

@@ -109,9 +109,7 @@ def _change_info(reply: _Reader) -> None:
 class NfsClient:
     """One connection, as the user with the given id."""
 
-    def __init__(
-        self, host: str, port: int, source: str | None = None, uid: int = 0
-    ):
+    def __init__(self, host: str, port: int, source: str | None = None, uid: int = 0):
         self._socket = socket.create_connection(
             (host, port), timeout=60, source_address=(source or '', 0)
         )
@@ -215,9 +213,7 @@ class NfsClient:
         """Open a file to read it, or create it to write it, too."""
         return self.open_below(self.look_up(path), name, create)
 
-    def open_below(
-        self, folder: bytes, name: str, create: bool = False
-    ) -> OpenFile:
+    def open_below(self, folder: bytes, name: str, create: bool = False) -> OpenFile:
         """Do the same in a directory that was looked up before."""
 
         def opened(reply: _Reader) -> tuple[bytes, bool]:
@@ -228,11 +224,7 @@ class NfsClient:
             reply.u32()
             return state, bool(flags & 2)
 
-        how = (
-            _u32(1, 0, 2, 0, 1 << 1) + _opaque(_u32(0o644))
-            if create
-            else _u32(0)
-        )
+        how = _u32(1, 0, 2, 0, 1 << 1) + _opaque(_u32(0o644)) if create else _u32(0)
         arguments = (
             _u32(1, 3 if create else 1, 0)
             + self._client_id()
@@ -274,9 +266,7 @@ class NfsClient:
     def close_file(self, file: OpenFile) -> None:
         self._compound(
             _handle(file.handle),
-            _Operation(
-                _CLOSE, _u32(3) + file.state, lambda reply: reply.raw(16)
-            ),
+            _Operation(_CLOSE, _u32(3) + file.state, lambda reply: reply.raw(16)),
         )
 
     # Calls
@@ -294,9 +284,7 @@ class NfsClient:
             )
             ((given, verifier),) = self._compound(
                 _Operation(
-                    _SETCLIENTID,
-                    arguments,
-                    lambda reply: (reply.raw(8), reply.raw(8)),
+                    _SETCLIENTID, arguments, lambda reply: (reply.raw(8), reply.raw(8))
                 )
             )
             self._compound(_Operation(_SETCLIENTID_CONFIRM, given + verifier))

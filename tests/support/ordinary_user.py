@@ -12,8 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from tests.support import requirements
-from tests.support import units
+from tests.support import requirements, units
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 USER = 65534  # nobody

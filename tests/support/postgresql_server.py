@@ -8,8 +8,7 @@ import subprocess
 import tempfile
 import typing
 
-from tests.support import deploy_scripts
-from tests.support import requirements
+from tests.support import deploy_scripts, requirements
 from tests.support.processes import free_port
 
 PROGRAMS = sorted(pathlib.Path('/usr/lib/postgresql').glob('*/bin'))
@@ -55,9 +54,7 @@ def run(*initdb: str, settings: str = '') -> Iterator[PostgreSqlServer]:
 
         as_postgres('initdb', '--no-sync', *initdb)
         options = f'-p {port} -k {folder} -h 127.0.0.1 -c fsync=off {settings}'
-        as_postgres(
-            *('pg_ctl', '-w', '-l', f'{folder}/log', '-o', options, 'start')
-        )
+        as_postgres(*('pg_ctl', '-w', '-l', f'{folder}/log', '-o', options, 'start'))
         try:
             yield PostgreSqlServer(folder, port)
         finally:

@@ -40,9 +40,7 @@ def install(folder: pathlib.Path) -> pathlib.Path:
             f'commit {COMMIT[:7]}, the previous release, is not in the '
             f'history of this clone: {packed.stderr.strip()}'
         )
-    subprocess.run(
-        ['tar', '--extract', '--file', archive], cwd=folder, check=True
-    )
+    subprocess.run(['tar', '--extract', '--file', archive], cwd=folder, check=True)
     archive.unlink()
     _describe(folder)
     return folder

@@ -151,9 +151,7 @@ class Command:
 
         def check() -> Result:
             result = ready()
-            assert result or self.is_running, (
-                f'{self.name} exited:\n{self.output}'
-            )
+            assert result or self.is_running, f'{self.name} exited:\n{self.output}'
             return result
 
         return wait_until(check, f'{self.name}: {what}', timeout)

@@ -8,9 +8,7 @@ from tests.support import cloud_snapshots
 
 def take(cloud, share_id, snapshot_id=None):
     """Take another snapshot."""
-    return cloud.api.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': share_id}}
-    )
+    return cloud.api.request('POST', '/snapshots', {'snapshot': {'share_id': share_id}})
 
 
 def delete(cloud, share_id, snapshot_id):
@@ -24,8 +22,5 @@ def revert(cloud, share_id, snapshot_id):
 
 def extend(cloud, share_id, snapshot_id=None):
     return cloud.api.act(
-        share_id,
-        'extend',
-        {'new_size': cloud.api.show(share_id)['size'] + 1},
-        None,
+        share_id, 'extend', {'new_size': cloud.api.show(share_id)['size'] + 1}, None
     )

@@ -15,10 +15,8 @@ def main(host: str, share: str, user: str, password: str) -> None:
     # The package python3-samba, which Samba needs, is not in a virtual
     # environment.
     import samba
-    from samba import credentials
-    from samba import param
-    from samba.samba3 import libsmb_samba_internal as libsmb
-    from samba.samba3 import param as s3param
+    from samba import credentials, param
+    from samba.samba3 import libsmb_samba_internal as libsmb, param as s3param
 
     settings = s3param.get_context()
     settings.load('/dev/null')

@@ -26,9 +26,7 @@ class Writer:
         try:
             while True:
                 data = b'%0*d' % (RECORD, self.acknowledged)
-                self._client.write_at(
-                    self._file, self.acknowledged * RECORD, data
-                )
+                self._client.write_at(self._file, self.acknowledged * RECORD, data)
                 self.acknowledged += 1
         except (NfsError, OSError) as error:
             self.error = error
@@ -49,6 +47,5 @@ class Writer:
     def read_back(self, data):
         """Return the numbers of as many records as were acknowledged."""
         return [
-            int(data[start : start + RECORD])
-            for start in range(0, len(data), RECORD)
+            int(data[start : start + RECORD]) for start in range(0, len(data), RECORD)
         ][: self.acknowledged]

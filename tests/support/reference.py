@@ -21,6 +21,5 @@ def table(name: str) -> tuple[dict[str, str], ...]:
 def pytest_configure(config):
     config.addinivalue_line(
         'markers',
-        'facts(*ids): fails if one of these facts of release-facts.csv does '
-        'not hold',
+        'facts(*ids): fails if one of these facts of release-facts.csv does not hold',
     )

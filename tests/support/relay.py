@@ -154,9 +154,7 @@ class _Handler(socketserver.BaseRequestHandler):
 
 
 def _pump(
-    source: socket.socket,
-    sink: socket.socket,
-    ends: Callable[[], bool] = lambda: False,
+    source: socket.socket, sink: socket.socket, ends: Callable[[], bool] = lambda: False
 ) -> None:
     with contextlib.suppress(OSError):
         while (data := source.recv(65536)) and not ends():

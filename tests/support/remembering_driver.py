@@ -28,9 +28,7 @@ class RememberingDriver(DummyDriver):
         super().extend_share(share, new_size, share_server)
         self._remember('extend_share', share['id'])
 
-    def update_share_from_metadata(
-        self, context, share, metadata, share_server=None
-    ):
+    def update_share_from_metadata(self, context, share, metadata, share_server=None):
         if 'unknown' in metadata.values():
             raise ValueError(metadata)
         self.applied.append((share['id'], metadata))
@@ -49,9 +47,7 @@ class RememberingDriver(DummyDriver):
         replica_snapshots,
         share_server=None,
     ):
-        active = next(
-            one for one in replica_list if one['replica_state'] == 'active'
-        )
+        active = next(one for one in replica_list if one['replica_state'] == 'active')
         source = self.private_storage.get(active['id'], 'last_call')
         self.private_storage.update(
             new_replica['id'], {'last_call': f'replicated {source}'}

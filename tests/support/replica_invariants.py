@@ -6,17 +6,16 @@ import pathlib
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import access
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import access, shares, snapshots
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.dummy import driver as dummy
-from manila_lite.share.drivers.dummy import replication_domain
+from manila_lite.share.drivers.dummy import driver as dummy, replication_domain
 from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import PROMOTABLE
-from manila_lite.states.share_replica import READABLE
-from manila_lite.states.share_replica import UP_TO_DATE
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_replica import (
+    PROMOTABLE,
+    READABLE,
+    UP_TO_DATE,
+    ReplicaState,
+)
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 SHARE = shares.Share.__table__
@@ -25,9 +24,7 @@ MAPPING = access.InstanceAccessRule.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 
 
-def problems(
-    session: Session, folders: Mapping[str, pathlib.Path]
-) -> Iterator[str]:
+def problems(session: Session, folders: Mapping[str, pathlib.Path]) -> Iterator[str]:
     """Return a description of every violated invariant.
 
     `folders` are those of the dummy back ends, by host.
@@ -46,10 +43,7 @@ def problems(
     for row in rows:
         of_share.setdefault(row.share_id, []).append(row)
     rules = _mapped(
-        session,
-        MAPPING.c.share_instance_id,
-        MAPPING.c.access_id,
-        MAPPING.c.state,
+        session, MAPPING.c.share_instance_id, MAPPING.c.access_id, MAPPING.c.state
     )
     snapshots_of = _mapped(
         session,
@@ -67,13 +61,7 @@ def problems(
         yield from readonly_casts(replicas)
         # A replica that was never placed has no back end to keep rules on.
         if (
-            len(
-                {
-                    frozenset(rules[row.id])
-                    for row in replicas
-                    if row.host is not None
-                }
-            )
+            len({frozenset(rules[row.id]) for row in replicas if row.host is not None})
             > 1
         ):
             yield f'the replicas of {share_id} have different rules'
@@ -95,13 +83,9 @@ def _not_replicated(instances: Sequence[sa.Row]) -> Iterator[str]:
             yield f'{row.id} is no replica, but has {row.replica_state}'
 
 
-def active_replicas(
-    share_id: str, replicas: Sequence[sa.Row]
-) -> Iterator[str]:
+def active_replicas(share_id: str, replicas: Sequence[sa.Row]) -> Iterator[str]:
     """One replica is active, or more if the type is writable."""
-    active = [
-        row for row in replicas if row.replica_state == ReplicaState.ACTIVE
-    ]
+    active = [row for row in replicas if row.replica_state == ReplicaState.ACTIVE]
     type_ = replicas[0].replication_type
     if not active or (type_ in PROMOTABLE and len(active) > 1):
         yield f'{share_id} is {type_} and has {len(active)} active replicas'
@@ -134,8 +118,7 @@ def roles(
         role = on_backends[row.id].role
         if is_active != (role == replication_domain.ACTIVE):
             yield (
-                f'replica {row.id} is {row.replica_state} and {role} on the '
-                'back end'
+                f'replica {row.id} is {row.replica_state} and {role} on the back end'
             )
 
 
@@ -161,9 +144,7 @@ def readonly_casts(replicas: Sequence[sa.Row]) -> Iterator[str]:
 
 
 def snapshot_copies(
-    share_id: str,
-    replicas: Sequence[sa.Row],
-    snapshots_of: dict[str, dict[str, str]],
+    share_id: str, replicas: Sequence[sa.Row], snapshots_of: dict[str, dict[str, str]]
 ) -> Iterator[str]:
     """All replicas have all snapshots; on those in sync they are available.
 
@@ -176,9 +157,7 @@ def snapshot_copies(
         for id, status in snapshots_of[row.id].items()
         if status == SnapshotStatus.ERROR_DELETING
     }
-    active = [
-        row for row in replicas if row.replica_state == ReplicaState.ACTIVE
-    ]
+    active = [row for row in replicas if row.replica_state == ReplicaState.ACTIVE]
     available = {
         id
         for row in active
@@ -198,6 +177,5 @@ def snapshot_copies(
         }
         if row.replica_state in UP_TO_DATE and behind:
             yield (
-                f'replica {row.id} is {row.replica_state} without '
-                f'snapshots {behind}'
+                f'replica {row.id} is {row.replica_state} without snapshots {behind}'
             )

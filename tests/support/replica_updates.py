@@ -7,8 +7,7 @@ import shutil
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
+from manila_lite.db.models import engine, services
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_replica import SHARE_REPLICA
@@ -35,9 +34,7 @@ class ReplicaUpdateCloud(ReplicatedCloud):
 
     def run(self, name):
         """Run all pending work of one back end."""
-        (runner,) = (
-            one for one in self.runners if f'node@{name}' in one.queues
-        )
+        (runner,) = (one for one in self.runners if f'node@{name}' in one.queues)
         while runner.step():
             pass
 
@@ -53,10 +50,7 @@ class ReplicaUpdateCloud(ReplicatedCloud):
         """Reset a replica to a status and state."""
 
         def write(session):
-            for machine, value in (
-                (SHARE_INSTANCE, status),
-                (SHARE_REPLICA, state),
-            ):
+            for machine, value in ((SHARE_INSTANCE, status), (SHARE_REPLICA, state)):
                 fire(
                     session,
                     machine,
@@ -80,11 +74,7 @@ class ReplicaUpdateCloud(ReplicatedCloud):
     def displayed_status(self, snapshot_id):
         """Return the status that users see; None for a deleted snapshot."""
         answer = self.api.request('GET', f'/snapshots/{snapshot_id}')
-        return (
-            answer.json['snapshot']['status']
-            if answer.status_int == 200
-            else None
-        )
+        return answer.json['snapshot']['status'] if answer.status_int == 200 else None
 
     def delete(self, snapshot_id):
         self.api.request('DELETE', f'/snapshots/{snapshot_id}', expect=202)

@@ -7,16 +7,13 @@ import sqlalchemy as sa
 
 from manila_lite.api import versions
 from manila_lite.context import RequestContext
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from manila_lite.db.models import types
+from manila_lite.db.models import shares, snapshots, types
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.session import Session
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from tests.support.cloud import TYPE_ID
-from tests.support.cloud import Cloud
+from tests.support.cloud import TYPE_ID, Cloud
 
 SECTION = """
 replication_domain = domain
@@ -57,9 +54,7 @@ class ReplicatedCloud(Cloud):
         self.style = style
         super().__init__(*args, backends=backends, **kwargs)
 
-    def configure(
-        self, *, backend_conf: str = '', extra_conf: str = ''
-    ) -> None:
+    def configure(self, *, backend_conf: str = '', extra_conf: str = '') -> None:
         super().configure(
             backend_conf=SECTION.format(style=self.style) + backend_conf,
             extra_conf=extra_conf,
@@ -95,11 +90,7 @@ class ReplicatedCloud(Cloud):
     def replica(self, replica_id: str) -> typing.Any:
         """Return the row of a replica, or None when it is deleted."""
         return next(
-            iter(
-                self.rows(
-                    sa.select(INSTANCE).where(INSTANCE.c.id == replica_id)
-                )
-            ),
+            iter(self.rows(sa.select(INSTANCE).where(INSTANCE.c.id == replica_id))),
             None,
         )
 
@@ -113,17 +104,13 @@ class ReplicatedCloud(Cloud):
     def active(self, share_id: str) -> typing.Any:
         """Return the active replica, the oldest if there are several."""
         return next(
-            row
-            for row in self.replicas(share_id)
-            if row.replica_state == 'active'
+            row for row in self.replicas(share_id) if row.replica_state == 'active'
         )
 
     def passive(self, share_id: str) -> list[str]:
         """Return the ids of all other replicas, oldest first."""
         return [
-            row.id
-            for row in self.replicas(share_id)
-            if row.replica_state != 'active'
+            row.id for row in self.replicas(share_id) if row.replica_state != 'active'
         ]
 
     def snapshots_on(self, replica_id: str) -> dict[str, str]:
@@ -164,9 +151,7 @@ class ReplicatedCloud(Cloud):
         **kwargs: typing.Any,
     ) -> str:
         """Request another replica, on the named back end if given."""
-        hints: Mapping[str, str] = (
-            {'only_host': f'node@{on}#pool'} if on else {}
-        )
+        hints: Mapping[str, str] = {'only_host': f'node@{on}#pool'} if on else {}
         return self.operations.create(
             ctx,
             self.db.read(share_rows.get_target, share_id),
@@ -195,8 +180,7 @@ class ReplicatedCloud(Cloud):
         share = self.db.read(replica_view.load_replicated_share, row.share_id)
         replica_list = share.replicas_for_driver(
             NameTemplates(
-                self.conf.share_name_template,
-                self.conf.share_snapshot_name_template,
+                self.conf.share_name_template, self.conf.share_snapshot_name_template
             )
         )
         (own,) = (one for one in replica_list if one['id'] == replica_id)
@@ -206,29 +190,19 @@ class ReplicatedCloud(Cloud):
     def snapshot(self, share_id: str) -> str:
         """Create a snapshot of a share, run all work and return its id."""
         response = self.api.request(
-            'POST',
-            '/snapshots',
-            {'snapshot': {'share_id': share_id}},
-            expect=202,
+            'POST', '/snapshots', {'snapshot': {'share_id': share_id}}, expect=202
         )
         self.settle()
         return response.json['snapshot']['id']
 
     def allow(
-        self,
-        share_id: str,
-        access_to: str = '10.0.0.1',
-        access_level: str = 'rw',
+        self, share_id: str, access_to: str = '10.0.0.1', access_level: str = 'rw'
     ) -> None:
         """Create an access rule and wait until it is applied."""
         self.api.act(
             share_id,
             'allow_access',
-            {
-                'access_type': 'ip',
-                'access_to': access_to,
-                'access_level': access_level,
-            },
+            {'access_type': 'ip', 'access_to': access_to, 'access_level': access_level},
             expect=200,
         )
         self.settle()

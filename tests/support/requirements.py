@@ -6,9 +6,7 @@ import typing
 import pytest
 
 
-def missing(
-    reason: str, *, allow_module_level: bool = False
-) -> typing.NoReturn:
+def missing(reason: str, *, allow_module_level: bool = False) -> typing.NoReturn:
     """Skip the test; fail it instead if CI is set.
 
     A module that calls this while it is imported says so.

@@ -13,8 +13,7 @@ from manila_lite.db import models
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.session import Database
 from manila_lite.db.transitions import fire
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import Machine
+from manila_lite.states.machine import GONE, Machine
 from manila_lite.states.share_instance import SHARE_INSTANCE
 
 EXPECTED_ENDS: dict[str, dict[str, str | None]] = {
@@ -67,9 +66,7 @@ EXPECTED_ENDS: dict[str, dict[str, str | None]] = {
 }
 
 CASES = [
-    (resource, status)
-    for resource, ends in EXPECTED_ENDS.items()
-    for status in ends
+    (resource, status) for resource, ends in EXPECTED_ENDS.items() for status in ends
 ]
 
 EXPECTED_SERVER_ENDS: dict[str, dict[str, str | None]] = {

@@ -49,10 +49,7 @@ class RestClient:
             self.url + path,
             json=body,
             timeout=timeout,
-            headers={
-                name.replace('_', '-'): value
-                for name, value in headers.items()
-            },
+            headers={name.replace('_', '-'): value for name, value in headers.items()},
         )
         assert self.last.status_code == expect, (
             method,
@@ -76,11 +73,7 @@ class RestClient:
         return answer.get('share', answer)
 
     def act(
-        self,
-        share_id: str,
-        action: str,
-        args: object = None,
-        expect: int = 202,
+        self, share_id: str, action: str, args: object = None, expect: int = 202
     ) -> typing.Any:
         return self.request(
             'POST', f'/shares/{share_id}/action', {action: args}, expect
@@ -98,8 +91,7 @@ class RestClient:
             {
                 'share_type': {
                     'name': name,
-                    'extra_specs': {'driver_handles_share_servers': 'False'}
-                    | specs,
+                    'extra_specs': {'driver_handles_share_servers': 'False'} | specs,
                 }
             },
         )
@@ -138,7 +130,5 @@ class RestClient:
 
     def wait_gone(self, share_id: str, timeout: float = 30.0) -> None:
         wait_until(
-            lambda: self.find(share_id) is None,
-            f'share {share_id} is gone',
-            timeout,
+            lambda: self.find(share_id) is None, f'share {share_id} is gone', timeout
         )

@@ -8,8 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
-from tests.support import mariadb_server
-from tests.support import requirements
+from tests.support import mariadb_server, requirements
 from tests.support.processes import free_port
 
 _POSTGRESQL = pathlib.Path('/usr/lib/postgresql')
@@ -71,8 +70,7 @@ class RestartablePostgreSql:
 
     def _run(self, *args: str) -> None:
         as_user = (
-            ('setpriv', '--reuid=postgres', '--regid=postgres')
-            + ('--clear-groups',)
+            ('setpriv', '--reuid=postgres', '--regid=postgres') + ('--clear-groups',)
             if os.geteuid() == 0
             else ()
         )

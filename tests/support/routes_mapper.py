@@ -24,9 +24,7 @@ def build_mapper(
         key=lambda number: [segment == '' for segment in routes[number].shape],
     )
 
-    def connect(
-        name: str | None, number: int, path: str, requirements: dict
-    ) -> None:
+    def connect(name: str | None, number: int, path: str, requirements: dict) -> None:
         route = routes[number]
         library_mapper.connect(
             name,
@@ -36,17 +34,11 @@ def build_mapper(
             conditions={'method': [route.method]},
         )
 
-    for project, requirements in (
-        ('', {}),
-        ('/{url_project}', project_requirement),
-    ):
+    for project, requirements in (('', {}), ('/{url_project}', project_requirement)):
         for number in order:
             if routes[number].kind in ('collection', 'member'):
                 connect(
-                    None,
-                    number,
-                    project + routes[number].path + '.json',
-                    requirements,
+                    None, number, project + routes[number].path + '.json', requirements
                 )
         for number in order:
             if not project or routes[number].kind != 'root':

@@ -2,9 +2,7 @@
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import server_migrations
-from manila_lite.db.models import shares
-from manila_lite.db.models import types
+from manila_lite.db.models import server_migrations, shares, types
 from manila_lite.db.session import Session
 
 SHARE = shares.Share.__table__
@@ -13,9 +11,7 @@ INSTANCE = shares.ShareInstance.__table__
 
 def _flags(table: sa.Table) -> dict[str, bool]:
     return {
-        column.name: False
-        for column in table.c
-        if isinstance(column.type, sa.Boolean)
+        column.name: False for column in table.c if isinstance(column.type, sa.Boolean)
     }
 
 

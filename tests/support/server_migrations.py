@@ -2,9 +2,7 @@
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import server_migrations
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import server_migrations, shares, snapshots
 from tests.support.dhss import ShareServersCloud
 
 MIGRATION = server_migrations.ServerMigration.__table__
@@ -27,8 +25,7 @@ class ServerMigrationCloud(ShareServersCloud):
 
     def configure(self, *, backend_conf='', extra_conf=''):
         super().configure(
-            backend_conf=backend_conf,
-            extra_conf=SHORT_POLL_INTERVAL + extra_conf,
+            backend_conf=backend_conf, extra_conf=SHORT_POLL_INTERVAL + extra_conf
         )
 
     def create_share_on_alpha(self, network_id, **body):
@@ -48,10 +45,7 @@ class ServerMigrationCloud(ShareServersCloud):
 
     def snapshot(self, share_id):
         answer = self.api.request(
-            'POST',
-            '/snapshots',
-            {'snapshot': {'share_id': share_id}},
-            expect=202,
+            'POST', '/snapshots', {'snapshot': {'share_id': share_id}}, expect=202
         )
         self.settle()
         return answer.json['snapshot']['id']
@@ -60,11 +54,7 @@ class ServerMigrationCloud(ShareServersCloud):
         self.api.act(
             share_id,
             'allow_access',
-            {
-                'access_type': 'ip',
-                'access_to': access_to,
-                'access_level': level,
-            },
+            {'access_type': 'ip', 'access_to': access_to, 'access_level': level},
             expect=200,
         )
         self.settle()
@@ -108,17 +98,13 @@ class ServerMigrationCloud(ShareServersCloud):
         return self.act(server_id, 'migration_cancel', expect=expect)
 
     def progress(self, server_id, expect=200):
-        return self.act(
-            server_id, 'migration_get_progress', expect=expect
-        ).json
+        return self.act(server_id, 'migration_get_progress', expect=expect).json
 
     def start_to_phase1(self, server_id, **options):
         """Start a migration and run it to the end of its first phase."""
         self.start(server_id, **options)
         self.settle()
-        assert self.server(server_id)['task_state'] == (
-            'migration_driver_phase1_done'
-        )
+        assert self.server(server_id)['task_state'] == ('migration_driver_phase1_done')
 
     def server(self, server_id, expect=200):
         return self.api.get(f'/share-servers/{server_id}', expect=expect).get(
@@ -129,9 +115,7 @@ class ServerMigrationCloud(ShareServersCloud):
         return self.rows(sa.select(MIGRATION).order_by(MIGRATION.c.created_at))
 
     def instance(self, share_id):
-        (row,) = self.rows(
-            sa.select(INSTANCE).where(INSTANCE.c.share_id == share_id)
-        )
+        (row,) = self.rows(sa.select(INSTANCE).where(INSTANCE.c.share_id == share_id))
         return row
 
     def exports(self, share_id):
@@ -174,12 +158,9 @@ class ServerMigrationCloud(ShareServersCloud):
                 self.driver(name).inventory() for name in self.backend_names
             ],
             'clients': [
-                self.driver(name).access_inventory()
-                for name in self.backend_names
+                self.driver(name).access_inventory() for name in self.backend_names
             ],
         }
 
     def has_no_incoming_servers(self):
-        return not any(
-            self.driver(name).incoming() for name in self.backend_names
-        )
+        return not any(self.driver(name).incoming() for name in self.backend_names)

@@ -13,24 +13,21 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import conf as options
-from manila_lite.cmd.build.api import access_operations
-from manila_lite.cmd.build.api import share_operations
-from manila_lite.cmd.build.api import transfer_operations
+from manila_lite.cmd.build.api import (
+    access_operations,
+    share_operations,
+    transfer_operations,
+)
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.cmd.build.share import build_share_service
 from manila_lite.context import RequestContext
-from manila_lite.coordination import Coordinator
-from manila_lite.coordination import NullCoordinator
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
-from manila_lite.db.models import types
+from manila_lite.coordination import Coordinator, NullCoordinator
+from manila_lite.db.models import engine, services, shares, types
 from manila_lite.db.queries.admin import releases
 from manila_lite.db.queries.admin.releases import Release
 from manila_lite.db.queries.shares import shares as share_rows
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from tests.support import invariants
@@ -117,10 +114,7 @@ class ServiceProcess:
         file = folder / 'node.conf'
         file.write_text(
             _CONF.format(
-                folder=folder,
-                names=','.join(backends),
-                default=default,
-                work=work,
+                folder=folder, names=','.join(backends), default=default, work=work
             )
             + ''.join(
                 _SECTION.format(
@@ -142,9 +136,7 @@ class ServiceProcess:
         self.process = Process(
             self.conf,
             self.db,
-            locks=Coordinator(self.conf, 'a member')
-            if locked
-            else NullCoordinator(),
+            locks=Coordinator(self.conf, 'a member') if locked else NullCoordinator(),
             release=release or releases.current(),
         )
         self.operations = share_operations(self.process)
@@ -289,10 +281,7 @@ class ServiceProcess:
         return [
             *self.db.read(
                 invariants.problems,
-                {
-                    f'node@{name}': self.folder / 'dummy' / name
-                    for name in self.names
-                },
+                {f'node@{name}': self.folder / 'dummy' / name for name in self.names},
             ),
             *(
                 str(overlap)

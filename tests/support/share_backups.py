@@ -62,18 +62,12 @@ def show(api, id):
 
 
 def delete(api, id, expect=202):
-    return api.request(
-        'DELETE', f'{BACKUPS}/{id}', expect=expect, **EXPERIMENTAL
-    )
+    return api.request('DELETE', f'{BACKUPS}/{id}', expect=expect, **EXPERIMENTAL)
 
 
 def act(api, id, action, args=None, expect=202):
     return api.request(
-        'POST',
-        f'{BACKUPS}/{id}/action',
-        {action: args},
-        expect=expect,
-        **EXPERIMENTAL,
+        'POST', f'{BACKUPS}/{id}/action', {action: args}, expect=expect, **EXPERIMENTAL
     )
 
 

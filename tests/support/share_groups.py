@@ -9,11 +9,7 @@ SNAPSHOTS = '/share-group-snapshots'
 
 def create_type(api, name='group type', share_types=(TYPE_ID,), **specs):
     """Create a share group type with these group specs; return its id."""
-    body = {
-        'name': name,
-        'share_types': list(share_types),
-        'group_specs': specs,
-    }
+    body = {'name': name, 'share_types': list(share_types), 'group_specs': specs}
     answer = api.request('POST', TYPES, {'share_group_type': body}, expect=200)
     return answer.json['share_group_type']['id']
 
@@ -53,9 +49,7 @@ def delete(api, id, expect=202):
 
 
 def act(api, id, action, args=None, expect=202):
-    return api.request(
-        'POST', f'{GROUPS}/{id}/action', {action: args}, expect=expect
-    )
+    return api.request('POST', f'{GROUPS}/{id}/action', {action: args}, expect=expect)
 
 
 def check_gone(api, id):

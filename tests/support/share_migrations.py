@@ -25,11 +25,7 @@ def act(cloud, share_id, action, args=None, expect=202, version='2.99'):
 
 def start(cloud, share_id, host=DESTINATION, expect=202, **options):
     return act(
-        cloud,
-        share_id,
-        'migration_start',
-        {'host': host, **OPTIONS, **options},
-        expect,
+        cloud, share_id, 'migration_start', {'host': host, **OPTIONS, **options}, expect
     )
 
 
@@ -43,10 +39,7 @@ def cancel(cloud, share_id, expect=202):
 
 def progress(cloud, share_id, expect=200):
     return cloud.api.request(
-        'GET',
-        f'/shares/{share_id}/migration-progress',
-        expect=expect,
-        version='2.99',
+        'GET', f'/shares/{share_id}/migration-progress', expect=expect, version='2.99'
     ).json
 
 
@@ -56,9 +49,9 @@ def task_state(cloud, share_id):
 
 def instances(cloud, share_id):
     """Return host and status of the instances, ordered by host."""
-    rows = cloud.api.request(
-        'GET', f'/shares/{share_id}/instances', expect=200
-    ).json['share_instances']
+    rows = cloud.api.request('GET', f'/shares/{share_id}/instances', expect=200).json[
+        'share_instances'
+    ]
     return sorted((row['host'], row['status']) for row in rows)
 
 
@@ -81,9 +74,9 @@ def set_disabled(cloud, name, disabled):
 
 def instance_of(cloud, share_id):
     """Return the id of the only instance of a share."""
-    (row,) = cloud.api.request(
-        'GET', f'/shares/{share_id}/instances', expect=200
-    ).json['share_instances']
+    (row,) = cloud.api.request('GET', f'/shares/{share_id}/instances', expect=200).json[
+        'share_instances'
+    ]
     return row['id']
 
 
@@ -104,10 +97,7 @@ def create_type(cloud, name='gold', **extra_specs):
         {
             'share_type': {
                 'name': name,
-                'extra_specs': {
-                    'driver_handles_share_servers': 'False',
-                    **extra_specs,
-                },
+                'extra_specs': {'driver_handles_share_servers': 'False', **extra_specs},
             }
         },
         expect=200,

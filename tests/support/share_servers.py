@@ -4,8 +4,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
+from manila_lite.db.models import share_servers, shares
 from manila_lite.db.session import Session
 from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
@@ -99,10 +98,7 @@ def insert_server(
 
 
 def assign_share_server(
-    cloud: Cloud,
-    share_id: str,
-    server_id: str | None,
-    network_id: str | None = None,
+    cloud: Cloud, share_id: str, server_id: str | None, network_id: str | None = None
 ) -> None:
     """Set the share server of a share."""
     cloud.db.write(

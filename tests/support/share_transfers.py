@@ -6,10 +6,7 @@ from tests.support.api_client import ApiClient
 def client_of(cloud, project):
     """Return the client of a member of a project."""
     return ApiClient(
-        cloud,
-        project=project,
-        user=f'user of {project}',
-        roles='member,reader',
+        cloud, project=project, user=f'user of {project}', roles='member,reader'
     )
 
 
@@ -38,9 +35,7 @@ def accept(api, transfer, expect=202, **more):
 
 
 def withdraw(api, transfer, expect=200):
-    return api.request(
-        'DELETE', f'/share-transfers/{transfer["id"]}', expect=expect
-    )
+    return api.request('DELETE', f'/share-transfers/{transfer["id"]}', expect=expect)
 
 
 def expire(cloud):

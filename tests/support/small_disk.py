@@ -16,9 +16,7 @@ class SmallDisk:
     """A disk that only one process, and this test, can reach."""
 
     def __init__(self, process: subprocess.Popen, folder: pathlib.Path):
-        self.path = pathlib.Path(
-            f'/proc/{process.pid}/root', folder.relative_to('/')
-        )
+        self.path = pathlib.Path(f'/proc/{process.pid}/root', folder.relative_to('/'))
 
     def fill(self) -> None:
         """Leave no room for anybody."""
@@ -52,8 +50,7 @@ def run_on_small_disk(
         requirements.missing(f'no mount namespace: {tried.stderr}')
     words = [str(BINARIES / name), *map(str, args)]
     with subprocess.Popen(
-        [*_NAMESPACE, _MOUNT, 'sh', size, str(folder), *words],
-        stdin=subprocess.DEVNULL,
+        [*_NAMESPACE, _MOUNT, 'sh', size, str(folder), *words], stdin=subprocess.DEVNULL
     ) as process:
         try:
             yield SmallDisk(process, folder)

@@ -79,11 +79,7 @@ class SmbClient(typing.NamedTuple):
 
     def _command(self, share: str) -> list[str]:
         return [
-            *(
-                ['ip', 'netns', 'exec', self.namespace]
-                if self.namespace
-                else []
-            ),
+            *(['ip', 'netns', 'exec', self.namespace] if self.namespace else []),
             'smbclient',
             '--configfile=/dev/null',
             f'--port={self.port}',

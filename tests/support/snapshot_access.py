@@ -5,8 +5,7 @@ import typing
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support.access import RulesOnBackend
 from tests.support.api_client import ApiClient
-from tests.support.cloud import TYPE_ID
-from tests.support.cloud import Cloud
+from tests.support.cloud import TYPE_ID, Cloud
 
 
 def enable_snapshot_mounts(cloud: Cloud) -> None:
@@ -27,9 +26,7 @@ def enable_snapshot_mounts(cloud: Cloud) -> None:
 class SnapshotRules(RulesOnBackend):
     """The access rules of one snapshot, over the API as one user."""
 
-    def __init__(
-        self, cloud: Cloud, snapshot_id: str, api: ApiClient | None = None
-    ):
+    def __init__(self, cloud: Cloud, snapshot_id: str, api: ApiClient | None = None):
         self.cloud = self.process = cloud
         self.snapshot_id = snapshot_id
         self.path = f'/snapshots/{snapshot_id}'
@@ -45,11 +42,7 @@ class SnapshotRules(RulesOnBackend):
         version: str | None = None,
     ) -> typing.Any:
         answer = self.api.request(
-            'POST',
-            f'{self.path}/action',
-            {name: args},
-            expect=expect,
-            version=version,
+            'POST', f'{self.path}/action', {name: args}, expect=expect, version=version
         )
         return answer.json if answer.body else None
 

@@ -5,14 +5,11 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import shares, snapshots
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy.state import Clients
-from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
-from manila_lite.states.access_rule import RuleState
-from manila_lite.states.share_replica import DR
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE, RuleState
+from manila_lite.states.share_replica import DR, ReplicaState
 from manila_lite.states.snapshot_instance import LEAVING
 
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -39,9 +36,7 @@ def problems(session: Session, clients: Mapping[str, Clients]) -> list[str]:
             RULE.c.access_type,
             RULE.c.access_to,
         ).select_from(
-            INSTANCE.join(SHARE_INSTANCE.join(SHARE)).outerjoin(
-                ON_INSTANCE.join(RULE)
-            )
+            INSTANCE.join(SHARE_INSTANCE.join(SHARE)).outerjoin(ON_INSTANCE.join(RULE))
         )
     )
     found: dict[str, list[sa.Row]] = {}
@@ -63,18 +58,12 @@ def _of_instance(
     instance = rows[0]
     if instance.status in LEAVING:
         return
-    states = {
-        row.state for row in rows
-    } & SNAPSHOT_ACCESS_RULE.in_flight.keys()
+    states = {row.state for row in rows} & SNAPSHOT_ACCESS_RULE.in_flight.keys()
     if states or instance.access_stale:
-        yield (
-            f'rules of snapshot {instance.id} are {states or "stale"}, '
-            'without work'
-        )
+        yield (f'rules of snapshot {instance.id} are {states or "stale"}, without work')
     # Snapshots on an unused replica cannot be mounted either.
     is_used = (
-        instance.replication_type != DR
-        or instance.replica_state == ReplicaState.ACTIVE
+        instance.replication_type != DR or instance.replica_state == ReplicaState.ACTIVE
     )
     wanted = {
         (row.access_type, row.access_to, 'ro')
@@ -84,16 +73,11 @@ def _of_instance(
     service = instance.host and instance.host.partition('#')[0]
     actual = clients[service].get(instance.id, set()) if service else set()
     if actual != wanted:
-        yield (
-            f'snapshot {instance.id} can be mounted by {actual}, '
-            f'not by {wanted}'
-        )
+        yield (f'snapshot {instance.id} can be mounted by {actual}, not by {wanted}')
 
 
 def _leftovers(
-    session: Session,
-    known: typing.Container[str],
-    clients: Mapping[str, Clients],
+    session: Session, known: typing.Container[str], clients: Mapping[str, Clients]
 ) -> Iterator[str]:
     """Deleted snapshots have no rules, in the database or on back ends."""
     for of_backend in clients.values():

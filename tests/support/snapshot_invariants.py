@@ -5,14 +5,11 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import share_groups, shares, snapshots
 from manila_lite.db.session import Session
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_task import WAITING
-from manila_lite.states.snapshot_instance import MOVING
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import MOVING, SNAPSHOT_INSTANCE
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -29,14 +26,10 @@ def problems(session: Session, inventories: Inventories) -> list[str]:
     """Return a description of every violated invariant."""
     rows = session.rows(
         sa.select(
-            INSTANCE.c.id,
-            INSTANCE.c.status,
-            SHARE_INSTANCE.c.host,
-            SHARE.c.task_state,
+            INSTANCE.c.id, INSTANCE.c.status, SHARE_INSTANCE.c.host, SHARE.c.task_state
         ).select_from(
             INSTANCE.join(
-                SHARE_INSTANCE,
-                SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id,
+                SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id
             ).join(SHARE, SHARE.c.id == SHARE_INSTANCE.c.share_id)
         )
     )
@@ -45,8 +38,7 @@ def problems(session: Session, inventories: Inventories) -> list[str]:
             MEMBER.c.id, GROUP_SNAPSHOT.c.status, SHARE_INSTANCE.c.host
         ).select_from(
             GROUP_SNAPSHOT.join(MEMBER).join(
-                SHARE_INSTANCE,
-                SHARE_INSTANCE.c.id == MEMBER.c.share_instance_id,
+                SHARE_INSTANCE, SHARE_INSTANCE.c.id == MEMBER.c.share_instance_id
             )
         )
     )
@@ -76,24 +68,19 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
 
 def groups_at_rest(session: Session) -> Iterator[str]:
     """No snapshot of a share group is in flight."""
-    for row in session.rows(
-        sa.select(GROUP_SNAPSHOT.c.id, GROUP_SNAPSHOT.c.status)
-    ):
+    for row in session.rows(sa.select(GROUP_SNAPSHOT.c.id, GROUP_SNAPSHOT.c.status)):
         if row.status in SHARE_GROUP_SNAPSHOT.in_flight:
             yield f'group snapshot {row.id} is {row.status}, without work'
 
 
-def back_ends(
-    rows: typing.Sequence[sa.Row], inventories: Inventories
-) -> Iterator[str]:
+def back_ends(rows: typing.Sequence[sa.Row], inventories: Inventories) -> Iterator[str]:
     """Available snapshots are on their back end, and no others are."""
     actual = {id: host for host, found in inventories.items() for id in found}
     for row in rows:
         service = row.host and row.host.partition('#')[0]
         if row.status == 'available' and actual.get(row.id) != service:
             yield (
-                f'snapshot {row.id} should be on {service}, is on '
-                f'{actual.get(row.id)}'
+                f'snapshot {row.id} should be on {service}, is on {actual.get(row.id)}'
             )
     for id in actual.keys() - {row.id for row in rows}:
         yield f'snapshot {id} is on a back end and has no row'

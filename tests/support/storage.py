@@ -16,14 +16,14 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import file_locks
-from manila_lite.share.drivers.btrfs import daemons
-from manila_lite.share.drivers.btrfs import handle_guard
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import machine
-from manila_lite.share.drivers.btrfs import servers
-from tests.support import requirements
-from tests.support import sampling
-from tests.support import tenant_network
+from manila_lite.share.drivers.btrfs import (
+    daemons,
+    handle_guard,
+    kernel,
+    machine,
+    servers,
+)
+from tests.support import requirements, sampling, tenant_network
 from tests.support.processes import free_port
 
 beside_daemons = sampling.suite('the btrfs driver beside its daemons', 40)
@@ -184,9 +184,7 @@ def remove(path: pathlib.Path) -> None:
 
 def _remove_leftovers() -> None:
     # Two workers would unmount the same folders, and one of them fail.
-    with file_locks.locked(
-        _FOLDERS[0], lambda path: os.open(path, os.O_RDONLY)
-    ):
+    with file_locks.locked(_FOLDERS[0], lambda path: os.open(path, os.O_RDONLY)):
         for parent in _FOLDERS:
             for path in parent.glob(f'{PREFIX}*'):
                 pid = path.name.removeprefix(PREFIX).partition('-')[0]

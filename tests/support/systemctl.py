@@ -186,14 +186,12 @@ def require_known(verb, names):
             continue
         if verb in ('enable', 'disable'):
             print(
-                f'Failed to {verb} unit: Unit file {name}.service does not '
-                'exist.',
+                f'Failed to {verb} unit: Unit file {name}.service does not exist.',
                 file=sys.stderr,
             )
             sys.exit(1)
         print(
-            f'Failed to {verb} {name}.service: Unit {name}.service not '
-            'loaded.',
+            f'Failed to {verb} {name}.service: Unit {name}.service not loaded.',
             file=sys.stderr,
         )
         sys.exit(5)
@@ -203,10 +201,7 @@ def is_active(name):
     if is_ours(name):
         return (RUN / f'{name}.pid').exists()
     return (
-        subprocess.run(
-            ['service', name, 'status'], capture_output=True
-        ).returncode
-        == 0
+        subprocess.run(['service', name, 'status'], capture_output=True).returncode == 0
     )
 
 

@@ -17,8 +17,7 @@ import typing
 
 from tests.support import raw_smb
 from tests.support.nfs_client import NfsClient
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbClient
+from tests.support.smb_client import PASSWORD, SmbClient
 
 _BRIDGE, _CLIENT = 'mlt', 'mlc'
 _DEVICES = pathlib.Path('/sys/class/net')
@@ -58,9 +57,7 @@ class TenantClient:
 
     def smb(self, user: str, host: str, port: int) -> SmbClient:
         """Return a user who connects to an SMB server from the namespace."""
-        return SmbClient(
-            user, port, address=host, namespace=self._namespace.name
-        )
+        return SmbClient(user, port, address=host, namespace=self._namespace.name)
 
     def nfs(self, host: str, port: int) -> NfsClient:
         """Connect to an NFS server from the namespace."""

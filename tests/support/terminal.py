@@ -48,9 +48,7 @@ class Terminal:
     def run(self, line: str, stdin: str = '') -> str:
         """Run a line; return what it prints."""
         start, mark = len(self.output), uuid.uuid4().hex
-        self._send(
-            f'{{ {line}\n}} <<< {shlex.quote(stdin)}; echo "{mark} $?"\n'
-        )
+        self._send(f'{{ {line}\n}} <<< {shlex.quote(stdin)}; echo "{mark} $?"\n')
         self.wait_for(f'{mark} ', line)
         printed, _, code = self.output[start:].rpartition(f'{mark} ')
         assert code == '0\n', f'{line} ended with {code}{printed}'

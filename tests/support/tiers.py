@@ -18,8 +18,7 @@ import time
 import hypothesis
 import pytest
 
-from tests.support import databases
-from tests.support import sampling
+from tests.support import databases, sampling
 
 MARKER = sampling.enumeration.name
 COMBINED = sampling.combinations.name
@@ -66,9 +65,7 @@ def pytest_configure(config):
     config.addinivalue_line(
         'markers', f'{DIALECTS}: tries a database server in every run'
     )
-    config.addinivalue_line(
-        'markers', f'{ON_SERVER}: a case on a database server'
-    )
+    config.addinivalue_line('markers', f'{ON_SERVER}: a case on a database server')
     config.addinivalue_line(
         'markers',
         f'{SUITE}(name, most): tries so many tests of the suite, or with '
@@ -78,16 +75,12 @@ def pytest_configure(config):
     _configure_hypothesis(config)
     config.stash[_count] = {'selected': 0, 'left_out': 0}
     limit = config.option.time_limit
-    config.stash[_deadline] = (
-        time.monotonic() + 60 * limit if limit else float('inf')
-    )
+    config.stash[_deadline] = time.monotonic() + 60 * limit if limit else float('inf')
 
 
 def _configure_hypothesis(config):
     # The plugin of hypothesis reads this after us.
-    config.option.hypothesis_seed = (
-        config.option.hypothesis_seed or sampling.seed()
-    )
+    config.option.hypothesis_seed = config.option.hypothesis_seed or sampling.seed()
     hypothesis.settings.register_profile(
         'manila_lite',
         max_examples=sampling.examples(1000, 100),
@@ -208,9 +201,7 @@ def _limited(items, most):
         if len(group) <= most or group[0].get_closest_marker(MARKER):
             yield from group
         else:
-            yield from random.Random(f'{sampling.seed()} of {name}').sample(
-                group, most
-            )
+            yield from random.Random(f'{sampling.seed()} of {name}').sample(group, most)
 
 
 def _in_sample(items, most):
@@ -239,12 +230,9 @@ def _in_sample(items, most):
     chosen = {*_limited(others, most)}
     for group in map(_on_one_server, groups.values()):
         names = group[0].get_closest_marker(COMBINED).args
-        combined = [
-            tuple(map(item.callspec.params.get, names)) for item in group
-        ]
+        combined = [tuple(map(item.callspec.params.get, names)) for item in group]
         chosen.update(
-            group[number]
-            for number in sampling.covering(combined, group[0].nodeid)
+            group[number] for number in sampling.covering(combined, group[0].nodeid)
         )
     for (_, limit), tests in suites.items():
         chosen.update(sampling.sample(tests, limit))
@@ -263,9 +251,7 @@ def pytest_runtest_protocol(item):
 
 def pytest_sessionfinish(session):
     if hasattr(session.config, 'workeroutput'):
-        session.config.workeroutput['enumerations'] = session.config.stash[
-            _count
-        ]
+        session.config.workeroutput['enumerations'] = session.config.stash[_count]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -59,10 +59,7 @@ def pytest_configure(config):
 
 def _parent():
     """SQLite waits for a disk at every commit, so memory is better."""
-    if (
-        os.access(MEMORY, os.W_OK)
-        and shutil.disk_usage(MEMORY).free >= REQUIRED_SPACE
-    ):
+    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= REQUIRED_SPACE:
         return MEMORY
     return pathlib.Path(tempfile.gettempdir())
 
@@ -191,6 +188,4 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
     for problem in config.stash[_problems][:MOST_LINES]:
         terminalreporter.write_line(f'FAILED {problem}', red=True)
     if config.stash[_failed] and _folder in config.stash:
-        terminalreporter.write_line(
-            f'files of failed tests: {config.option.basetemp}'
-        )
+        terminalreporter.write_line(f'files of failed tests: {config.option.basetemp}')

@@ -3,9 +3,7 @@
 import pathlib
 import re
 
-FOLDER = (
-    pathlib.Path(__file__).resolve().parents[2] / 'etc/manila_lite/systemd'
-)
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / 'etc/manila_lite/systemd'
 SHARE = FOLDER / 'manila-lite-share.service'
 BTRFS = FOLDER / 'manila-lite-share.service.d' / 'btrfs.conf'
 

@@ -12,8 +12,6 @@ def lose(db: Database, host: str) -> None:
     """Make the last heartbeat of a service old."""
     db.write(
         lambda session: session.run(
-            sa.update(SERVICE)
-            .where(SERVICE.c.host == host)
-            .values(heartbeat_at=0.0)
+            sa.update(SERVICE).where(SERVICE.c.host == host).values(heartbeat_at=0.0)
         )
     )

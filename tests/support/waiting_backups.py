@@ -3,8 +3,7 @@
 import pathlib
 import threading
 
-from manila_lite.data import backup_driver
-from manila_lite.data import gate
+from manila_lite.data import backup_driver, gate
 
 NAME = f'{__name__}:WaitingBackups'
 

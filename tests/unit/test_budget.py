@@ -18,18 +18,13 @@ class Item:
 
 
 def test_time_of_folders_is_counted_for_the_nearest_row():
-    assert budget.row_of('tests/functional/api/shares') == (
-        'tests/functional/api'
-    )
+    assert budget.row_of('tests/functional/api/shares') == ('tests/functional/api')
     assert budget.row_of('tests/unit') == 'tests/unit'
     assert budget.row_of('elsewhere') == budget.OVERHEAD
 
 
 def test_only_more_than_budget_and_margin_is_exceeded(monkeypatch):
-    rows = {
-        'a': {'folder': 'a', 'test': '10'},
-        'b': {'folder': 'b', 'test': ''},
-    }
+    rows = {'a': {'folder': 'a', 'test': '10'}, 'b': {'folder': 'b', 'test': ''}}
     monkeypatch.setattr(budget, 'budgets', lambda: rows)
     assert budget.exceeded('test', {'a': 13.9, 'b': 1000.0}) == {}
     assert budget.exceeded('test', {'a': 14.1}) == {'a': 14.1}
@@ -51,9 +46,7 @@ def test_time_of_processes_that_still_run_is_counted():
     assert time.process_time() < while_running
 
 
-def test_workers_are_not_counted_again_by_the_process_that_distributes(
-    tmp_path,
-):
+def test_workers_are_not_counted_again_by_the_process_that_distributes(tmp_path):
     test = tmp_path / 'tests' / 'test_busy.py'
     test.parent.mkdir()
     test.write_text(

@@ -15,12 +15,9 @@ import uuid
 import pytest
 import redis
 
-from manila_lite import conf as options
-from manila_lite import coordination
-from manila_lite import exception
+from manila_lite import conf as options, coordination, exception
 from tests.support import requirements
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 
 ROOT = pathlib.Path(__file__).parents[2]
 REDIS = 'redis://127.0.0.1:6379'
@@ -152,14 +149,7 @@ print('alive' if thread.is_alive() else 'joined')
 
 def test_thread_that_takes_the_first_lock_can_be_joined(tmp_path):
     done = subprocess.run(
-        [
-            sys.executable,
-            '-W',
-            'ignore',
-            '-c',
-            FIRST_IN_A_THREAD,
-            f'file://{tmp_path}',
-        ],
+        [sys.executable, '-W', 'ignore', '-c', FIRST_IN_A_THREAD, f'file://{tmp_path}'],
         text=True,
         capture_output=True,
         timeout=60,
@@ -271,9 +261,7 @@ def test_waiting_threads_are_limited(url):
     locks.stop()
 
 
-def test_threads_without_a_lock_are_limited_for_those_that_can_refuse(
-    url, monkeypatch
-):
+def test_threads_without_a_lock_are_limited_for_those_that_can_refuse(url, monkeypatch):
     monkeypatch.setattr(coordination.Coordinator, 'MAX_WAITING', 0)
     monkeypatch.setattr(coordination.Coordinator, 'MAX_OVERFLOW', 1)
     monkeypatch.setattr(coordination.Coordinator, 'OVERFLOW_WAIT', 0.1)
@@ -310,15 +298,7 @@ def test_file_locks_exclude_processes_and_leave_no_files(tmp_path):
     folder = tmp_path / 'locks'
     adders = [
         subprocess.Popen(
-            [
-                sys.executable,
-                '-W',
-                'ignore',
-                '-c',
-                ADDER,
-                f'file://{folder}',
-                counter,
-            ],
+            [sys.executable, '-W', 'ignore', '-c', ADDER, f'file://{folder}', counter],
             cwd=ROOT,
         )
         for _ in range(3)
@@ -450,10 +430,7 @@ def test_work_continues_without_the_lock_service(caplog):
     assert worked == ['lock', True]
     assert len(caplog.records) == 1, 'the second did not retry so soon'
     now[0] += coordination.Coordinator.RETRY_AFTER
-    with (
-        caplog.at_level(logging.WARNING, coordination.__name__),
-        locks.lock('share-1'),
-    ):
+    with caplog.at_level(logging.WARNING, coordination.__name__), locks.lock('share-1'):
         worked.append('again')
     assert len(caplog.records) == 2
     locks.stop()

@@ -19,14 +19,7 @@ FIRST = (
     'release',
 )
 SECOND = ('db',)
-THIRD = (
-    'work.table',
-    'policies',
-    'quota',
-    'messages',
-    'coordination',
-    'network',
-)
+THIRD = ('work.table', 'policies', 'quota', 'messages', 'coordination', 'network')
 FOURTH = (
     'work.notify',
     'work.waiting',
@@ -82,14 +75,7 @@ TABLE = {
     'work.runner': (*FIRST, *SECOND, *THIRD, *RUNS, 'work.execution'),
     'work.cancel': (*FIRST, *SECOND, 'work.table', 'work.execution'),
     # Drivers are given options and a request context.
-    'share.drivers': (
-        'exception',
-        'conf',
-        'context',
-        'host',
-        'masking',
-        'plugins',
-    ),
+    'share.drivers': ('exception', 'conf', 'context', 'host', 'masking', 'plugins'),
     'scheduler.unserved_work': (
         *FIRST_FOUR,
         'scheduler',

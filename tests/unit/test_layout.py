@@ -117,17 +117,13 @@ UNIT_TESTED = {subject(name) for name in UNIT_TESTS}
 
 def test_unit_tests_are_named_after_their_subject():
     assert [
-        name
-        for name in UNIT_TESTS
-        if name not in PROJECT and not subject(name)
+        name for name in UNIT_TESTS if name not in PROJECT and not subject(name)
     ] == []
 
 
 def test_module_has_tests_where_one_guesses():
     assert [
-        module
-        for module in MODULES
-        if module not in UNIT_TESTED and not place(module)
+        module for module in MODULES if module not in UNIT_TESTED and not place(module)
     ] == []
 
 
@@ -153,8 +149,7 @@ def test_folders_of_functional_tests_mirror_a_package_or_are_in_the_table():
         if not (ROOT / folder).is_dir()
         and not (ROOT.parent / folder).is_dir()
         and not any(
-            f'functional/{folder}/'.startswith(f'{known}/')
-            for known in PLACES.values()
+            f'functional/{folder}/'.startswith(f'{known}/') for known in PLACES.values()
         )
     ] == []
 

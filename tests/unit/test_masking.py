@@ -84,9 +84,7 @@ def test_values_of_secret_options_are_masked_everywhere():
             cfg.DictOpt('of', secret=True, default={'gold': 'aurum-79'}),
             cfg.StrOpt('unset', secret=True),
             cfg.StrOpt('public', default='nothing special'),
-            cfg.StrOpt(
-                'url', secret=True, default='nfs://me:p%40ss-word@array/x'
-            ),
+            cfg.StrOpt('url', secret=True, default='nfs://me:p%40ss-word@array/x'),
         ],
         'backend',
     )
@@ -95,10 +93,7 @@ def test_values_of_secret_options_are_masked_everywhere():
     assert masking.mask(
         'san tiger&lily, tiger%26lily; pin 4711, not 47110; first-key, '
         'aurum-79, p@ss-word at array, nothing special'
-    ) == (
-        'san ***, ***; pin ***, not 47110; ***, ***, *** at array, '
-        'nothing special'
-    )
+    ) == ('san ***, ***; pin ***, not 47110; ***, ***, *** at array, nothing special')
 
 
 def test_texts_around_a_secret_are_kept():

@@ -4,14 +4,11 @@ import datetime
 
 import pytest
 
-from manila_lite import exception
-from manila_lite import messages
+from manila_lite import exception, messages
 from manila_lite.api import paging
-from manila_lite.db.queries.admin import messages as records
-from manila_lite.db.queries.admin import retention
+from manila_lite.db.queries.admin import messages as records, retention
 from manila_lite.db.session import Database
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.messages import Action, Detail
 from tests.support import reference
 
 DAY = 86400
@@ -19,9 +16,7 @@ MONDAY = datetime.datetime(2026, 8, 3, 12, 0, 0, 250000)
 
 
 @pytest.mark.parametrize(
-    'kind, codes',
-    [('action', Action), ('detail', Detail)],
-    ids=['action', 'detail'],
+    'kind, codes', [('action', Action), ('detail', Detail)], ids=['action', 'detail']
 )
 def test_codes_are_the_published_ones(kind, codes):
     published = {
@@ -168,9 +163,7 @@ def record(db, **values):
     )
 
 
-def ids(
-    db, limit=None, offset=0, sort_key='created_at', sort_dir='desc', **query
-):
+def ids(db, limit=None, offset=0, sort_key='created_at', sort_dir='desc', **query):
     page = paging.Page(limit, offset, sort_key, sort_dir)
     return [row.id for row in db.read(records.list_messages, page, **query)]
 
@@ -266,9 +259,7 @@ def test_a_deleted_message_is_gone(db, week):
 
 def test_expired_messages_are_purged(db, week, clock):
     def purge(batch=9):
-        return db.write(
-            retention.delete_until, retention.MESSAGES, db.utcnow(), batch
-        )
+        return db.write(retention.delete_until, retention.MESSAGES, db.utcnow(), batch)
 
     assert purge() == 0
     clock.day = 4

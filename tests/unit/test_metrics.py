@@ -32,9 +32,7 @@ def test_gauge_is_what_is_in_progress():
     'seconds, counts',
     [(0.05, (1, 0, 0)), (0.1, (1, 0, 0)), (0.5, (0, 1, 0)), (9, (0, 0, 1))],
 )
-def test_duration_is_counted_at_the_first_bound_it_does_not_exceed(
-    seconds, counts
-):
+def test_duration_is_counted_at_the_first_bound_it_does_not_exceed(seconds, counts):
     found = metrics.Histogram('lasted_seconds', 'Time.', bounds=(0.1, 1))
     found.observe(seconds)
     assert found.family().samples == {

@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from manila_lite.periodic import Periodic
-from manila_lite.periodic import Task
+from manila_lite.periodic import Periodic, Task
 
 PATIENCE = 20.0
 NEVER = 3600.0
@@ -33,9 +32,7 @@ class Counter:
 
     def wait_for(self, count):
         with self._changed:
-            assert self._changed.wait_for(
-                lambda: self.count >= count, PATIENCE
-            )
+            assert self._changed.wait_for(lambda: self.count >= count, PATIENCE)
 
 
 @pytest.fixture
@@ -113,14 +110,10 @@ def test_stopping_waits_for_a_running_task(start):
     periodic = start(Task('slow', 0.1, task))
     task.wait_for(1)
     periodic.stop(0.0)
-    assert [
-        thread for thread in threading.enumerate() if thread.name == 'slow'
-    ]
+    assert [thread for thread in threading.enumerate() if thread.name == 'slow']
     task.may_finish.set()
     periodic.stop(PATIENCE)
-    assert not [
-        thread for thread in threading.enumerate() if thread.name == 'slow'
-    ]
+    assert not [thread for thread in threading.enumerate() if thread.name == 'slow']
     assert task.count == 1
 
 
@@ -137,9 +130,7 @@ def test_some_tasks_go_on_while_running_work_ends(start):
     assert task.count == 1
     periodic.stop(PATIENCE)
     assert not [
-        thread
-        for thread in threading.enumerate()
-        if thread.name == 'heartbeat'
+        thread for thread in threading.enumerate() if thread.name == 'heartbeat'
     ]
 
 

@@ -97,9 +97,7 @@ def _private_uses(path):
                     for part in name.split('.')
                 ):
                     yield name
-        elif isinstance(node, ast.Attribute) and re.match(
-            r'_[a-z]', node.attr
-        ):
+        elif isinstance(node, ast.Attribute) and re.match(r'_[a-z]', node.attr):
             yield f'{ast.unparse(node.value)}.{node.attr}'
 
 

@@ -33,9 +33,7 @@ def _tests_of(tree):
                 yield from node.decorator_list
         elif _is_call(node, 'pytest.param'):
             yield from (
-                keyword.value
-                for keyword in node.keywords
-                if keyword.arg == 'marks'
+                keyword.value for keyword in node.keywords if keyword.arg == 'marks'
             )
 
 
@@ -73,9 +71,7 @@ def test_every_fact_has_a_test_or_a_reason():
 
 
 def test_marked_facts_are_in_the_table():
-    assert {
-        fact: where for fact, where in _tested().items() if fact not in FACTS
-    } == {}
+    assert {fact: where for fact, where in _tested().items() if fact not in FACTS} == {}
     assert set(differences.FACTS) <= FACTS
 
 

@@ -5,9 +5,7 @@ import types
 
 import pytest
 
-from tests.support import databases
-from tests.support import sampling
-from tests.support import tiers
+from tests.support import databases, sampling, tiers
 
 SQLITE, *SERVERS = databases.KINDS
 
@@ -20,9 +18,7 @@ class Item:
         if case in databases.EACH[1:]:
             (self.kind,), more, _ = case
         self.nodeid = f'test[{self.kind}]'
-        self.callspec = types.SimpleNamespace(
-            params={'database_url': self.kind}
-        )
+        self.callspec = types.SimpleNamespace(params={'database_url': self.kind})
         self._marks = {mark.name: mark for mark in (*marks, *more)}
 
     def get_closest_marker(self, name):
@@ -38,9 +34,7 @@ def select(*marks, exhaust):
 def select_of(items, exhaust, cases=None):
     """Return those of the items that run."""
     config = types.SimpleNamespace(
-        option=types.SimpleNamespace(
-            exhaust=exhaust, time_limit=0.0, cases=cases
-        ),
+        option=types.SimpleNamespace(exhaust=exhaust, time_limit=0.0, cases=cases),
         hook=types.SimpleNamespace(pytest_deselected=lambda items: None),
         stash=collections.defaultdict(dict),
     )

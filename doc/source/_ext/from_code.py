@@ -21,21 +21,16 @@ from oslo_config import cfg
 from oslo_policy import policy
 from sphinx.application import Sphinx
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
-from sphinx.util.docutils import SphinxRole
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 import state_diagram
 
-from manila_lite import conf
-from manila_lite import messages
-from manila_lite import policies
-from manila_lite import states
+from manila_lite import conf, messages, policies, states
 from manila_lite.api import versions
 from manila_lite.cmd.build import metrics as metrics_of_processes
 from manila_lite.conf import backend
 from manila_lite.policies import base as personas
 from manila_lite.rpc import share as share_contracts
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import Durable
+from manila_lite.rpc.contract import Contract, Durable
 from manila_lite.scheduler import event_kinds
 from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.states import machine as machines
@@ -88,12 +83,7 @@ def first_line(thing: object) -> str:
 def table(
     head: Iterable[str], rows: Iterable[Iterable[str]], widths: str = 'auto'
 ) -> Lines:
-    yield from (
-        '.. list-table::',
-        '   :header-rows: 1',
-        f'   :widths: {widths}',
-        '',
-    )
+    yield from ('.. list-table::', '   :header-rows: 1', f'   :widths: {widths}', '')
     for first, *others in (head, *rows):
         yield f'   * - {first}'
         yield from (f'     - {cell}' for cell in others)
@@ -161,10 +151,7 @@ def _option(section: str | None, option: cfg.Opt) -> Lines:
     for old in option.deprecated_opts:
         yield from (
             '   Read as '
-            + code(
-                f'[{old.group or section or "DEFAULT"}] '
-                f'{old.name or option.name}'
-            )
+            + code(f'[{old.group or section or "DEFAULT"}] {old.name or option.name}')
             + ' as well.',
             '',
         )
@@ -202,12 +189,8 @@ def _default(option: cfg.Opt) -> str:
 
 _PERSONAS = {
     personas.ADMIN: 'administrators',
-    personas.ADMIN_OR_MEMBER: (
-        'administrators, and members of the owning project'
-    ),
-    personas.ADMIN_OR_READER: (
-        'administrators, and readers of the owning project'
-    ),
+    personas.ADMIN_OR_MEMBER: ('administrators, and members of the owning project'),
+    personas.ADMIN_OR_READER: ('administrators, and readers of the owning project'),
 }
 
 
@@ -221,12 +204,7 @@ def rules() -> Lines:
 
 
 def _rule(rule: policy.RuleDefault) -> Lines:
-    yield from (
-        f'.. policy:: {rule.name}',
-        '',
-        f'   {prose(rule.description)}',
-        '',
-    )
+    yield from (f'.. policy:: {rule.name}', '', f'   {prose(rule.description)}', '')
     default = _PERSONAS.get(rule.check_str) or code(rule.check_str)
     yield from (f'   Default: {default}', '')
     for operation in getattr(rule, 'operations', ()):
@@ -254,9 +232,7 @@ def diagrams() -> Lines:
                 (
                     code(move.event),
                     state_diagram.sources(machine, move),
-                    'gone'
-                    if move.target is machines.GONE
-                    else code(move.target),
+                    'gone' if move.target is machines.GONE else code(move.target),
                 )
                 for move in state_diagram.moves(machine)
             ],
@@ -315,9 +291,7 @@ def _repeated(machine: machines.Machine, status: str) -> str:
 
     Nothing is said if the rescue runs the same work, or other work, too.
     """
-    if isinstance(
-        machine.in_flight[status], (machines.Repeat, machines.Resume)
-    ):
+    if isinstance(machine.in_flight[status], (machines.Repeat, machines.Resume)):
         return ''
     kinds = [code(kind) for kind in repeatable_work(machine, status)]
     return f'; abandoned work is run again: {", ".join(kinds)}' * bool(kinds)
@@ -367,10 +341,7 @@ def history() -> Lines:
 
 def user_messages() -> Lines:
     """Yield the codes of user messages and their texts."""
-    for title, codes in (
-        ('Action', messages.Action),
-        ('Detail', messages.Detail),
-    ):
+    for title, codes in (('Action', messages.Action), ('Detail', messages.Detail)):
         yield from table(
             (title, 'Text'),
             ((code(found.value), prose(found.words)) for found in codes),
@@ -434,10 +405,7 @@ def differences() -> Lines:
             yield from (prose(descriptions[name]), '')
             yield from table(
                 ('Difference', 'Reason'),
-                (
-                    (code(_key(what)), prose(why))
-                    for what, why in found.items()
-                ),
+                ((code(_key(what)), prose(why)) for what, why in found.items()),
                 '60 40',
             )
 
@@ -498,10 +466,7 @@ class Checked(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         if not self.exists(self.text):
             LOG.warning(
-                'there is no %s %s',
-                self.what,
-                self.text,
-                location=self.get_location(),
+                'there is no %s %s', self.what, self.text, location=self.get_location()
             )
         shown = self.text.rpartition(':')[2]
         return [nodes.literal(shown, shown)], []
@@ -515,9 +480,7 @@ class FromCode(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         lines = type(self).source(*self.arguments)
-        return self.parse_text_to_nodes(
-            '\n'.join(lines), allow_section_headings=True
-        )
+        return self.parse_text_to_nodes('\n'.join(lines), allow_section_headings=True)
 
 
 def btrfs_privileges() -> Lines:

@@ -43,8 +43,7 @@ class Lane(NamedTuple):
     @property
     def height(self) -> int:
         return max(
-            sum(step.height for step in side)
-            for side in (self.before, self.after)
+            sum(step.height for step in side) for side in (self.before, self.after)
         )
 
 
@@ -74,17 +73,12 @@ def lanes(machine: machines.Machine) -> Iterator[Lane]:
             status,
             [
                 *_creations(machine, status),
-                *(
-                    _into(machine, move)
-                    for move in found
-                    if move.target == status
-                ),
+                *(_into(machine, move) for move in found if move.target == status),
             ],
             [
                 _out_of(move)
                 for move in found
-                if status in move.sources
-                and move.target not in machine.in_flight
+                if status in move.sources and move.target not in machine.in_flight
             ],
         )
     for move in found:
@@ -180,9 +174,7 @@ def _lane(
             in_arrows, status, middle, step.event, head=lane.status is not None
         )
     for step, middle in _spread(lane.after, top, lane.height):
-        yield _arrow(
-            out_arrows, right, middle, step.event if lane.status else ''
-        )
+        yield _arrow(out_arrows, right, middle, step.event if lane.status else '')
         yield _box(
             right,
             middle - step.height / 2 + PAD / 2,
@@ -238,9 +230,7 @@ def _line(start: float, end: float, y: float) -> str:
     return f'<path d="M{start:.1f} {y:.1f} H{end:.1f}" stroke="currentColor"/>'
 
 
-def _arrow(
-    start: float, end: float, y: float, label: str, *, head: bool = True
-) -> str:
+def _arrow(start: float, end: float, y: float, label: str, *, head: bool = True) -> str:
     tip = f'<path d="M{end:.1f} {y:.1f} l-7 -3.5 v7 z"/>' if head else ''
     return (
         f'{_line(start, end, y)}{tip}<text x="{start + 8:.1f}" '

@@ -50,9 +50,7 @@ class FolderDriver(base.ShareDriver):
             return
         files = (self._place(share) / 'data').rglob('*')
         if sum(file.lstat().st_size for file in files) > new_size * GIB:
-            raise exception.ShareShrinkingPossibleDataLoss(
-                share_id=share['id']
-            )
+            raise exception.ShareShrinkingPossibleDataLoss(share_id=share['id'])
         self._write_size(share, new_size)
 
     def get_share_status(self, share, share_server=None):
@@ -78,9 +76,7 @@ class FolderDriver(base.ShareDriver):
         try:
             return int(self._size_file(share).read_text())
         except FileNotFoundError:
-            raise exception.ShareResourceNotFound(
-                share_id=share['id']
-            ) from None
+            raise exception.ShareResourceNotFound(share_id=share['id']) from None
 
     def _write_size(self, share, size):
         with tempfile.NamedTemporaryFile(

@@ -5,10 +5,7 @@ import typing
 
 from oslo_config import cfg
 
-from manila_lite.api.auth.caller import App
-from manila_lite.api.auth.caller import Authenticated
-from manila_lite.api.auth.caller import Run
-from manila_lite.api.auth.caller import run_here
+from manila_lite.api.auth.caller import App, Authenticated, Run, run_here
 from manila_lite.policies.enforcer import Enforcer
 
 # By value of auth_strategy. Only the chosen module is imported: Keystone's

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from oslo_config import cfg
 from oslo_log import log
 
-from manila_lite.api.auth import line_file
-from manila_lite.api.auth import users
+from manila_lite.api.auth import line_file, users
 from manila_lite.context import RequestContext
 
 LOG = log.getLogger(__name__)
@@ -33,10 +32,7 @@ class CurrentUsers:
             try:
                 loaded_users = self._read()
             except cfg.ConfigFileParseError as error:
-                LOG.error(
-                    'Malformed users file, keeping the previous users: %s',
-                    error,
-                )
+                LOG.error('Malformed users file, keeping the previous users: %s', error)
             self._loaded = (state, loaded_users)
         return loaded_users
 
@@ -50,7 +46,5 @@ class CurrentUsers:
         try:
             return users.read(self._path)
         except OSError as error:
-            LOG.warning(
-                'Cannot read the users file; all logins fail: %s', error
-            )
+            LOG.warning('Cannot read the users file; all logins fail: %s', error)
             return {}

@@ -10,13 +10,8 @@ from oslo_config import cfg
 from webob import exc
 
 from manila_lite import exception
-from manila_lite.api.auth import caller
-from manila_lite.api.auth import token_key
-from manila_lite.api.auth import users
-from manila_lite.api.auth.caller import App
-from manila_lite.api.auth.caller import Authenticated
-from manila_lite.api.auth.caller import Run
-from manila_lite.api.auth.caller import run_here
+from manila_lite.api.auth import caller, token_key, users
+from manila_lite.api.auth.caller import App, Authenticated, Run, run_here
 from manila_lite.api.auth.current_users import CurrentUsers
 from manila_lite.api.auth.passwords import PasswordVerifier
 from manila_lite.api.auth.revoked_tokens import RevokedTokens
@@ -26,9 +21,7 @@ from manila_lite.api.identity.sign_in import TokenRequests
 from manila_lite.context import RequestContext
 from manila_lite.policies.enforcer import Enforcer
 
-_CHALLENGE = [
-    ('WWW-Authenticate', 'Basic realm="manila-lite", charset="UTF-8"')
-]
+_CHALLENGE = [('WWW-Authenticate', 'Basic realm="manila-lite", charset="UTF-8"')]
 
 
 def authenticate(
@@ -69,9 +62,7 @@ class HttpBasicMiddleware:
         self._app = app
         self._sign_in = sign_in
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         ctx = self._sign_in.context(environ)
         return caller.call_as(ctx, self._app, environ, start_response)
 
@@ -116,9 +107,7 @@ class SignIn:
         if header:
             name, password = _parse_header(header)
             address = environ.get('REMOTE_ADDR', '')
-            return (
-                self._passwords.user(name, password, address) if name else None
-            )
+            return self._passwords.user(name, password, address) if name else None
         token = environ.get('HTTP_X_AUTH_TOKEN')
         if token and self._tokens:
             found = self._tokens.find(token)

@@ -12,16 +12,12 @@ from keystonemiddleware import auth_token
 from oslo_config import cfg
 
 from manila_lite import context
-from manila_lite.api.auth import caller
-from manila_lite.api.auth import token_cache
-from manila_lite.api.auth.caller import App
-from manila_lite.api.auth.caller import Authenticated
+from manila_lite.api.auth import caller, token_cache
+from manila_lite.api.auth.caller import App, Authenticated
 from manila_lite.policies.enforcer import Enforcer
 
 
-def authenticate(
-    conf: cfg.ConfigOpts, app: App, enforcer: Enforcer
-) -> Authenticated:
+def authenticate(conf: cfg.ConfigOpts, app: App, enforcer: Enforcer) -> Authenticated:
     """Wrap the app in token authentication."""
     for group, options in auth_token.list_opts():
         conf.register_opts(options, group)
@@ -41,9 +37,7 @@ def authenticate(
     validating = auth_token.AuthProtocol(
         token_cache.RememberMiddleware(behind, cache), settings
     )
-    return Authenticated(
-        token_cache.KnownTokenMiddleware(behind, validating, cache)
-    )
+    return Authenticated(token_cache.KnownTokenMiddleware(behind, validating, cache))
 
 
 def require_cache_library(conf: cfg.ConfigOpts) -> None:
@@ -84,9 +78,7 @@ class KeystoneContextMiddleware:
         self._app = app
         self._enforcer = enforcer
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         return caller.call_as(
             self._build_context(environ), self._app, environ, start_response
         )
@@ -94,10 +86,7 @@ class KeystoneContextMiddleware:
     def _build_context(self, environ: dict) -> context.RequestContext:
         # Tokens are removed because contexts are stored with work.
         ctx = context.RequestContext.from_environ(
-            environ,
-            enforcer=self._enforcer,
-            auth_token=None,
-            service_token=None,
+            environ, enforcer=self._enforcer, auth_token=None, service_token=None
         )
         ctx.roles = [role.lower() for role in ctx.roles]
         ctx.service_roles = [role.lower() for role in ctx.service_roles]

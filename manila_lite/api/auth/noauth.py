@@ -28,8 +28,7 @@ from oslo_config import cfg
 import webob
 
 from manila_lite.api.auth import caller
-from manila_lite.api.auth.caller import App
-from manila_lite.api.auth.caller import Authenticated
+from manila_lite.api.auth.caller import App, Authenticated
 from manila_lite.context import RequestContext
 from manila_lite.policies.enforcer import Enforcer
 
@@ -47,15 +46,11 @@ _TOKEN_REQUEST_HEADERS = (
 _PROJECT = re.compile(r'/v2/([0-9a-f-]+)(?:/|$)')
 
 
-def authenticate(
-    conf: cfg.ConfigOpts, app: App, enforcer: Enforcer
-) -> Authenticated:
+def authenticate(conf: cfg.ConfigOpts, app: App, enforcer: Enforcer) -> Authenticated:
     """Wrap the app in a middleware that trusts the request."""
     sign_in = SignIn(enforcer)
     return Authenticated(
-        NoAuthMiddleware(
-            app, sign_in, project_in_url=conf.auth_strategy == 'noauth'
-        ),
+        NoAuthMiddleware(app, sign_in, project_in_url=conf.auth_strategy == 'noauth'),
         _IdentityApi(conf, sign_in) if conf.http_basic.identity_api else None,
     )
 
@@ -78,9 +73,7 @@ class SignIn:
         """Return the context of a user of the identity API."""
         return self._context(environ, user.user_id, user.project_id)
 
-    def _context(
-        self, environ: dict, user_id: str, project_id: str
-    ) -> RequestContext:
+    def _context(self, environ: dict, user_id: str, project_id: str) -> RequestContext:
         return caller.build_context(
             environ,
             self._enforcer,
@@ -97,9 +90,7 @@ class _IdentityApi:
     def __init__(self, conf: cfg.ConfigOpts, sign_in: SignIn):
         self._given = conf, sign_in
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         return self._app(environ, start_response)
 
     @functools.cached_property
@@ -117,9 +108,7 @@ class NoAuthMiddleware:
         self._sign_in = sign_in
         self._project_in_url = project_in_url
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         if environ.get('HTTP_X_AUTH_TOKEN') in _NO_TOKEN and any(
             header in environ for header in _TOKEN_REQUEST_HEADERS
         ):
@@ -127,9 +116,7 @@ class NoAuthMiddleware:
         ctx = self._sign_in.context(environ)
         return caller.call_as(ctx, self._app, environ, start_response)
 
-    def _send_token(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def _send_token(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         user = environ.get('HTTP_X_AUTH_USER', 'admin')
         project = environ.get('HTTP_X_AUTH_PROJECT_ID', 'admin')
         url = webob.Request(environ).path_url
@@ -137,10 +124,7 @@ class NoAuthMiddleware:
             url = f'{url.rstrip("/")}/{project}'
         start_response(
             '204 No Content',
-            [
-                ('X-Auth-Token', f'{user}:{project}'),
-                ('X-Server-Management-Url', url),
-            ],
+            [('X-Auth-Token', f'{user}:{project}'), ('X-Server-Management-Url', url)],
         )
         return []
 

@@ -13,10 +13,8 @@ import secrets
 import threading
 import time
 
-from manila_lite.api.auth import throttle
-from manila_lite.api.auth import users
-from manila_lite.api.auth.caller import Run
-from manila_lite.api.auth.caller import run_here
+from manila_lite.api.auth import throttle, users
+from manila_lite.api.auth.caller import Run, run_here
 from manila_lite.api.auth.current_users import CurrentUsers
 
 # Seconds for which a correct password is cached.
@@ -42,9 +40,7 @@ class PasswordVerifier:
         self._in_progress: dict[bytes, futures.Future[bool]] = {}
         self._lock = threading.Lock()
 
-    def user(
-        self, name: str, password: bytes, address: str = ''
-    ) -> users.User | None:
+    def user(self, name: str, password: bytes, address: str = '') -> users.User | None:
         """Return the user with this name and password, or None.
 
         Raises TooManySignIns if the password cannot be verified now.
@@ -53,11 +49,7 @@ class PasswordVerifier:
         return self.verified(found, name, password, address)
 
     def verified(
-        self,
-        user: users.User | None,
-        name: str,
-        password: bytes,
-        address: str = '',
+        self, user: users.User | None, name: str, password: bytes, address: str = ''
     ) -> users.User | None:
         """Return the user if the password is right, else None.
 

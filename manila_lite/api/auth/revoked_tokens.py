@@ -44,9 +44,7 @@ class RevokedTokens:
         now = self._clock()
         with line_file.edited(self._path) as lines:
             ends = {**_parse(lines), id: end}
-            lines[:] = [
-                f'{one}:{end}' for one, end in ends.items() if end >= now
-            ]
+            lines[:] = [f'{one}:{end}' for one, end in ends.items() if end >= now]
 
 
 def _parse(lines: list[str]) -> dict[str, int]:

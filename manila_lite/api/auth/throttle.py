@@ -30,11 +30,7 @@ class Backoff:
     """
 
     def __init__(
-        self,
-        free: int,
-        longest: float,
-        clock: Callable[[], float],
-        size: int = 10_000,
+        self, free: int, longest: float, clock: Callable[[], float], size: int = 10_000
     ):
         self._free, self._longest, self._size = free, longest, size
         self._clock = clock

@@ -137,14 +137,10 @@ class RememberMiddleware:
     def __init__(self, app: App, cache: TokenCache):
         self._app, self._cache = app, cache
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         expires_at = _reusable_until(environ)
         if expires_at is not None:
-            identity = {
-                name: environ[name] for name in _KEPT if name in environ
-            }
+            identity = {name: environ[name] for name in _KEPT if name in environ}
             self._cache.add(environ[_TOKEN], identity, expires_at)
         return self._app(environ, start_response)
 
@@ -160,23 +156,17 @@ class KnownTokenMiddleware:
         self._app, self._validating = app, validating
         self._cache = cache
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         token = environ.get(_TOKEN)
         if not token:
             return self._validating(environ, start_response)
 
-        def start_or_drop(
-            status: str, headers: list, *error: typing.Any
-        ) -> typing.Any:
+        def start_or_drop(status: str, headers: list, *error: typing.Any) -> typing.Any:
             if status.startswith('401'):
                 self._cache.drop(token)
             return start_response(status, headers, *error)
 
-        identity = (
-            None if _SERVICE_TOKEN in environ else self._cache.find(token)
-        )
+        identity = None if _SERVICE_TOKEN in environ else self._cache.find(token)
         if identity is None:
             return self._validating(environ, start_or_drop)
         for name in IDENTITY_HEADERS:

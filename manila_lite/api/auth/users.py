@@ -54,13 +54,9 @@ class User:
                     reason=f'a {field} may contain letters, digits and _.@+-'
                 )
         if not self.roles:
-            raise exception.InvalidInput(
-                reason='a user needs at least one role'
-            )
+            raise exception.InvalidInput(reason='a user needs at least one role')
         if not _HASH.fullmatch(self.hash):
-            raise exception.InvalidInput(
-                reason='the hash is not a bcrypt hash'
-            )
+            raise exception.InvalidInput(reason='the hash is not a bcrypt hash')
 
     @property
     def cost(self) -> int:
@@ -73,11 +69,7 @@ class User:
         return sorted(
             {
                 *self.roles,
-                *(
-                    implied
-                    for role in self.roles
-                    for implied in _IMPLIED.get(role, ())
-                ),
+                *(implied for role in self.roles for implied in _IMPLIED.get(role, ())),
             }
         )
 
@@ -127,8 +119,7 @@ def read(path: str) -> dict[str, User]:
             user = _parse(line)
         except (ValueError, exception.InvalidInput):
             raise cfg.ConfigFileParseError(
-                path,
-                f'line {number} is not name:hash:user id:project id:role,role',
+                path, f'line {number} is not name:hash:user id:project id:role,role'
             ) from None
         if user.name in users:
             raise cfg.ConfigFileParseError(
@@ -154,11 +145,7 @@ def add(
     """
     hashed = _hash(password, cost)
     user = User(
-        name,
-        hashed,
-        user_id,
-        project_id,
-        tuple(role.lower() for role in roles),
+        name, hashed, user_id, project_id, tuple(role.lower() for role in roles)
     )
     with line_file.edited(path) as lines:
         if any(_is_line_of(line, name) for line in lines):
@@ -169,9 +156,7 @@ def add(
     return user
 
 
-def set_password(
-    path: str, name: str, password: str, *, cost: int = 12
-) -> None:
+def set_password(path: str, name: str, password: str, *, cost: int = 12) -> None:
     """Replace the password of a user; raises NotFound for unknown names."""
     hashed = _hash(password, cost)
     with line_file.edited(path) as lines:

@@ -7,11 +7,8 @@ import typing
 import orjson
 from oslo_config import cfg
 
-from manila_lite.api import routes
-from manila_lite.api import versions
-from manila_lite.api.description import operations
-from manila_lite.api.description import parameters
-from manila_lite.api.description import responses
+from manila_lite.api import routes, versions
+from manila_lite.api.description import operations, parameters, responses
 from manila_lite.api.description.shapes import Shapes
 
 _TEXT = """\
@@ -43,9 +40,7 @@ def sign_in(conf: cfg.ConfigOpts) -> list[str]:
     return ['basic', 'token'] if conf.http_basic.identity_api else ['basic']
 
 
-def describe(
-    schemes: typing.Iterable[str], minor: int
-) -> dict[str, typing.Any]:
+def describe(schemes: typing.Iterable[str], minor: int) -> dict[str, typing.Any]:
     """Return the description of a version."""
     shapes = Shapes(minor)
     names: set[str] = set()

@@ -5,13 +5,8 @@ import inspect
 import re
 import typing
 
-from manila_lite.api import answers
-from manila_lite.api import router
-from manila_lite.api import versions
-from manila_lite.api import wsgi
-from manila_lite.api.description import parameters
-from manila_lite.api.description import permissions
-from manila_lite.api.description import responses
+from manila_lite.api import answers, router, versions, wsgi
+from manila_lite.api.description import parameters, permissions, responses
 from manila_lite.api.description.shapes import Shapes
 
 _WORDS = re.compile('[A-Z][a-z]+')
@@ -135,9 +130,7 @@ def _summary(route: router.Route, handlers: list[Handler]) -> str:
     return text.partition('\n')[0] or f'{route.method} {route.path}'
 
 
-def _parameters(
-    route: router.Route, minor: int, handlers: list[Handler]
-) -> list[dict]:
+def _parameters(route: router.Route, minor: int, handlers: list[Handler]) -> list[dict]:
     found = [{'$ref': '#/components/parameters/version'}]
     if _is_experimental(versions.span(route.experimental), minor):
         found.append({'$ref': '#/components/parameters/experimental'})
@@ -183,9 +176,7 @@ def _successes(
         declared = one.declared
         shape = _shape(controller, declared.answer)
         by_status.setdefault(declared.status, {})[one.name] = (
-            None
-            if shape is None
-            else shapes.schema(shape, f'{name}.{one.name}')
+            None if shape is None else shapes.schema(shape, f'{name}.{one.name}')
         )
         if declared.unchanged:
             by_status.setdefault(declared.unchanged, {})[one.name] = None
@@ -195,8 +186,6 @@ def _successes(
     }
 
 
-def _shape(
-    controller: type[wsgi.Controller], answer: answers.Shape
-) -> answers.Shape:
+def _shape(controller: type[wsgi.Controller], answer: answers.Shape) -> answers.Shape:
     """Return the shape of an answer of the controller."""
     return answer(controller) if inspect.isfunction(answer) else answer

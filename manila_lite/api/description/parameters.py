@@ -4,10 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 import datetime
 import typing
 
-from manila_lite.api import schema
-from manila_lite.api import versions
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import Filters
+from manila_lite.api import schema, versions
+from manila_lite.api.filters import Filter, Filters
 from manila_lite.api.schema import LARGEST_INTEGER
 
 _FLAG = {'anyOf': [{'type': 'boolean'}, schema.BOOLEAN_WORD]}
@@ -50,14 +48,8 @@ def path_variable(name: str) -> dict:
 
 def query_keys(declared: Iterable[Filter | Filters], minor: int) -> list[dict]:
     """Return the parameters of the keys that a version knows."""
-    found = {
-        row.key: _query_key(row)
-        for row in rows(declared)
-        if minor in row.window
-    }
-    parts = {
-        key: found.pop(key)['schema'] for key in [*found] if key[-1] == '~'
-    }
+    found = {row.key: _query_key(row) for row in rows(declared) if minor in row.window}
+    parts = {key: found.pop(key)['schema'] for key in [*found] if key[-1] == '~'}
     return [*found.values(), *([_keys_of_parts(parts)] if parts else [])]
 
 

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 import http
 import typing
 
-from manila_lite.api import faults
-from manila_lite.api import wsgi
+from manila_lite.api import faults, wsgi
 
 JSON = 'application/json'
 
@@ -15,9 +14,7 @@ _OF_WRITES = (409, 413)
 CODES = (*_OF_ALL, *_OF_WRITES, 403, 422)
 
 
-def error_codes(
-    method: str, declared: Iterable[wsgi.Declaration]
-) -> list[int]:
+def error_codes(method: str, declared: Iterable[wsgi.Declaration]) -> list[int]:
     """Return the codes of errors that an operation may answer."""
     codes = {*_OF_ALL}
     if method not in _READS:
@@ -33,9 +30,9 @@ def error_codes(
 
 
 def error_references(codes: Iterable[int]) -> dict[str, dict]:
-    return {
-        str(code): {'$ref': f'#/components/responses/{code}'} for code in codes
-    } | {'default': {'$ref': '#/components/responses/fault'}}
+    return {str(code): {'$ref': f'#/components/responses/{code}'} for code in codes} | {
+        'default': {'$ref': '#/components/responses/fault'}
+    }
 
 
 def error_components() -> dict[str, dict]:
@@ -50,9 +47,7 @@ def error_components() -> dict[str, dict]:
 
 def error_schemas() -> dict[str, dict]:
     """Return the schemas of the bodies of errors, by their names."""
-    return {f'Error{code}': _fault(code) for code in CODES} | {
-        'Error': _fault(None)
-    }
+    return {f'Error{code}': _fault(code) for code in CODES} | {'Error': _fault(None)}
 
 
 def _reference(name: str) -> dict:
@@ -111,16 +106,10 @@ def success(status: int, bodies: Mapping[str, dict | None]) -> dict:
         if schema is not None and schema not in schemas:
             schemas.append(schema)
     empty = [name for name, schema in bodies.items() if schema is None]
-    response: dict[str, typing.Any] = {
-        'description': http.HTTPStatus(status).phrase
-    }
+    response: dict[str, typing.Any] = {'description': http.HTTPStatus(status).phrase}
     if schemas:
         response['content'] = {
-            JSON: {
-                'schema': schemas[0]
-                if len(schemas) == 1
-                else {'anyOf': schemas}
-            }
+            JSON: {'schema': schemas[0] if len(schemas) == 1 else {'anyOf': schemas}}
         }
         if empty:
             response['description'] += '; no body for ' + ', '.join(empty)

@@ -4,10 +4,8 @@ import inspect
 import re
 import typing
 
-from manila_lite.api import answers
-from manila_lite.api import fields
-from manila_lite.api.description import columns
-from manila_lite.api.description import types
+from manila_lite.api import answers, fields
+from manila_lite.api.description import columns, types
 
 _ATTRIBUTE = re.compile(r'\.(?!get\b)(\w+)')
 _ONE_ATTRIBUTE = re.compile(r'row\.\w+')
@@ -39,9 +37,7 @@ class Shapes:
                     for key, inner in shape.items()
                 },
                 'required': [
-                    key
-                    for key in shape
-                    if not isinstance(key, answers.MayLack)
+                    key for key in shape if not isinstance(key, answers.MayLack)
                 ],
                 'additionalProperties': False,
             }
@@ -67,9 +63,7 @@ class Shapes:
                 field.name: self._field(field, f'{name}.{field.name}')
                 for field in shown
             },
-            'required': [
-                field.name for field in shown if not field.admin_only
-            ],
+            'required': [field.name for field in shown if not field.admin_only],
             'additionalProperties': False,
         }
 

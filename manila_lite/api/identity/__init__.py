@@ -12,6 +12,4 @@ _V3 = '/v3'
 
 def serves(path: str) -> bool:
     """Return whether a path belongs to the identity API."""
-    return path.startswith((PREFIX + '/', _V3 + '/')) or (
-        path in (PREFIX, _V3)
-    )
+    return path.startswith((PREFIX + '/', _V3 + '/')) or (path in (PREFIX, _V3))

@@ -10,16 +10,12 @@ import typing
 import routes
 
 from manila_lite import exception
-from manila_lite.api import router
-from manila_lite.api import wsgi
+from manila_lite.api import router, wsgi
 from manila_lite.api.auth import caller
 from manila_lite.api.auth.tokens import Token
-from manila_lite.api.auth.users import ROLES
-from manila_lite.api.auth.users import User
-from manila_lite.api.identity import PREFIX
-from manila_lite.api.identity import documents
-from manila_lite.api.identity.sign_in import TokenIssuer
-from manila_lite.api.identity.sign_in import TokenRequests
+from manila_lite.api.auth.users import ROLES, User
+from manila_lite.api.identity import PREFIX, documents
+from manila_lite.api.identity.sign_in import TokenIssuer, TokenRequests
 from manila_lite.context import RequestContext
 
 _Document = dict[str, typing.Any]
@@ -38,9 +34,7 @@ class SignIn(typing.Protocol):
 class Directory(typing.Protocol):
     """The interface of `manila_lite.api.auth.current_users.CurrentUsers`."""
 
-    def users_like(
-        self, ctx: RequestContext, wanted: str | None
-    ) -> Iterable[User]: ...
+    def users_like(self, ctx: RequestContext, wanted: str | None) -> Iterable[User]: ...
 
 
 class IdentityApi:
@@ -106,14 +100,9 @@ class IdentityApi:
             found = items(req, req.query.get('name'))
             return self._list(req, f'{name}s', found)
 
-        return {
-            f'/v3/{name}s': {'GET': index},
-            f'/v3/{name}s/{{id}}': {'GET': show},
-        }
+        return {f'/v3/{name}s': {'GET': index}, f'/v3/{name}s/{{id}}': {'GET': show}}
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         environ[wsgi.FAULT_KEY] = 'error'
         path = environ['PATH_INFO'].removeprefix(PREFIX).rstrip('/')
         found = self._mapper.match(path or '/')
@@ -171,9 +160,7 @@ class IdentityApi:
         self._tokens.revoke(token)
         return wsgi.Response(None, 204)
 
-    def _describe(
-        self, req: wsgi.Request, token: Token, status: int
-    ) -> wsgi.Response:
+    def _describe(self, req: wsgi.Request, token: Token, status: int) -> wsgi.Response:
         described = documents.token(token)
         if 'nocatalog' not in req.query:
             described['catalog'] = self._catalog_of(req)
@@ -202,29 +189,21 @@ class IdentityApi:
 
     # Services and endpoints
 
-    def _services(
-        self, req: wsgi.Request, wanted: str | None
-    ) -> Iterator[_Document]:
+    def _services(self, req: wsgi.Request, wanted: str | None) -> Iterator[_Document]:
         self._authenticate(req)
         yield from documents.services(req.public_url)
 
-    def _endpoints(
-        self, req: wsgi.Request, wanted: str | None
-    ) -> Iterator[_Document]:
+    def _endpoints(self, req: wsgi.Request, wanted: str | None) -> Iterator[_Document]:
         self._authenticate(req)
         yield from documents.endpoints(req.public_url, self._region)
 
-    def _regions(
-        self, req: wsgi.Request, wanted: str | None
-    ) -> Iterator[_Document]:
+    def _regions(self, req: wsgi.Request, wanted: str | None) -> Iterator[_Document]:
         self._authenticate(req)
         yield documents.region(self._region, req.public_url)
 
     # The domain, projects, users and their roles
 
-    def _domains(
-        self, req: wsgi.Request, wanted: str | None
-    ) -> Iterator[_Document]:
+    def _domains(self, req: wsgi.Request, wanted: str | None) -> Iterator[_Document]:
         self._authenticate(req)
         yield documents.domain(req.public_url)
 
@@ -248,9 +227,7 @@ class IdentityApi:
             (documents.project(one, req.public_url) for one in sorted(found)),
         )
 
-    def _projects(
-        self, req: wsgi.Request, wanted: str | None
-    ) -> Iterator[_Document]:
+    def _projects(self, req: wsgi.Request, wanted: str | None) -> Iterator[_Document]:
         """Yield the projects of all users that the caller may see."""
         ctx = self._authenticate(req)
         users = self._directory.users_like(ctx, wanted)
@@ -268,9 +245,7 @@ class IdentityApi:
         for user in found.values():
             yield documents.user(user, req.public_url)
 
-    def _visible_names(
-        self, req: wsgi.Request, wanted: str | None
-    ) -> list[User]:
+    def _visible_names(self, req: wsgi.Request, wanted: str | None) -> list[User]:
         """Return the names of users that the caller may see."""
         ctx = self._authenticate(req)
         return [
@@ -279,9 +254,7 @@ class IdentityApi:
             if ctx.can('identity:get_user', user)
         ]
 
-    def _roles(
-        self, req: wsgi.Request, wanted: str | None
-    ) -> Iterator[_Document]:
+    def _roles(self, req: wsgi.Request, wanted: str | None) -> Iterator[_Document]:
         """Yield the usual roles, and those of users the caller may see."""
         names = set(ROLES)
         for user in self._visible_names(req, None):
@@ -319,9 +292,7 @@ class IdentityApi:
     def _list(
         req: wsgi.Request, name: str, items: Iterable[_Document]
     ) -> wsgi.Response:
-        return wsgi.Response(
-            documents.listing(name, items, req.query, req.public_url)
-        )
+        return wsgi.Response(documents.listing(name, items, req.query, req.public_url))
 
 
 def _base(req: wsgi.Request) -> str:

@@ -103,11 +103,7 @@ def token(found: Token) -> dict[str, typing.Any]:
             'domain': DOMAIN,
             'password_expires_at': None,
         },
-        'project': {
-            'id': user.project_id,
-            'name': user.project_id,
-            'domain': DOMAIN,
-        },
+        'project': {'id': user.project_id, 'name': user.project_id, 'domain': DOMAIN},
         'is_domain': False,
         'roles': [{'id': role, 'name': role} for role in user.all_roles],
     }
@@ -185,14 +181,7 @@ def role_assignment(
     }
 
 
-_FILTERS = (
-    'name',
-    'domain_id',
-    'type',
-    'service_id',
-    'interface',
-    'region_id',
-)
+_FILTERS = ('name', 'domain_id', 'type', 'service_id', 'interface', 'region_id')
 
 
 def listing(

@@ -13,13 +13,11 @@ import uuid
 from oslo_config import cfg
 
 from manila_lite import exception
-from manila_lite.api.auth.noauth import ROLES
-from manila_lite.api.auth.noauth import SignIn
+from manila_lite.api.auth.noauth import ROLES, SignIn
 from manila_lite.api.auth.tokens import Token
 from manila_lite.api.auth.users import User
 from manila_lite.api.identity.api import IdentityApi
-from manila_lite.api.identity.sign_in import TokenRequests
-from manila_lite.api.identity.sign_in import is_domain
+from manila_lite.api.identity.sign_in import TokenRequests, is_domain
 from manila_lite.context import RequestContext
 
 _NO_HASH = '$2b$04$' + '.' * 53
@@ -42,9 +40,7 @@ def build(conf: cfg.ConfigOpts, sign_in: SignIn) -> IdentityApi:
 class AnyUsers:
     """The caller, and whomever a request names."""
 
-    def users_like(
-        self, ctx: RequestContext, wanted: str | None
-    ) -> Iterator[User]:
+    def users_like(self, ctx: RequestContext, wanted: str | None) -> Iterator[User]:
         """Yield the caller, and a user and project of the wanted name."""
         names = [(ctx.user_id, ctx.project_id)]
         if wanted is not None:

@@ -4,14 +4,11 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema as s
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import schema as s, versions, wsgi
 from manila_lite.api.auth import tokens
 from manila_lite.api.auth.current_users import CurrentUsers
 from manila_lite.api.auth.passwords import PasswordVerifier
-from manila_lite.api.auth.tokens import Token
-from manila_lite.api.auth.tokens import Tokens
+from manila_lite.api.auth.tokens import Token, Tokens
 from manila_lite.api.auth.users import User
 from manila_lite.api.identity.documents import DOMAIN
 
@@ -61,10 +58,7 @@ class TokenRequests:
     _tokens: TokenIssuer
 
     def __init__(
-        self,
-        current_users: CurrentUsers,
-        passwords: PasswordVerifier,
-        issuer: Tokens,
+        self, current_users: CurrentUsers, passwords: PasswordVerifier, issuer: Tokens
     ):
         self._users = current_users
         self._passwords = passwords
@@ -81,9 +75,7 @@ class TokenRequests:
         if method == ['password'] and 'password' in identity:
             given = identity['password']['user']
             environ[wsgi.SIGN_IN_NAME] = given.get('name') or given.get('id')
-            user = self._by_password(
-                given, project, environ.get('REMOTE_ADDR', '')
-            )
+            user = self._by_password(given, project, environ.get('REMOTE_ADDR', ''))
             parent = None
         elif method == ['token'] and 'token' in identity:
             parent = self._tokens.find(identity['token']['id'])
@@ -106,10 +98,7 @@ class TokenRequests:
             )
         user = self._find(given, project)
         return self._passwords.verified(
-            user,
-            user.name if user else name,
-            given['password'].encode(),
-            address,
+            user, user.name if user else name, given['password'].encode(), address
         )
 
     def _by_token(self, parent: Token | None, project: _Object) -> User | None:
@@ -123,9 +112,7 @@ class TokenRequests:
         if not given.get('id'):
             return users.get(given['name'])
         # One person may have a name per project.
-        of_person = [
-            user for user in users.values() if user.user_id == given['id']
-        ]
+        of_person = [user for user in users.values() if user.user_id == given['id']]
         in_project = [
             user for user in of_person if _is_project(project, user.project_id)
         ]

@@ -3,9 +3,7 @@
 import typing
 
 from manila_lite import exception
-from manila_lite.api.schema.base import Check
-from manila_lite.api.schema.base import Type
-from manila_lite.api.schema.base import ValidationError
+from manila_lite.api.schema.base import Check, Type, ValidationError
 from manila_lite.api.schema.containers import ObjectType
 
 
@@ -19,11 +17,7 @@ class Schema:
     """
 
     def __init__(
-        self,
-        inside: Type,
-        wrapper: str | None,
-        missing: int,
-        optional: bool = False,
+        self, inside: Type, wrapper: str | None, missing: int, optional: bool = False
     ):
         if missing not in (400, 422):
             raise ValueError('a missing wrapper answers 400 or 422')
@@ -57,9 +51,7 @@ class Schema:
             return check(value)
         except ValidationError as error:
             where = '.'.join([*path, *error.path]) or 'the body'
-            raise exception.InvalidInput(
-                reason=f'{where} {error.rule}'
-            ) from None
+            raise exception.InvalidInput(reason=f'{where} {error.rule}') from None
 
     def json_schema(self, minor: int) -> dict:
         """Return the JSON Schema (2020-12) of the body at a version."""
@@ -88,15 +80,10 @@ def schema(
     Unknown fields are dropped, or with `extra` refused or allowed.
     """
     return Schema(
-        ObjectType(required, props, extra),
-        wrapper,
-        missing,
-        optional=not required,
+        ObjectType(required, props, extra), wrapper, missing, optional=not required
     )
 
 
-def body_of(
-    inside: Type, *, wrapper: str | None = None, missing: int = 422
-) -> Schema:
+def body_of(inside: Type, *, wrapper: str | None = None, missing: int = 422) -> Schema:
     """A body that is described by one type, such as `metadata`."""
     return Schema(inside, wrapper, missing)

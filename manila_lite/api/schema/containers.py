@@ -2,10 +2,7 @@
 
 import typing
 
-from manila_lite.api.schema.base import Check
-from manila_lite.api.schema.base import Type
-from manila_lite.api.schema.base import ValidationError
-from manila_lite.api.schema.base import check_inside
+from manila_lite.api.schema.base import Check, Type, ValidationError, check_inside
 from manila_lite.api.schema.scalars import string
 
 
@@ -17,10 +14,7 @@ class _Array(Type):
         check = self._of.at(minor)
 
         def check_all(value: typing.Any) -> list:
-            if (
-                type(value) is not list
-                or not self._low <= len(value) <= self._high
-            ):
+            if type(value) is not list or not self._low <= len(value) <= self._high:
                 raise ValidationError(
                     f'must be a list of {self._low} to {self._high} items'
                 )
@@ -83,9 +77,7 @@ class _Mapping(Type):
         }
 
 
-def mapping(
-    of: Type, key: Type | None = None, *, nullable: bool = False
-) -> Type:
+def mapping(of: Type, key: Type | None = None, *, nullable: bool = False) -> Type:
     """An object with keys of 1 to 255 characters, or of type `key`.
 
     Without a type, keys have no white space at either end, and can be

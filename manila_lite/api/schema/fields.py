@@ -1,8 +1,7 @@
 """What a field of an object may have: a window of versions, two names."""
 
 from manila_lite.api import versions
-from manila_lite.api.schema.base import Check
-from manila_lite.api.schema.base import Type
+from manila_lite.api.schema.base import Check, Type
 
 
 class _Wrapped(Type):
@@ -56,9 +55,7 @@ class _Alias(_Wrapped):
         self.alternative_name, self.when_both = alternative_name, when_both
 
 
-def alias(
-    alternative_name: str, inner: Type, when_both: str = 'first'
-) -> Type:
+def alias(alternative_name: str, inner: Type, when_both: str = 'first') -> Type:
     """The type with a second field name.
 
     If a body has both, the value of the field's own name is used, or with

@@ -3,9 +3,7 @@
 import re
 import typing
 
-from manila_lite.api.schema.base import Check
-from manila_lite.api.schema.base import Type
-from manila_lite.api.schema.base import ValidationError
+from manila_lite.api.schema.base import Check, Type, ValidationError
 
 LARGEST_INTEGER = 2**31 - 1  # of the integer columns
 
@@ -14,12 +12,7 @@ _TRIMMED = r'(?:\S(?:[\s\S]*\S)?)?'
 
 class _String(Type):
     def __init__(
-        self,
-        low: int,
-        high: int,
-        nullable: bool,
-        pattern: str | None,
-        description: str,
+        self, low: int, high: int, nullable: bool, pattern: str | None, description: str
     ):
         self._low, self._high, self._nullable = low, high, nullable
         self._pattern = pattern
@@ -41,9 +34,7 @@ class _String(Type):
         return value
 
     def json_schema(self, minor: int) -> dict:
-        rule: dict = {
-            'type': ['string', 'null'] if self._nullable else 'string'
-        }
+        rule: dict = {'type': ['string', 'null'] if self._nullable else 'string'}
         if self._pattern:
             rule['pattern'] = f'^(?:{self._pattern})$'
         return rule | {'minLength': self._low, 'maxLength': self._high}
@@ -137,9 +128,7 @@ class _Integer(Type):
         return {'anyOf': choices}
 
 
-def integer(
-    min: int, max: int = LARGEST_INTEGER, *, nullable: bool = False
-) -> Type:
+def integer(min: int, max: int = LARGEST_INTEGER, *, nullable: bool = False) -> Type:
     """An integer, also sent as a string of digits."""
     return _Integer(min, max, nullable)
 
@@ -168,17 +157,13 @@ def one_of(*values: str | int | bool | None) -> Type:
     return _OneOf(
         {(type(value), value): value for value in values},
         'one of: '
-        + ', '.join(
-            'null' if value is None else str(value) for value in values
-        ),
+        + ', '.join('null' if value is None else str(value) for value in values),
     )
 
 
 def _words(*words: str) -> set[str]:
     return {
-        variant
-        for word in words
-        for variant in (word, word.upper(), word.capitalize())
+        variant for word in words for variant in (word, word.upper(), word.capitalize())
     }
 
 

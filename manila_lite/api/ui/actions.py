@@ -13,8 +13,7 @@ from manila_lite.states.machine import Machine
 
 Form = Mapping[str, str]
 Request = (
-    tuple[str, str, typing.Any]
-    | tuple[str, str, typing.Any, Mapping[str, object]]
+    tuple[str, str, typing.Any] | tuple[str, str, typing.Any, Mapping[str, object]]
 )
 """Method, path, body, and a query if there is one."""
 
@@ -51,9 +50,7 @@ class ActionForms(typing.NamedTuple):
 class Actions:
     """The actions on resources of a kind, by the last part of their paths."""
 
-    def __init__(
-        self, noun: str, machine: Machine, actions: Mapping[str, Action]
-    ):
+    def __init__(self, noun: str, machine: Machine, actions: Mapping[str, Action]):
         self._noun, self._machine, self._actions = noun, machine, actions
 
     def __iter__(self) -> Iterator[str]:
@@ -68,16 +65,13 @@ class Actions:
     ) -> ActionForms:
         """Return the forms; `known` are reasons beyond policy and status."""
         reasons = {
-            name: self._reason(visit, resource, action)
-            or (known or {}).get(name)
+            name: self._reason(visit, resource, action) or (known or {}).get(name)
             for name, action in self._actions.items()
         }
         token = visit.environ[front.FORM_TOKEN]
         return ActionForms(path, title(resource), token, reasons)
 
-    def _reason(
-        self, visit: Visit, resource: dict, action: Action
-    ) -> str | None:
+    def _reason(self, visit: Visit, resource: dict, action: Action) -> str | None:
         if not visit.ctx.can(action.policy, resource):
             return NOT_ALLOWED
         if action.event is None:
@@ -107,9 +101,7 @@ def title(resource: Mapping[str, typing.Any]) -> str:
 def confirm(visit: Visit, name: str) -> None:
     """Raise Refused unless the name of the resource was typed."""
     if visit.form.get('confirm') != name:
-        raise Refused(
-            400, f'Nothing was done: to confirm, type the name {name}.'
-        )
+        raise Refused(400, f'Nothing was done: to confirm, type the name {name}.')
 
 
 def number(text: str) -> int | str:
@@ -126,9 +118,7 @@ def id_of(form: Form, name: str) -> str:
     return found
 
 
-def on(
-    collection: str, name: str, **fields: Callable[[str], typing.Any]
-) -> Requested:
+def on(collection: str, name: str, **fields: Callable[[str], typing.Any]) -> Requested:
     """Return the request of an action of the API with fields of a form."""
 
     def request(resource: dict, form: Form) -> Request:
@@ -145,11 +135,7 @@ def on(
 
 def delete(collection: str) -> Requested:
     """Return the request that deletes a resource."""
-    return lambda resource, form: (
-        'DELETE',
-        f'/{collection}/{resource["id"]}',
-        None,
-    )
+    return lambda resource, form: ('DELETE', f'/{collection}/{resource["id"]}', None)
 
 
 def _words(status: str | None) -> str:

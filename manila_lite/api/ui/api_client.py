@@ -7,9 +7,7 @@ import urllib.parse
 import orjson
 
 from manila_lite import exception
-from manila_lite.api import middleware
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import middleware, versions, wsgi
 from manila_lite.api.auth.caller import App
 
 _KEPT = (
@@ -41,9 +39,7 @@ class ApiClient:
 
     def __init__(self, app: App, environ: dict):
         self._app = app
-        self._environ = {
-            name: environ[name] for name in _KEPT if name in environ
-        }
+        self._environ = {name: environ[name] for name in _KEPT if name in environ}
 
     def get(self, path: str, **query: object) -> typing.Any:
         """Return the body of the answer; raises Refused."""
@@ -82,9 +78,7 @@ class ApiClient:
                     'QUERY_STRING': urllib.parse.urlencode(query or {}),
                     'CONTENT_TYPE': 'application/json',
                     'CONTENT_LENGTH': str(len(content)),
-                    'HTTP_X_OPENSTACK_MANILA_API_VERSION': versions.text(
-                        versions.MAX
-                    ),
+                    'HTTP_X_OPENSTACK_MANILA_API_VERSION': versions.text(versions.MAX),
                     'HTTP_X_OPENSTACK_MANILA_API_EXPERIMENTAL': 'true',
                     'wsgi.input': io.BytesIO(content),
                 },

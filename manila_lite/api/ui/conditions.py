@@ -2,10 +2,8 @@
 
 from manila_lite.db.queries.admin import overview
 from manila_lite.db.queries.admin.figures import HEALTHY
-from manila_lite.states.share_server import SHARE_SERVER_TASK
-from manila_lite.states.share_server import TaskState
-from manila_lite.states.share_task import SHARE_TASK
-from manila_lite.states.share_task import ShareTask
+from manila_lite.states.share_server import SHARE_SERVER_TASK, TaskState
+from manila_lite.states.share_task import SHARE_TASK, ShareTask
 
 SYMBOLS = {
     overview.HEALTHY: '✓',
@@ -30,9 +28,7 @@ _HEALTHY = {
     for status in found
     if machine not in _TASKS
 } | {'up', 'enabled', 'succeeded'}
-_WORKING = {status for machine in HEALTHY for status in machine.in_flight} | {
-    'running'
-}
+_WORKING = {status for machine in HEALTHY for status in machine.in_flight} | {'running'}
 _FAILED = {
     status
     for machine in HEALTHY

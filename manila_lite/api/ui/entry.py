@@ -43,16 +43,12 @@ class SafeAnswers:
     def __init__(self, app: App):
         self._app = app
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         if not serves(environ['PATH_INFO']):
             return self._app(environ, start_response)
 
         def start(
-            status: str,
-            headers: list[tuple[str, str]],
-            exc_info: object = None,
+            status: str, headers: list[tuple[str, str]], exc_info: object = None
         ) -> Callable:
             given = {name.lower() for name, _ in headers}
             kept = [
@@ -74,16 +70,12 @@ class BehindSignIn:
         self._api, self._services = api, services
         self._pages = faults.FaultMiddleware(self._render)
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         if serves(environ['PATH_INFO']):
             return self._pages(environ, start_response)
         return self._api(environ, start_response)
 
-    def _render(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def _render(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         return self._site(environ, start_response)
 
     @functools.cached_property
@@ -97,16 +89,11 @@ class BeforeSignIn:
     """The WSGI application at /ui: sign-in, and the pages behind it."""
 
     def __init__(
-        self,
-        authenticated: App,
-        identity_api: App | None,
-        services: ApiServices,
+        self, authenticated: App, identity_api: App | None, services: ApiServices
     ):
         self._given = authenticated, identity_api, services.conf
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         return self._front(environ, start_response)
 
     @functools.cached_property

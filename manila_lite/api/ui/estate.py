@@ -5,14 +5,14 @@ import typing
 
 import orjson
 
-from manila_lite.api.ui.visit import CAPACITY_POLICY
-from manila_lite.api.ui.visit import Answer
-from manila_lite.api.ui.visit import Visit
+from manila_lite.api.ui.visit import CAPACITY_POLICY, Answer, Visit
 from manila_lite.db import rows
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import pools as pool_rows
-from manila_lite.db.queries.admin import releases
-from manila_lite.db.queries.admin import services as service_rows
+from manila_lite.db.queries.admin import (
+    incarnations,
+    pools as pool_rows,
+    releases,
+    services as service_rows,
+)
 from manila_lite.quota import recount
 
 POOLS = 100
@@ -54,9 +54,7 @@ def capacity(visit: Visit) -> Answer:
         ],
         number=len(allocations),
         first=first,
-        following=(
-            first + POOLS if len(allocations) > first + POOLS else None
-        ),
+        following=(first + POOLS if len(allocations) > first + POOLS else None),
     )
 
 
@@ -123,8 +121,7 @@ def services(visit: Visit) -> Answer:
         services=found,
         reasons={row.id: row.health for row in found_rows if row.health},
         warnings=visit.services.db.read(
-            incarnations.warnings_by_service,
-            visit.services.conf.service_down_time,
+            incarnations.warnings_by_service, visit.services.conf.service_down_time
         ),
         releases=numbers,
     )

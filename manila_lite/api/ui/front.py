@@ -18,11 +18,9 @@ from oslo_config import cfg
 from webob import exc
 
 from manila_lite import exception
-from manila_lite.api import router
-from manila_lite.api import wsgi
+from manila_lite.api import router, wsgi
 from manila_lite.api.auth.caller import App
-from manila_lite.api.ui import html
-from manila_lite.api.ui import sessions
+from manila_lite.api.ui import html, sessions
 from manila_lite.api.ui.entry import PREFIX
 
 FORM = 'manila_lite.ui.form'
@@ -43,22 +41,15 @@ class Front:
     """Serves /ui; pages are in `authenticated`, for which it has a token."""
 
     def __init__(
-        self,
-        authenticated: App,
-        identity_api: App | None,
-        conf: cfg.ConfigOpts,
+        self, authenticated: App, identity_api: App | None, conf: cfg.ConfigOpts
     ):
         self._authenticated = authenticated
         self._identity_api = identity_api
         self._base_url = urllib.parse.urlsplit(conf.osapi_share_base_URL or '')
         self._strategy = conf.auth_strategy.removesuffix('v2')
-        self._local_only = (
-            self._strategy == 'noauth' and not conf.noauth_allow_remote
-        )
+        self._local_only = self._strategy == 'noauth' and not conf.noauth_allow_remote
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         path, method = environ['PATH_INFO'], environ['REQUEST_METHOD']
         environ[wsgi.ROUTE] = PREFIX
         if path.startswith(STATIC):
@@ -75,9 +66,7 @@ class Front:
         session = sessions.find(environ)
         if session is None:
             return self._send_to_sign_in(environ, start_response)
-        if method == 'POST' and not session.made(
-            environ[FORM].get(TOKEN_FIELD, '')
-        ):
+        if method == 'POST' and not session.made(environ[FORM].get(TOKEN_FIELD, '')):
             return _send_error(
                 start_response,
                 403,
@@ -85,9 +74,7 @@ class Front:
                 'and try again.',
             )
         if path == SIGN_OUT and method == 'POST':
-            return html.redirect(
-                start_response, SIGN_IN, [self._cookie(None, environ)]
-            )
+            return html.redirect(start_response, SIGN_IN, [self._cookie(None, environ)])
         return self._show(session, environ, start_response)
 
     def _refusal(self, environ: dict) -> str | None:
@@ -107,8 +94,7 @@ class Front:
         if (
             not given
             or given not in hosts
-            or environ.get('HTTP_SEC_FETCH_SITE', 'same-origin')
-            != 'same-origin'
+            or environ.get('HTTP_SEC_FETCH_SITE', 'same-origin') != 'same-origin'
         ):
             return 'The request was made by a page of another site.'
         return None
@@ -118,15 +104,12 @@ class Front:
     ) -> tuple[str, str]:
         return sessions.header(
             session,
-            secure='https'
-            in (environ.get('wsgi.url_scheme'), self._base_url.scheme),
+            secure='https' in (environ.get('wsgi.url_scheme'), self._base_url.scheme),
         )
 
     # Sign-in
 
-    def _sign_in(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def _sign_in(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         query = dict(urllib.parse.parse_qsl(environ.get('QUERY_STRING', '')))
         form = environ.get(FORM)
         to = _own_path((form or query).get('to', ''))
@@ -152,9 +135,7 @@ class Front:
             to=to,
         )
 
-    def _credential(
-        self, form: typing.Mapping[str, str], environ: dict
-    ) -> str:
+    def _credential(self, form: typing.Mapping[str, str], environ: dict) -> str:
         """Return the token that a sign-in is for; raises ManilaLiteError."""
         if self._strategy == 'noauth':
             found = ':'.join(
@@ -171,24 +152,15 @@ class Front:
             raise exception.Unauthorized('The token is too long for a cookie.')
         return found
 
-    def _token_of_password(
-        self, form: typing.Mapping[str, str], environ: dict
-    ) -> str:
+    def _token_of_password(self, form: typing.Mapping[str, str], environ: dict) -> str:
         """Return a token of the identity API, which counts failures."""
         if self._identity_api is None:
             raise exception.Unauthorized('The identity API is off.')
         password = {
-            'user': {
-                'name': form.get('user', ''),
-                'password': form.get('password', ''),
-            }
+            'user': {'name': form.get('user', ''), 'password': form.get('password', '')}
         }
         body = orjson.dumps(
-            {
-                'auth': {
-                    'identity': {'methods': ['password'], 'password': password}
-                }
-            }
+            {'auth': {'identity': {'methods': ['password'], 'password': password}}}
         )
         found = ''
 
@@ -221,10 +193,7 @@ class Front:
     # Pages
 
     def _show(
-        self,
-        session: sessions.UiSession,
-        environ: dict,
-        start_response: Callable,
+        self, session: sessions.UiSession, environ: dict, start_response: Callable
     ) -> Iterable[bytes]:
         for name in _CREDENTIALS:
             environ.pop(name, None)
@@ -333,7 +302,5 @@ def _send_file(environ: dict, start_response: Callable) -> Iterable[bytes]:
     return wsgi.send(start_response, 200, content, headers, kind=kind)
 
 
-def _send_error(
-    start_response: Callable, status: int, message: str
-) -> Iterable[bytes]:
+def _send_error(start_response: Callable, status: int, message: str) -> Iterable[bytes]:
     return html.send(start_response, status, 'refused.html', message=message)

@@ -2,16 +2,10 @@
 
 import functools
 
-from manila_lite.api.ui import actions
-from manila_lite.api.ui import listing
-from manila_lite.api.ui.actions import Action
-from manila_lite.api.ui.actions import Actions
-from manila_lite.api.ui.actions import Form
-from manila_lite.api.ui.actions import Request
+from manila_lite.api.ui import actions, listing
+from manila_lite.api.ui.actions import Action, Actions, Form, Request
 from manila_lite.api.ui.api_client import Refused
-from manila_lite.api.ui.visit import Answer
-from manila_lite.api.ui.visit import Handler
-from manila_lite.api.ui.visit import Visit
+from manila_lite.api.ui.visit import Answer, Handler, Visit
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 
@@ -40,10 +34,7 @@ def _delete_snapshot(group: dict, form: Form) -> Request:
 
 def _copy(group: dict, form: Form) -> Request:
     id = actions.id_of(form, 'group_snapshot_id')
-    body = {
-        'source_share_group_snapshot_id': id,
-        'name': form.get('name') or None,
-    }
+    body = {'source_share_group_snapshot_id': id, 'name': form.get('name') or None}
     return 'POST', f'/{_COLLECTION}', {'share_group': body}
 
 
@@ -98,9 +89,7 @@ def create(visit: Visit) -> Answer:
     if visit.form.get('share_type'):
         body['share_types'] = [visit.form['share_type']]
     try:
-        found = visit.api.send(
-            'POST', f'/{_COLLECTION}', {'share_group': body}
-        )
+        found = visit.api.send('POST', f'/{_COLLECTION}', {'share_group': body})
     except Refused as error:
         return _list(visit, error)
     id = found['share_group']['id']
@@ -165,18 +154,14 @@ def _check_part(visit: Visit, group_id: str) -> None:
         raise Refused(404, f'The share group has no snapshot {id}.')
 
 
-ACTIONS: dict[str, Handler] = {
-    name: functools.partial(_act, name) for name in _ACTIONS
-}
+ACTIONS: dict[str, Handler] = {name: functools.partial(_act, name) for name in _ACTIONS}
 
 
 def _show(visit: Visit, refused: Refused | None = None) -> Answer:
     id, api = visit.names['group_id'], visit.api
     group = api.get(f'/{_COLLECTION}/{id}')['share_group']
     most = listing.PARTS
-    shares = api.find(
-        '/shares/detail', share_group_id=id, limit=most, all_tenants=1
-    )
+    shares = api.find('/shares/detail', share_group_id=id, limit=most, all_tenants=1)
     snapshots = api.find(
         f'/{_SNAPSHOTS}/detail', share_group_id=id, limit=most, all_tenants=1
     )

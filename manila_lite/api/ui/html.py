@@ -33,16 +33,10 @@ def send(
     )
 
 
-def redirect(
-    start_response: Callable, to: str, headers: Headers = ()
-) -> list[bytes]:
+def redirect(start_response: Callable, to: str, headers: Headers = ()) -> list[bytes]:
     """Send the browser to another page, whatever the method was."""
     return wsgi.send(
-        start_response,
-        303,
-        None,
-        [*headers, ('Location', to)],
-        kind='text/plain',
+        start_response, 303, None, [*headers, ('Location', to)], kind='text/plain'
     )
 
 
@@ -83,9 +77,7 @@ def exact(value: datetime.datetime | str) -> str:
     return moment(value).isoformat(' ', 'seconds') + ' UTC'
 
 
-def seconds_since(
-    value: datetime.datetime | str, now: datetime.datetime
-) -> float:
+def seconds_since(value: datetime.datetime | str, now: datetime.datetime) -> float:
     return (now - moment(value)).total_seconds()
 
 

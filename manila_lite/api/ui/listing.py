@@ -68,9 +68,7 @@ def page(visit: Visit) -> paging.Page:
 
 
 def following(
-    page: paging.Page,
-    rows: Sequence[typing.Any],
-    filters: Mapping[str, object],
+    page: paging.Page, rows: Sequence[typing.Any], filters: Mapping[str, object]
 ) -> str | None:
     """Return the query of the page behind this one, if it is full."""
     if len(page.check(rows)) != page.limit:

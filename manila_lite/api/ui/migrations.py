@@ -3,26 +3,23 @@
 from collections.abc import Collection, Mapping
 import functools
 
-from manila_lite.api.ui import actions
-from manila_lite.api.ui import listing
-from manila_lite.api.ui.actions import Action
-from manila_lite.api.ui.actions import Actions
-from manila_lite.api.ui.actions import Form
-from manila_lite.api.ui.actions import Request
+from manila_lite.api.ui import actions, listing
+from manila_lite.api.ui.actions import Action, Actions, Form, Request
 from manila_lite.api.ui.api_client import Refused
-from manila_lite.api.ui.visit import MIGRATIONS_POLICY
-from manila_lite.api.ui.visit import SHARE_MIGRATIONS_POLICY
-from manila_lite.api.ui.visit import Answer
-from manila_lite.api.ui.visit import Handler
-from manila_lite.api.ui.visit import Visit
+from manila_lite.api.ui.visit import (
+    MIGRATIONS_POLICY,
+    SHARE_MIGRATIONS_POLICY,
+    Answer,
+    Handler,
+    Visit,
+)
 from manila_lite.db import rows
 from manila_lite.db.queries.admin import pools as pool_rows
 from manila_lite.db.queries.servers import migrations as server_migrations
 from manila_lite.db.queries.shares import migrations as share_migrations
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_task import SHARE_TASK
-from manila_lite.states.share_task import WAITING
+from manila_lite.states.share_task import SHARE_TASK, WAITING
 
 MOST = 50
 """Migrations of each kind in the list."""
@@ -76,9 +73,7 @@ _ACTIONS = Actions(
             'cancel',
             True,
         ),
-        'reset-migration': Action(
-            'share:reset_task_state', _reset, is_dangerous=True
-        ),
+        'reset-migration': Action('share:reset_task_state', _reset, is_dangerous=True),
     },
 )
 
@@ -107,9 +102,7 @@ def index(visit: Visit) -> Answer:
     )
 
 
-def _forms(
-    visit: Visit, row: rows.ShownShareMigrationRow
-) -> actions.ActionForms:
+def _forms(visit: Visit, row: rows.ShownShareMigrationRow) -> actions.ActionForms:
     share = {
         'id': row.share_id,
         'name': row.display_name,
@@ -124,9 +117,7 @@ def _services_down(visit: Visit) -> set[str]:
     return {one['host'] for one in found['services'] if one['state'] != 'up'}
 
 
-def blockers(
-    row: rows.ShownShareMigrationRow, down: Collection[str]
-) -> list[str]:
+def blockers(row: rows.ShownShareMigrationRow, down: Collection[str]) -> list[str]:
     """Return what the running migration of a share waits for."""
     found = []
     if row.task_state in WAITING:
@@ -141,8 +132,7 @@ def blockers(
         found.append('The access rules of the source are being applied.')
     if row.blocker_kind:
         found.append(
-            f'Its work waits for {row.blocker_kind}, held by '
-            f'{row.blocker_owner}.'
+            f'Its work waits for {row.blocker_kind}, held by {row.blocker_owner}.'
         )
     elif row.work_state == 'queued':
         found.append('Its work waits for a worker.')
@@ -175,9 +165,7 @@ def _act(name: str, visit: Visit) -> Answer:
     return visit.see(f'/ui/shares/{share_id}/migration', done=name)
 
 
-ACTIONS: dict[str, Handler] = {
-    name: functools.partial(_act, name) for name in _ACTIONS
-}
+ACTIONS: dict[str, Handler] = {name: functools.partial(_act, name) for name in _ACTIONS}
 """The handlers of actions, by the last part of the path of a share."""
 
 
@@ -214,10 +202,7 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
         networks=networks['share_networks'],
         states=sorted(SHARE_TASK.resets - {SHARE_TASK.null}),
         on=_ACTIONS.forms(
-            visit,
-            share,
-            f'/ui/shares/{share_id}',
-            {'migrate': _obstacle(visit, share)},
+            visit, share, f'/ui/shares/{share_id}', {'migrate': _obstacle(visit, share)}
         ),
         form=visit.form if refused else {},
         refused=refused and refused.public_message,
@@ -229,9 +214,7 @@ def _obstacle(visit: Visit, share: Mapping) -> str | None:
     status = share['status']
     if status not in SHARE_INSTANCE['migrate'].sources:
         return f'The share is {status}; it must be available.'
-    found = visit.api.find(
-        '/snapshots', share_id=share['id'], limit=1, all_tenants=1
-    )
+    found = visit.api.find('/snapshots', share_id=share['id'], limit=1, all_tenants=1)
     for reason, applies in {
         'The share is in a share group.': share['share_group_id'],
         'The access rules of the share are changing or in error.': (

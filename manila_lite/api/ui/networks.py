@@ -2,17 +2,10 @@
 
 import functools
 
-from manila_lite.api.ui import actions
-from manila_lite.api.ui import listing
-from manila_lite.api.ui.actions import Action
-from manila_lite.api.ui.actions import Actions
-from manila_lite.api.ui.actions import Form
-from manila_lite.api.ui.actions import Request
+from manila_lite.api.ui import actions, listing
+from manila_lite.api.ui.actions import Action, Actions, Form, Request
 from manila_lite.api.ui.api_client import Refused
-from manila_lite.api.ui.visit import SERVERS_POLICY
-from manila_lite.api.ui.visit import Answer
-from manila_lite.api.ui.visit import Handler
-from manila_lite.api.ui.visit import Visit
+from manila_lite.api.ui.visit import SERVERS_POLICY, Answer, Handler, Visit
 from manila_lite.db.queries.servers import views as server_views
 from manila_lite.db.queries.shares import shares_on
 from manila_lite.states.share_network import SHARE_NETWORK
@@ -63,9 +56,7 @@ _ACTIONS = Actions(
         ),
         'add-security-service': Action(
             'share_network:add_security_service',
-            actions.on(
-                _COLLECTION, 'add_security_service', security_service_id=str
-            ),
+            actions.on(_COLLECTION, 'add_security_service', security_service_id=str),
         ),
         'replace-security-service': Action(
             'share_network:update_security_service',
@@ -78,9 +69,7 @@ _ACTIONS = Actions(
         ),
         'remove-security-service': Action(
             'share_network:remove_security_service',
-            actions.on(
-                _COLLECTION, 'remove_security_service', security_service_id=str
-            ),
+            actions.on(_COLLECTION, 'remove_security_service', security_service_id=str),
             is_dangerous=True,
         ),
         'update': Action('share_network:update', _update),
@@ -90,10 +79,7 @@ _ACTIONS = Actions(
             is_dangerous=True,
         ),
         'delete': Action(
-            'share_network:delete',
-            actions.delete(_COLLECTION),
-            'deleted',
-            True,
+            'share_network:delete', actions.delete(_COLLECTION), 'deleted', True
         ),
     },
 )
@@ -158,9 +144,7 @@ def _act(name: str, visit: Visit) -> Answer:
     return visit.see(f'/ui/networks/{id}', done=name)
 
 
-ACTIONS: dict[str, Handler] = {
-    name: functools.partial(_act, name) for name in _ACTIONS
-}
+ACTIONS: dict[str, Handler] = {name: functools.partial(_act, name) for name in _ACTIONS}
 
 
 def _show(visit: Visit, refused: Refused | None = None) -> Answer:
@@ -172,9 +156,9 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
         '/security-services/detail', share_network_id=id, limit=most
     ) or {'security_services': []}
     # Those of the project of the network may be attached.
-    known = api.find(
-        '/security-services/detail', limit=most, all_tenants=1
-    ) or {'security_services': []}
+    known = api.find('/security-services/detail', limit=most, all_tenants=1) or {
+        'security_services': []
+    }
     shares = visit.services.db.read(shares_on.list_on_network, id, most=most)
     servers = None
     if visit.ctx.can(SERVERS_POLICY):
@@ -193,13 +177,10 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
         others=[
             one
             for one in known['security_services']
-            if one['project_id'] == network['project_id']
-            and one['id'] not in ids
+            if one['project_id'] == network['project_id'] and one['id'] not in ids
         ],
         servers=servers,
-        shares=[
-            row for row in shares if visit.project_id in (None, row.project_id)
-        ],
+        shares=[row for row in shares if visit.project_id in (None, row.project_id)],
         most=most,
         statuses=sorted(SHARE_NETWORK.resets),
         on=_ACTIONS.forms(visit, network, f'/ui/networks/{id}'),
@@ -220,9 +201,7 @@ def create_security_service(visit: Visit) -> Answer:
     names = [name for name, _ in SERVICE_FIELDS]
     body = _given(visit.form, 'type', 'password', *names)
     try:
-        visit.api.send(
-            'POST', '/security-services', {'security_service': body}
-        )
+        visit.api.send('POST', '/security-services', {'security_service': body})
     except Refused as error:
         return _list_services(visit, error)
     return visit.see('/ui/security-services', done='create-security-service')
@@ -242,10 +221,7 @@ def delete_security_service(visit: Visit) -> Answer:
 
 def _list_services(visit: Visit, refused: Refused | None = None) -> Answer:
     found = listing.read(
-        visit,
-        '/security-services/detail',
-        'security_services',
-        all_projects=True,
+        visit, '/security-services/detail', 'security_services', all_projects=True
     )
     return visit.page(
         'security_services.html',

@@ -1,8 +1,7 @@
 """The first page: what is healthy, worked on, stuck or failed."""
 
 from manila_lite import exception
-from manila_lite.api.ui.visit import Answer
-from manila_lite.api.ui.visit import Visit
+from manila_lite.api.ui.visit import Answer, Visit
 from manila_lite.db.queries.admin import overview
 
 ROWS = 100
@@ -19,9 +18,7 @@ def show(visit: Visit) -> Answer:
         numbers = counts.setdefault(row.resource, {})
         found = numbers.get(row.condition, 0) + row.number
         numbers[row.condition] = min(found, overview.MOST)
-    failures = visit.api.find(
-        '/messages', message_level='ERROR', limit=FAILURES
-    )
+    failures = visit.api.find('/messages', message_level='ERROR', limit=FAILURES)
     found = visit.api.find('/services')
     services = found and found['services']
     return visit.page(

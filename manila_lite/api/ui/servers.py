@@ -2,26 +2,19 @@
 
 import functools
 
-from manila_lite.api.ui import actions
-from manila_lite.api.ui import listing
-from manila_lite.api.ui.actions import Action
-from manila_lite.api.ui.actions import Actions
-from manila_lite.api.ui.actions import Form
-from manila_lite.api.ui.actions import Request
+from manila_lite.api.ui import actions, listing
+from manila_lite.api.ui.actions import Action, Actions, Form, Request
 from manila_lite.api.ui.api_client import Refused
-from manila_lite.api.ui.visit import SERVERS_POLICY
-from manila_lite.api.ui.visit import Answer
-from manila_lite.api.ui.visit import Handler
-from manila_lite.api.ui.visit import Visit
-from manila_lite.api.v2.servers.task_state_names import WIRE_NAMES
-from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
-from manila_lite.db.queries.servers import migrations
-from manila_lite.db.queries.servers import views as server_views
+from manila_lite.api.ui.visit import SERVERS_POLICY, Answer, Handler, Visit
+from manila_lite.api.v2.servers.task_state_names import WIRE_NAMES, task_state_from_wire
+from manila_lite.db.queries.servers import migrations, views as server_views
 from manila_lite.db.queries.shares import shares_on
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import SHARE_SERVER_TASK
-from manila_lite.states.share_server import ServerStatus
-from manila_lite.states.share_server import TaskState
+from manila_lite.states.share_server import (
+    SHARE_SERVER,
+    SHARE_SERVER_TASK,
+    ServerStatus,
+    TaskState,
+)
 
 _COLLECTION = 'share-servers'
 _BINARY = 'manila-share'
@@ -59,9 +52,7 @@ _MIGRATION_ACTIONS = Actions(
     SHARE_SERVER_TASK,
     {
         _CHECK: Action(f'{_POLICY}check', _with_options('migration_check')),
-        'migrate': Action(
-            f'{_POLICY}start', _with_options('migration_start'), 'start'
-        ),
+        'migrate': Action(f'{_POLICY}start', _with_options('migration_start'), 'start'),
         'complete-migration': Action(
             f'{_POLICY}complete',
             actions.on(_COLLECTION, 'migration_complete'),
@@ -75,9 +66,7 @@ _MIGRATION_ACTIONS = Actions(
             True,
         ),
         'reset-migration': Action(
-            'share_server:share_server_reset_task_state',
-            _reset,
-            is_dangerous=True,
+            'share_server:share_server_reset_task_state', _reset, is_dangerous=True
         ),
     },
 )
@@ -100,14 +89,10 @@ _SERVER_ACTIONS = Actions(
 def index(visit: Visit) -> Answer:
     """Show a page of the share servers."""
     visit.authorize(SERVERS_POLICY)
-    wanted = {
-        name: visit.query[name] for name in _FILTERS if visit.query.get(name)
-    }
+    wanted = {name: visit.query[name] for name in _FILTERS if visit.query.get(name)}
     page = listing.page(visit)
     found = visit.services.db.read(
-        server_views.list_page,
-        server_views.ShareServerFilter(exact=dict(wanted)),
-        page,
+        server_views.list_page, server_views.ShareServerFilter(exact=dict(wanted)), page
     )
     return visit.page(
         'servers.html',

@@ -36,9 +36,7 @@ class UiSession(typing.NamedTuple):
 
     def made(self, form_token: str) -> bool:
         """Whether a form with this token was made for this session."""
-        return hmac.compare_digest(
-            self.form_token.encode(), form_token.encode()
-        )
+        return hmac.compare_digest(self.form_token.encode(), form_token.encode())
 
 
 def begin(credential: str) -> UiSession:

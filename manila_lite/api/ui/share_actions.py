@@ -4,11 +4,7 @@ from collections.abc import Callable
 import typing
 
 from manila_lite.api.ui import actions
-from manila_lite.api.ui.actions import Action
-from manila_lite.api.ui.actions import Actions
-from manila_lite.api.ui.actions import Form
-from manila_lite.api.ui.actions import Request
-from manila_lite.api.ui.actions import Requested
+from manila_lite.api.ui.actions import Action, Actions, Form, Request, Requested
 from manila_lite.api.ui.visit import Visit
 from manila_lite.states.share_instance import SHARE_INSTANCE
 
@@ -58,28 +54,16 @@ ACTIONS = Actions(
     SHARE_INSTANCE,
     {
         'extend': Action(
-            'share:extend',
-            _on_share('extend', new_size=actions.number),
-            'extend',
+            'share:extend', _on_share('extend', new_size=actions.number), 'extend'
         ),
         'shrink': Action(
-            'share:shrink',
-            _on_share('shrink', new_size=actions.number),
-            'shrink',
-            True,
+            'share:shrink', _on_share('shrink', new_size=actions.number), 'shrink', True
         ),
         'allow': Action(
             'share:allow_access',
-            _on_share(
-                'allow_access',
-                access_type=str,
-                access_to=str,
-                access_level=str,
-            ),
+            _on_share('allow_access', access_type=str, access_to=str, access_level=str),
         ),
-        'deny': Action(
-            'share:deny_access', _on_share('deny_access', access_id=str)
-        ),
+        'deny': Action('share:deny_access', _on_share('deny_access', access_id=str)),
         'snapshot': Action('share:create_snapshot', _snapshot, 'snapshot'),
         'delete-snapshot': Action(
             'share:delete_snapshot', _delete_snapshot, is_dangerous=True

@@ -5,15 +5,9 @@ import datetime
 import functools
 import typing
 
-from manila_lite.api.ui import actions
-from manila_lite.api.ui import listing
-from manila_lite.api.ui import share_actions
-from manila_lite.api.ui import timeline
+from manila_lite.api.ui import actions, listing, share_actions, timeline
 from manila_lite.api.ui.api_client import Refused
-from manila_lite.api.ui.visit import SHARE_MIGRATIONS_POLICY
-from manila_lite.api.ui.visit import Answer
-from manila_lite.api.ui.visit import Handler
-from manila_lite.api.ui.visit import Visit
+from manila_lite.api.ui.visit import SHARE_MIGRATIONS_POLICY, Answer, Handler, Visit
 from manila_lite.db.queries.shares import history
 
 PARTS = listing.PARTS
@@ -87,9 +81,7 @@ ACTIONS: dict[str, Handler] = {
 """The handlers of the actions on a share, by the last part of the path."""
 
 
-def _show(
-    visit: Visit, share_id: str, refused: Refused | None = None
-) -> Answer:
+def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer:
     api = visit.api
     share = api.get(f'/shares/{share_id}')['share']
     instances = api.find(f'/shares/{share_id}/instances')
@@ -99,9 +91,7 @@ def _show(
     )
     replicas = None
     if share['replication_type']:
-        replicas = api.find(
-            '/share-replicas/detail', share_id=share_id, limit=PARTS
-        )
+        replicas = api.find('/share-replicas/detail', share_id=share_id, limit=PARTS)
     rules = api.find('/share-access-rules', share_id=share_id)
     messages = api.find('/messages', resource_id=share_id, limit=PARTS)
     found = timeline.History()  # a public share of another project
@@ -109,9 +99,7 @@ def _show(
     if visit.project_id in (None, share['project_id']):
         if replicas:
             synced = visit.services.db.read(history.list_sync_times, share_id)
-        found = visit.services.db.read(
-            timeline.read, share_id, most_parts=PARTS
-        )
+        found = visit.services.db.read(timeline.read, share_id, most_parts=PARTS)
     by_newest = sorted(
         (snapshots or {}).get('snapshots', []),
         key=lambda one: one['created_at'],
@@ -132,9 +120,7 @@ def _show(
         synced=synced,
         rules=_rules(found.rules, (rules or {}).get('access_list', [])),
         timeline=timeline.of_share(
-            found,
-            (messages or {}).get('messages', []),
-            is_admin=visit.is_admin,
+            found, (messages or {}).get('messages', []), is_admin=visit.is_admin
         ),
         on=share_actions.ACTIONS.forms(visit, share, f'/ui/shares/{share_id}'),
         sees_migration=visit.ctx.can(SHARE_MIGRATIONS_POLICY),

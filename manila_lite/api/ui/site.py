@@ -4,31 +4,25 @@ from collections.abc import Callable, Iterable, Mapping
 import re
 
 from manila_lite import exception
-from manila_lite.api import router
-from manila_lite.api import wsgi
+from manila_lite.api import router, wsgi
 from manila_lite.api.auth.caller import App
 from manila_lite.api.services import ApiServices
-from manila_lite.api.ui import estate
-from manila_lite.api.ui import groups
-from manila_lite.api.ui import migrations
-from manila_lite.api.ui import networks
-from manila_lite.api.ui import overview
-from manila_lite.api.ui import recovery
-from manila_lite.api.ui import servers
-from manila_lite.api.ui import shares
-from manila_lite.api.ui.visit import Answer
-from manila_lite.api.ui.visit import Handler
-from manila_lite.api.ui.visit import Visit
+from manila_lite.api.ui import (
+    estate,
+    groups,
+    migrations,
+    networks,
+    overview,
+    recovery,
+    servers,
+    shares,
+)
+from manila_lite.api.ui.visit import Answer, Handler, Visit
 
 
-def _posts(
-    path: str, actions: Mapping[str, Handler]
-) -> dict[str, dict[str, Handler]]:
+def _posts(path: str, actions: Mapping[str, Handler]) -> dict[str, dict[str, Handler]]:
     """Return the paths below that of a resource that actions are posted to."""
-    return {
-        f'{path}/{name}': {'POST': handler}
-        for name, handler in actions.items()
-    }
+    return {f'{path}/{name}': {'POST': handler} for name, handler in actions.items()}
 
 
 PAGES: dict[str, dict[str, Handler]] = {
@@ -37,9 +31,7 @@ PAGES: dict[str, dict[str, Handler]] = {
     '/ui/shares': {'GET': shares.index, 'POST': shares.create},
     '/ui/shares/{share_id}': {'GET': shares.show},
     '/ui/shares/{share_id}/migration': {'GET': migrations.show},
-    **_posts(
-        '/ui/shares/{share_id}', {**shares.ACTIONS, **migrations.ACTIONS}
-    ),
+    **_posts('/ui/shares/{share_id}', {**shares.ACTIONS, **migrations.ACTIONS}),
     '/ui/groups': {'GET': groups.index, 'POST': groups.create},
     '/ui/groups/{group_id}': {'GET': groups.show},
     **_posts('/ui/groups/{group_id}', groups.ACTIONS),
@@ -70,11 +62,7 @@ _VARIABLE = re.compile(r'\{(\w+)\}')
 # Nothing else that the API has a path for, such as /shares/detail.
 _ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 _PATTERNS = [
-    (
-        re.compile(_VARIABLE.sub(rf'(?P<\1>{_ID})', template)),
-        template,
-        handlers,
-    )
+    (re.compile(_VARIABLE.sub(rf'(?P<\1>{_ID})', template)), template, handlers)
     for template, handlers in PAGES.items()
 ]
 
@@ -85,18 +73,14 @@ class Site:
     def __init__(self, api: App, services: ApiServices):
         self._api, self._services = api, services
 
-    def __call__(
-        self, environ: dict, start_response: Callable
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         visit = Visit(environ, self._api, self._services)
         try:
             answer = self._answer(visit)
         except exception.ManilaLiteError as error:
             if error.code >= 500:
                 raise
-            answer = visit.page(
-                'error.html', error.code, message=error.public_message
-            )
+            answer = visit.page('error.html', error.code, message=error.public_message)
         return visit.render(answer, start_response)
 
     def _answer(self, visit: Visit) -> Answer:

@@ -7,10 +7,12 @@ import typing
 from manila_lite.api.ui import html
 from manila_lite.db.queries.admin import journal
 from manila_lite.db.queries.shares import history
-from manila_lite.db.rows import DriverCallRow
-from manila_lite.db.rows import MoveRow
-from manila_lite.db.rows import RuleOfInstanceRow
-from manila_lite.db.rows import WorkOfResourceRow
+from manila_lite.db.rows import (
+    DriverCallRow,
+    MoveRow,
+    RuleOfInstanceRow,
+    WorkOfResourceRow,
+)
 from manila_lite.db.session import Session
 
 LONGEST = 200
@@ -76,9 +78,7 @@ def _moves(moves: Collection[MoveRow], is_admin: bool) -> Iterator[Event]:
         )
 
 
-def _work(
-    rows: Collection[WorkOfResourceRow], is_admin: bool
-) -> Iterator[Event]:
+def _work(rows: Collection[WorkOfResourceRow], is_admin: bool) -> Iterator[Event]:
     for work in rows:
         detail = [f'attempt {work.attempt}'] if work.attempt else []
         if is_admin:
@@ -86,8 +86,7 @@ def _work(
             detail += [f'held by {work.owner}'] if work.owner else []
             if work.blocker_kind:
                 detail.append(
-                    f'waits for {work.blocker_kind}, '
-                    f'held by {work.blocker_owner}'
+                    f'waits for {work.blocker_kind}, held by {work.blocker_owner}'
                 )
         yield Event(
             work.created_at.isoformat(),
@@ -100,9 +99,7 @@ def _work(
 
 def _calls(found: History, is_admin: bool) -> Iterator[Event]:
     running = {
-        (work.id, work.attempt)
-        for work in found.work
-        if work.state == 'running'
+        (work.id, work.attempt) for work in found.work if work.state == 'running'
     }
     for call in found.calls:
         detail = []

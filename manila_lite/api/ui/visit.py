@@ -9,8 +9,7 @@ from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.auth.caller import App
 from manila_lite.api.services import ApiServices
-from manila_lite.api.ui import front
-from manila_lite.api.ui import html
+from manila_lite.api.ui import front, html
 from manila_lite.api.ui.api_client import ApiClient
 from manila_lite.api.ui.notices import ACCEPTED
 from manila_lite.context import RequestContext
@@ -83,9 +82,7 @@ class Visit:
         if not self.ctx.can(rule):
             raise exception.AccessDenied(rule=rule)
 
-    def page(
-        self, template: str, code: int = 200, /, **values: typing.Any
-    ) -> 'Answer':
+    def page(self, template: str, code: int = 200, /, **values: typing.Any) -> 'Answer':
         return Answer(code, template, values)
 
     def see(self, path: str, **query: str) -> 'Answer':

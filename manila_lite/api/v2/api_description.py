@@ -1,7 +1,6 @@
 """The description of the API in OpenAPI."""
 
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import versions, wsgi
 from manila_lite.api.filters import Filter
 
 POLICY = 'api_description:get'
@@ -17,6 +16,5 @@ class ApiDescriptionController(wsgi.Controller):
 
         wanted = req.query.get('version')
         return document.encoded(
-            self.services.conf,
-            req.minor if wanted is None else versions.parse(wanted),
+            self.services.conf, req.minor if wanted is None else versions.parse(wanted)
         )

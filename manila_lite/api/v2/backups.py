@@ -4,13 +4,8 @@ from collections.abc import Sequence
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn
+from manila_lite.api import answers, paging, schema as s, wsgi
+from manila_lite.api.fields import Field, fields, fn
 from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
@@ -42,9 +37,7 @@ STATUS = s.schema(['status'], status=s.string(255, 1))
 _TARGET = s.Schema(s.optional_id(36), None, 400)
 """The id of the share to restore to, or null for that of the backup."""
 
-SUMMARY = fields(
-    Field('id'), Field('name'), Field('share_id'), Field('status')
-)
+SUMMARY = fields(Field('id'), Field('name'), Field('share_id'), Field('status'))
 
 
 def _percent(value: int) -> str:
@@ -91,9 +84,7 @@ class ShareBackupsController(ShareBackupTargetController):
 
     @wsgi.method(
         'share_backup:get_all',
-        answer=answers.page(
-            'share_backups', SUMMARY, links_key='share_backup_links'
-        ),
+        answer=answers.page('share_backups', SUMMARY, links_key='share_backup_links'),
         query=_QUERY,
     )
     def index(self, req: wsgi.Request) -> dict:
@@ -101,9 +92,7 @@ class ShareBackupsController(ShareBackupTargetController):
 
     @wsgi.method(
         'share_backup:get_all',
-        answer=answers.page(
-            'share_backups', DETAIL, links_key='share_backup_links'
-        ),
+        answer=answers.page('share_backups', DETAIL, links_key='share_backup_links'),
         query=_QUERY,
     )
     def detail(self, req: wsgi.Request) -> dict:
@@ -129,9 +118,7 @@ class ShareBackupsController(ShareBackupTargetController):
             links_key='share_backup_links',
         )
 
-    @wsgi.method(
-        'share_backup:get', target=True, answer={'share_backup': DETAIL}
-    )
+    @wsgi.method('share_backup:get', target=True, answer={'share_backup': DETAIL})
     def show(self, req: wsgi.Request, backup: rows.ShareBackupRow) -> dict:
         return _response(req, backup)
 
@@ -152,9 +139,7 @@ class ShareBackupsController(ShareBackupTargetController):
             description=args.get('description'),
             options=args.get('backup_options'),
         )
-        return _response(
-            req, self.services.db.read(share_backups.get, backup_id)
-        )
+        return _response(req, self.services.db.read(share_backups.get, backup_id))
 
     def _share(self, req: wsgi.Request, share_id: str) -> rows.ShareTarget:
         try:
@@ -164,18 +149,13 @@ class ShareBackupsController(ShareBackupTargetController):
             raise exception.InvalidInput(reason=error.msg) from error
 
     @wsgi.method(
-        'share_backup:update',
-        target=True,
-        body=UPDATE,
-        answer={'share_backup': DETAIL},
+        'share_backup:update', target=True, body=UPDATE, answer={'share_backup': DETAIL}
     )
     def update(
         self, req: wsgi.Request, backup: rows.ShareBackupRow, args: dict
     ) -> dict:
         self.services.share_backups.update(req.ctx, backup.id, args)
-        return _response(
-            req, self.services.db.read(share_backups.get, backup.id)
-        )
+        return _response(req, self.services.db.read(share_backups.get, backup.id))
 
     @wsgi.method(
         'share_backup:delete',
@@ -208,10 +188,7 @@ class ShareBackupActionsController(ShareBackupTargetController):
         answer={'restore': {'backup_id': str, 'share_id': str}},
     )
     def restore_to(
-        self,
-        req: wsgi.Request,
-        backup: rows.ShareBackupRow,
-        share_id: str | None,
+        self, req: wsgi.Request, backup: rows.ShareBackupRow, share_id: str | None
     ) -> dict:
         """Request that a share gets the content of a backup."""
         return self._restore(req, backup, share_id or backup.share_id)
@@ -223,15 +200,11 @@ class ShareBackupActionsController(ShareBackupTargetController):
         self.services.share_backups.restore(req.ctx, backup, share)
         return {'restore': {'backup_id': backup.id, 'share_id': share.id}}
 
-    @wsgi.action(
-        'reset_status', policy='share_backup:reset_status', body=STATUS
-    )
+    @wsgi.action('reset_status', policy='share_backup:reset_status', body=STATUS)
     def reset_status(
         self, req: wsgi.Request, backup: rows.ShareBackupRow, args: dict
     ) -> None:
-        self.services.share_backups.reset_status(
-            req.ctx, backup.id, args['status']
-        )
+        self.services.share_backups.reset_status(req.ctx, backup.id, args['status'])
 
 
 def _own_share(

@@ -34,9 +34,7 @@ def parse(query: Mapping[str, str], name: str) -> dict[str, str]:
             f'of at most {_LARGEST} characters'
         ) from None
     if len(pairs) > MAX_KEYS:
-        raise exception.InvalidInput(
-            reason=f'{name} must have at most {MAX_KEYS} keys'
-        )
+        raise exception.InvalidInput(reason=f'{name} must have at most {MAX_KEYS} keys')
     return pairs
 
 
@@ -62,7 +60,5 @@ def parse_ids(query: Mapping[str, str], name: str) -> list[str]:
     parts = query[name].strip(' []').split(',')
     ids = [part.strip(' \'"') for part in parts]
     if not all(ids) or len(ids) > MAX_KEYS:
-        raise exception.InvalidInput(
-            reason=f'{name} must have 1 to {MAX_KEYS} ids'
-        )
+        raise exception.InvalidInput(reason=f'{name} must have 1 to {MAX_KEYS} ids')
     return ids

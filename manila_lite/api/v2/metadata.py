@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
+from manila_lite.api import schema as s, wsgi
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.metadata import MetadataTable
 
@@ -37,9 +36,7 @@ class MetadataController(wsgi.Controller):
         return frozenset()
 
     @wsgi.method('get', target=True, answer={'metadata': dict[str, str]})
-    def index(
-        self, req: wsgi.Request, target: IdentifiedRow, **path: str
-    ) -> dict:
+    def index(self, req: wsgi.Request, target: IdentifiedRow, **path: str) -> dict:
         return _response(self.read(self.parent(req, target, path)))
 
     @wsgi.method('get', target=True, answer={'meta': dict[str, str]})
@@ -152,10 +149,7 @@ class MetadataController(wsgi.Controller):
     ) -> dict[str, str]:
         """Set these keys and remove others; return all metadata."""
         return self.services.db.write(
-            self.table.replace,
-            parent.id,
-            values,
-            self.protected_keys(req, target),
+            self.table.replace, parent.id, values, self.protected_keys(req, target)
         )
 
     def protected_keys(

@@ -13,19 +13,15 @@ from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import views as access_views
 from manila_lite.db.queries.backups import share_backups
-from manila_lite.db.queries.groups import share_groups
-from manila_lite.db.queries.groups import snapshots as group_snapshots
-from manila_lite.db.queries.networks import security_services
-from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.groups import share_groups, snapshots as group_snapshots
+from manila_lite.db.queries.networks import security_services, share_networks, subnets
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.servers import views as server_views
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.shares import instances as share_instances, shares
 from manila_lite.db.queries.snapshots import (
     instance_views as snapshot_instance_views,
+    snapshots,
 )
-from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Database
 from manila_lite.states import snapshot_instance
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
@@ -56,11 +52,7 @@ def is_of_project(ctx: RequestContext, row: ProjectRow) -> bool:
 
 def is_share_visible(ctx: RequestContext, row: PublicRow) -> bool:
     """Return whether the share is visible to the caller."""
-    if (
-        row.project_id != ctx.project_id
-        and not row.is_public
-        and not ctx.is_admin
-    ):
+    if row.project_id != ctx.project_id and not row.is_public and not ctx.is_admin:
         return False
     return row.status not in HIDDEN_FROM_TENANTS or sees_hidden(ctx, row)
 
@@ -92,14 +84,10 @@ def sees_hidden_snapshots(
     ctx: RequestContext, row: rows.OwnedRow | None = None
 ) -> bool:
     """Return whether the caller sees snapshots in deferred deletion."""
-    return ctx.can(
-        'share_snapshot:list_snapshots_in_deferred_deletion_states', row
-    )
+    return ctx.can('share_snapshot:list_snapshots_in_deferred_deletion_states', row)
 
 
-def get_share(
-    db: Database, ctx: RequestContext, share_id: str
-) -> rows.ShareTarget:
+def get_share(db: Database, ctx: RequestContext, share_id: str) -> rows.ShareTarget:
     """Return the share; raises ShareNotFound."""
     row = db.read(shares.get_target, share_id)
     if not is_share_visible(ctx, row):
@@ -127,9 +115,7 @@ def get_network(
     return row
 
 
-def get_group(
-    db: Database, ctx: RequestContext, group_id: str
-) -> rows.ShareGroupRow:
+def get_group(db: Database, ctx: RequestContext, group_id: str) -> rows.ShareGroupRow:
     """Return the share group; raises ShareGroupNotFound."""
     row = db.read(share_groups.get, group_id)
     if not is_of_project(ctx, row):
@@ -143,9 +129,7 @@ def get_group_snapshot(
     """Return the snapshot; raises ShareGroupSnapshotNotFound."""
     row = db.read(group_snapshots.get, snapshot_id)
     if not is_of_project(ctx, row):
-        raise exception.ShareGroupSnapshotNotFound(
-            share_group_snapshot_id=snapshot_id
-        )
+        raise exception.ShareGroupSnapshotNotFound(share_group_snapshot_id=snapshot_id)
     return row
 
 
@@ -194,9 +178,7 @@ class ShareTargetController(wsgi.Controller):
 class ShareInstanceTargetController(wsgi.Controller):
     """Base of controllers whose target is a share instance."""
 
-    def target(
-        self, req: wsgi.Request, share_instance_id: str
-    ) -> rows.InstanceRow:
+    def target(self, req: wsgi.Request, share_instance_id: str) -> rows.InstanceRow:
         # Checked before the row is read, so that a 404 reveals nothing.
         req.ctx.authorize('share_instance:show')
         return self.services.db.read(share_instances.get, share_instance_id)
@@ -205,13 +187,9 @@ class ShareInstanceTargetController(wsgi.Controller):
 class AccessRuleTargetController(wsgi.Controller):
     """Base of controllers whose target is a rule of the own project."""
 
-    def target(
-        self, req: wsgi.Request, access_id: str
-    ) -> rows.AccessRuleTarget:
+    def target(self, req: wsgi.Request, access_id: str) -> rows.AccessRuleTarget:
         row = self.services.db.read(access_views.get_target, access_id)
-        if not is_of_project(req.ctx, row) or not is_share_visible(
-            req.ctx, row
-        ):
+        if not is_of_project(req.ctx, row) or not is_share_visible(req.ctx, row):
             raise exception.ShareAccessNotFound(access_id=access_id)
         return row
 
@@ -219,9 +197,7 @@ class AccessRuleTargetController(wsgi.Controller):
 class SnapshotTargetController(wsgi.Controller):
     """Base of controllers whose target is a snapshot."""
 
-    def target(
-        self, req: wsgi.Request, snapshot_id: str
-    ) -> rows.SnapshotTarget:
+    def target(self, req: wsgi.Request, snapshot_id: str) -> rows.SnapshotTarget:
         return get_snapshot(self.services.db, req.ctx, snapshot_id)
 
 
@@ -233,17 +209,13 @@ class SnapshotInstanceTargetController(wsgi.Controller):
     ) -> rows.SnapshotInstanceViewRow:
         # Checked before the row is read, so that a 404 reveals nothing.
         req.ctx.authorize('share_snapshot_instance:show')
-        return self.services.db.read(
-            snapshot_instance_views.get, snapshot_instance_id
-        )
+        return self.services.db.read(snapshot_instance_views.get, snapshot_instance_id)
 
 
 class ShareReplicaTargetController(wsgi.Controller):
     """Base of controllers whose target is a replica."""
 
-    def target(
-        self, req: wsgi.Request, share_replica_id: str
-    ) -> rows.ReplicaTarget:
+    def target(self, req: wsgi.Request, share_replica_id: str) -> rows.ReplicaTarget:
         row = self.services.db.read(replicas.get_target, share_replica_id)
         if not is_replica_visible(req.ctx, row):
             raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
@@ -253,9 +225,7 @@ class ShareReplicaTargetController(wsgi.Controller):
 class ShareNetworkTargetController(wsgi.Controller):
     """Base of controllers whose target is a share network."""
 
-    def target(
-        self, req: wsgi.Request, share_network_id: str
-    ) -> rows.ShareNetworkRow:
+    def target(self, req: wsgi.Request, share_network_id: str) -> rows.ShareNetworkRow:
         return get_network(self.services.db, req.ctx, share_network_id)
 
 
@@ -272,17 +242,13 @@ class SecurityServiceTargetController(wsgi.Controller):
     def target(
         self, req: wsgi.Request, security_service_id: str
     ) -> rows.SecurityServiceRow:
-        return get_security_service(
-            self.services.db, req.ctx, security_service_id
-        )
+        return get_security_service(self.services.db, req.ctx, security_service_id)
 
 
 class ShareServerTargetController(wsgi.Controller):
     """Base of controllers whose target is a share server."""
 
-    def target(
-        self, req: wsgi.Request, share_server_id: str
-    ) -> rows.ServerTarget:
+    def target(self, req: wsgi.Request, share_server_id: str) -> rows.ServerTarget:
         # Checked before the row is read, so that a 404 reveals nothing.
         req.ctx.authorize('share_server:show')
         return self.services.db.read(server_views.get_target, share_server_id)
@@ -294,9 +260,7 @@ class GroupSnapshotTargetController(wsgi.Controller):
     def target(
         self, req: wsgi.Request, share_group_snapshot_id: str
     ) -> rows.ShareGroupSnapshotRow:
-        return get_group_snapshot(
-            self.services.db, req.ctx, share_group_snapshot_id
-        )
+        return get_group_snapshot(self.services.db, req.ctx, share_group_snapshot_id)
 
 
 class ShareBackupTargetController(wsgi.Controller):
@@ -309,7 +273,5 @@ class ShareBackupTargetController(wsgi.Controller):
 class ShareGroupTargetController(wsgi.Controller):
     """Base of controllers whose target is a share group."""
 
-    def target(
-        self, req: wsgi.Request, share_group_id: str
-    ) -> rows.ShareGroupRow:
+    def target(self, req: wsgi.Request, share_group_id: str) -> rows.ShareGroupRow:
         return get_group(self.services.db, req.ctx, share_group_id)

@@ -1,8 +1,6 @@
 """The list of API versions, which clients read first."""
 
-from manila_lite.api import answers
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import answers, versions, wsgi
 
 _MEDIA_TYPE = 'application/vnd.openstack.share+json;version=1'
 
@@ -25,9 +23,7 @@ def document(public_url: str) -> dict:
                     },
                     {'rel': 'self', 'href': f'{public_url}/v2/'},
                 ],
-                'media-types': [
-                    {'base': 'application/json', 'type': _MEDIA_TYPE}
-                ],
+                'media-types': [{'base': 'application/json', 'type': _MEDIA_TYPE}],
             }
         ]
     }

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 import typing
 
-from manila_lite.api.app import App
-from manila_lite.api.app import build_app
+from manila_lite.api.app import App, build_app
 from manila_lite.api.health import Check
 from manila_lite.api.services import ApiServices
-from manila_lite.cmd.build.health import DatabaseCheck
-from manila_lite.cmd.build.health import checks_of_others
+from manila_lite.cmd.build.health import DatabaseCheck, checks_of_others
 from manila_lite.cmd.build.metrics import page_of_service
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.native_thread import run_in_native_thread
@@ -16,28 +14,29 @@ from manila_lite.db import read_limit
 from manila_lite.policies.enforcer import Enforcer
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.scheduler import PlacementRpc
-from manila_lite.rpc.share import AccessRpc
-from manila_lite.rpc.share import DriverBackupsRpc
-from manila_lite.rpc.share import EnsuringRpc
-from manila_lite.rpc.share import ManagingRpc
-from manila_lite.rpc.share import NetworkUpdatesRpc
-from manila_lite.rpc.share import ProvisioningRpc
-from manila_lite.rpc.share import ReconciliationRpc
-from manila_lite.rpc.share import ReplicatedSnapshotsRpc
-from manila_lite.rpc.share import ReplicationRpc
-from manila_lite.rpc.share import ReplicaUpdatesRpc
-from manila_lite.rpc.share import ServerMigrationRpc
-from manila_lite.rpc.share import ShareGroupSnapshotsRpc
-from manila_lite.rpc.share import ShareGroupsRpc
-from manila_lite.rpc.share import ShareMetadataRpc
-from manila_lite.rpc.share import ShareMigrationRpc
-from manila_lite.rpc.share import ShareServersRpc
-from manila_lite.rpc.share import ShareTransfersRpc
-from manila_lite.rpc.share import SnapshotAccessRpc
-from manila_lite.rpc.share import SnapshotsRpc
+from manila_lite.rpc.share import (
+    AccessRpc,
+    DriverBackupsRpc,
+    EnsuringRpc,
+    ManagingRpc,
+    NetworkUpdatesRpc,
+    ProvisioningRpc,
+    ReconciliationRpc,
+    ReplicatedSnapshotsRpc,
+    ReplicationRpc,
+    ReplicaUpdatesRpc,
+    ServerMigrationRpc,
+    ShareGroupSnapshotsRpc,
+    ShareGroupsRpc,
+    ShareMetadataRpc,
+    ShareMigrationRpc,
+    ShareServersRpc,
+    ShareTransfersRpc,
+    SnapshotAccessRpc,
+    SnapshotsRpc,
+)
 from manila_lite.scheduler.filters.extra_specs import mismatch_reason
-from manila_lite.scheduler.pools import Capabilities
-from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.pools import Capabilities, Pool
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
@@ -46,9 +45,7 @@ from manila_lite.share.operations.groups.copies import ShareGroupCopies
 from manila_lite.share.operations.groups.share_groups import ShareGroups
 from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
 from manila_lite.share.operations.managing import Managing
-from manila_lite.share.operations.migrations.share_migrations import (
-    ShareMigrations,
-)
+from manila_lite.share.operations.migrations.share_migrations import ShareMigrations
 from manila_lite.share.operations.networks.changes import NetworkChanges
 from manila_lite.share.operations.networks.share_networks import ShareNetworks
 from manila_lite.share.operations.recovery import Recovery
@@ -93,10 +90,7 @@ def build_api(
         ),
         locks=Locks(process.db),
         managing=Managing(
-            conf,
-            process.db,
-            process.client(PlacementRpc),
-            process.client(ManagingRpc),
+            conf, process.db, process.client(PlacementRpc), process.client(ManagingRpc)
         ),
         services=Services(
             process.db, process.client(EnsuringRpc), conf.service_down_time
@@ -154,9 +148,7 @@ def build_api(
     )
     required: dict[str, Check] = {
         'database': DatabaseCheck(process.db),
-        'process': lambda: (
-            'is stopping' if process.stopping.is_set() else None
-        ),
+        'process': lambda: 'is stopping' if process.stopping.is_set() else None,
         **(checks or {}),
     }
     # An API without them still accepts requests, and answers reads.
@@ -169,9 +161,7 @@ def build_api(
         run=run_in_native_thread,
         checks=required | others,
         required=[*required, *conf.healthcheck_required],
-        metrics=(
-            page_of_service(process) if conf.monitoring.api_metrics else None
-        ),
+        metrics=(page_of_service(process) if conf.monitoring.api_metrics else None),
         ui=conf.ui.enabled,
     )
     return limit_reads(app, conf.read_time_limit), found
@@ -265,8 +255,7 @@ def snapshot_operations(process: Process) -> Snapshots:
 
 
 def pool_matches(
-    capabilities: typing.Mapping[str, typing.Any],
-    extra_specs: typing.Mapping[str, str],
+    capabilities: typing.Mapping[str, typing.Any], extra_specs: typing.Mapping[str, str]
 ) -> bool:
     """Whether a pool offers everything that extra specs demand."""
     pool = Pool(
@@ -281,6 +270,5 @@ def pool_matches(
         pending_gb=0,
     )
     return not any(
-        mismatch_reason(pool, key, wanted)
-        for key, wanted in extra_specs.items()
+        mismatch_reason(pool, key, wanted) for key, wanted in extra_specs.items()
     )

@@ -9,44 +9,41 @@ from oslo_config import cfg
 from manila_lite import exception
 from manila_lite.cmd.build.api import share_operations
 from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.driver_thread import in_driver_thread
-from manila_lite.cmd.driver_thread import in_main_thread
+from manila_lite.cmd.driver_thread import in_driver_thread, in_main_thread
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.queries.shares import shares
-from manila_lite.network.base import ADMIN
-from manila_lite.network.base import USER
+from manila_lite.network.base import ADMIN, USER
 from manila_lite.network.registry import load as load_network
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.data import BackupsRpc
-from manila_lite.rpc.share import AccessRpc
-from manila_lite.rpc.share import DriverBackupsRpc
-from manila_lite.rpc.share import EnsuringRpc
-from manila_lite.rpc.share import HostAssistedMigrationRpc
-from manila_lite.rpc.share import ProvisioningRpc
-from manila_lite.rpc.share import ReconciliationRpc
-from manila_lite.rpc.share import ReplicaRolesRpc
-from manila_lite.rpc.share import ReplicatedSnapshotsRpc
-from manila_lite.rpc.share import ReplicationRpc
-from manila_lite.rpc.share import ReplicaUpdatesRpc
-from manila_lite.rpc.share import ServerMigrationRpc
-from manila_lite.rpc.share import ShareGroupSnapshotsRpc
-from manila_lite.rpc.share import ShareGroupsRpc
-from manila_lite.rpc.share import ShareMetadataRpc
-from manila_lite.rpc.share import ShareMigrationRpc
-from manila_lite.rpc.share import ShareServersRpc
-from manila_lite.rpc.share import SnapshotAccessRpc
-from manila_lite.rpc.share import SnapshotsRpc
+from manila_lite.rpc.share import (
+    AccessRpc,
+    DriverBackupsRpc,
+    EnsuringRpc,
+    HostAssistedMigrationRpc,
+    ProvisioningRpc,
+    ReconciliationRpc,
+    ReplicaRolesRpc,
+    ReplicatedSnapshotsRpc,
+    ReplicationRpc,
+    ReplicaUpdatesRpc,
+    ServerMigrationRpc,
+    ShareGroupSnapshotsRpc,
+    ShareGroupsRpc,
+    ShareMetadataRpc,
+    ShareMigrationRpc,
+    ShareServersRpc,
+    SnapshotAccessRpc,
+    SnapshotsRpc,
+)
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
-from manila_lite.share.manager.access.snapshot_rules import (
-    SnapshotAccessEndpoint,
-)
+from manila_lite.share.manager.access.snapshot_rules import SnapshotAccessEndpoint
 from manila_lite.share.manager.backend import Backend
-from manila_lite.share.manager.backups import DriverBackupsEndpoint
-from manila_lite.share.manager.backups import Intervals
+from manila_lite.share.manager.backups import DriverBackupsEndpoint, Intervals
 from manila_lite.share.manager.connections import ConnectionsEndpoint
 from manila_lite.share.manager.deferred_deletion import DeferredDeletion
 from manila_lite.share.manager.disks import DatabaseDisks
@@ -56,51 +53,33 @@ from manila_lite.share.manager.endpoints import BackendEndpoints
 from manila_lite.share.manager.ensuring import EnsuringEndpoint
 from manila_lite.share.manager.groups.copies import GroupCopies
 from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
-from manila_lite.share.manager.groups.snapshots import (
-    ShareGroupSnapshotsEndpoint,
-)
+from manila_lite.share.manager.groups.snapshots import ShareGroupSnapshotsEndpoint
 from manila_lite.share.manager.guarded_driver import GuardedDriver
 from manila_lite.share.manager.managing import ManagingEndpoint
-from manila_lite.share.manager.migrations.endpoint import (
-    ShareMigrationsEndpoint,
-)
+from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
 from manila_lite.share.manager.migrations.host_assisted import (
     HostAssistedMigrationsEndpoint,
 )
-from manila_lite.share.manager.migrations.outcomes import (
-    ShareMigrationOutcomes,
-)
-from manila_lite.share.manager.migrations.servers import (
-    MigrationServersEndpoint,
-)
+from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
+from manila_lite.share.manager.migrations.servers import MigrationServersEndpoint
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.recovery.group_snapshots import (
     ShareGroupSnapshotRecovery,
 )
-from manila_lite.share.manager.recovery.reconciliation import (
-    ReconciliationEndpoint,
-)
-from manila_lite.share.manager.recovery.rule_sets import RuleSetRecovery
+from manila_lite.share.manager.recovery.reconciliation import ReconciliationEndpoint
 from manila_lite.share.manager.recovery.rule_sets import (
+    RuleSetRecovery,
     SnapshotRuleSetRecovery,
 )
 from manila_lite.share.manager.recovery.server_tasks import ServerTaskRecovery
-from manila_lite.share.manager.recovery.share_backups import (
-    ShareBackupRecovery,
-)
+from manila_lite.share.manager.recovery.share_backups import ShareBackupRecovery
 from manila_lite.share.manager.recovery.share_groups import ShareGroupRecovery
-from manila_lite.share.manager.recovery.share_instances import (
-    ShareInstanceRecovery,
-)
-from manila_lite.share.manager.recovery.share_servers import (
-    ShareServerRecovery,
-)
+from manila_lite.share.manager.recovery.share_instances import ShareInstanceRecovery
+from manila_lite.share.manager.recovery.share_servers import ShareServerRecovery
 from manila_lite.share.manager.recovery.share_tasks import ShareTaskRecovery
-from manila_lite.share.manager.recovery.share_transfers import (
-    ShareTransferRecovery,
-)
+from manila_lite.share.manager.recovery.share_transfers import ShareTransferRecovery
 from manila_lite.share.manager.recovery.snapshot_instances import (
     SnapshotInstanceRecovery,
 )
@@ -108,25 +87,14 @@ from manila_lite.share.manager.replication.outcome_writer import OutcomeWriter
 from manila_lite.share.manager.replication.probe import ReplicaProbe
 from manila_lite.share.manager.replication.promotion import PromotionWriter
 from manila_lite.share.manager.replication.replicas import ReplicasEndpoint
-from manila_lite.share.manager.replication.roles import ReplicaRolesEndpoint
-from manila_lite.share.manager.replication.roles import RoleWriter
+from manila_lite.share.manager.replication.roles import ReplicaRolesEndpoint, RoleWriter
 from manila_lite.share.manager.replication.rule_resync import RuleResync
-from manila_lite.share.manager.replication.snapshots import (
-    ReplicatedSnapshotsEndpoint,
-)
-from manila_lite.share.manager.replication.updates import (
-    ReplicaUpdatesEndpoint,
-)
+from manila_lite.share.manager.replication.snapshots import ReplicatedSnapshotsEndpoint
+from manila_lite.share.manager.replication.updates import ReplicaUpdatesEndpoint
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
-from manila_lite.share.manager.servers.migration_phases import (
-    ServerMigrationPhases,
-)
-from manila_lite.share.manager.servers.migrations import (
-    ServerMigrationsEndpoint,
-)
-from manila_lite.share.manager.servers.network_updates import (
-    NetworkUpdatesEndpoint,
-)
+from manila_lite.share.manager.servers.migration_phases import ServerMigrationPhases
+from manila_lite.share.manager.servers.migrations import ServerMigrationsEndpoint
+from manila_lite.share.manager.servers.network_updates import NetworkUpdatesEndpoint
 from manila_lite.share.manager.servers.networks import ServerNetworks
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.share.manager.share_metadata import ShareMetadataEndpoint
@@ -142,9 +110,7 @@ def build_backend(process: Process, name: str) -> Backend:
     conf, db = process.conf, process.db
     host = f'{conf.host}@{name}'
     configuration = Configuration(conf, name)
-    driver_class: Callable[..., ShareDriver] = registry.load(
-        configuration.share_driver
-    )
+    driver_class: Callable[..., ShareDriver] = registry.load(configuration.share_driver)
     driver = typing.cast(
         ShareDriver,
         GuardedDriver(
@@ -159,16 +125,10 @@ def build_backend(process: Process, name: str) -> Backend:
     )
     driver.disks = in_main_thread(
         DatabaseDisks(
-            db,
-            host,
-            process.id,
-            conf.service_down_time,
-            conf.share_name_template,
+            db, host, process.id, conf.service_down_time, conf.share_name_template
         )
     )
-    names = NameTemplates(
-        conf.share_name_template, conf.share_snapshot_name_template
-    )
+    names = NameTemplates(conf.share_name_template, conf.share_snapshot_name_template)
     setup = server_setup(process, driver, configuration, names, host)
     endpoints = build_endpoints(process, driver, names, setup, host)
     reconciliation = endpoints.reconciliation
@@ -192,10 +152,7 @@ def build_backend(process: Process, name: str) -> Backend:
         runner,
         endpoints,
         DeferredDeletion(
-            db,
-            process.client(ProvisioningRpc),
-            process.client(SnapshotsRpc),
-            host,
+            db, process.client(ProvisioningRpc), process.client(SnapshotsRpc), host
         ),
         host=host,
         zone=(
@@ -213,8 +170,7 @@ def build_backend(process: Process, name: str) -> Backend:
     )
     if conf.startup_reconciliation_enabled:
         backend.start_recovery_after(
-            conf.startup_reconciliation_wait_seconds,
-            reconciliation.request_pass,
+            conf.startup_reconciliation_wait_seconds, reconciliation.request_pass
         )
     return backend
 
@@ -237,12 +193,7 @@ def build_endpoints(
         with_last_share=conf.delete_share_server_with_last_share,
     )
     provisioning = ProvisioningEndpoint(
-        driver,
-        names,
-        conf.periodic_interval,
-        driver_probe(conf),
-        setup,
-        servers,
+        driver, names, conf.periodic_interval, driver_probe(conf), setup, servers
     )
     snapshots = SnapshotsEndpoint(driver, names, conf.message_ttl)
     access = AccessEndpoint(
@@ -256,9 +207,7 @@ def build_endpoints(
     )
     rules = RuleResync(client(AccessRpc), client(SnapshotAccessRpc))
     promotion = PromotionWriter(rules, conf.message_ttl)
-    roles = RoleWriter(
-        db, client(ReplicaRolesRpc), promotion, conf.message_ttl
-    )
+    roles = RoleWriter(db, client(ReplicaRolesRpc), promotion, conf.message_ttl)
     replication = ReplicasEndpoint(
         driver,
         names,
@@ -270,10 +219,7 @@ def build_endpoints(
         client(ReplicaUpdatesRpc),
     )
     share_groups = ShareGroupsEndpoint(
-        driver,
-        setup,
-        servers,
-        GroupCopies(driver, setup, client(ProvisioningRpc)),
+        driver, setup, servers, GroupCopies(driver, setup, client(ProvisioningRpc))
     )
     group_snapshots = ShareGroupSnapshotsEndpoint(driver, names)
     outcomes = ShareMigrationOutcomes(
@@ -297,18 +243,10 @@ def build_endpoints(
             message_ttl=conf.message_ttl,
         ),
         replication=replication,
-        replica_updates=replica_updates(
-            process, driver, host, names, access, roles
-        ),
-        replica_roles=ReplicaRolesEndpoint(
-            driver, names, roles, process.locks
-        ),
+        replica_updates=replica_updates(process, driver, host, names, access, roles),
+        replica_roles=ReplicaRolesEndpoint(driver, names, roles, process.locks),
         managing=ManagingEndpoint(
-            driver,
-            names,
-            process.limits(),
-            servers,
-            conf.enabled_share_protocols,
+            driver, names, process.limits(), servers, conf.enabled_share_protocols
         ),
         ensuring=EnsuringEndpoint(
             db,
@@ -385,10 +323,7 @@ def build_endpoints(
 
 
 def server_migrations(
-    process: Process,
-    driver: ShareDriver,
-    setup: ServerSetup,
-    names: NameTemplates,
+    process: Process, driver: ShareDriver, setup: ServerSetup, names: NameTemplates
 ) -> ServerMigrationsEndpoint:
     """Build what migrates share servers to a back end."""
     conf = process.conf
@@ -476,9 +411,7 @@ def server_setup(
         for_admins = configuration.admin_network_config_group
         networks = ServerNetworks(
             network(
-                configuration.network_config_group
-                or configuration.config_group,
-                USER,
+                configuration.network_config_group or configuration.config_group, USER
             ),
             for_admins and network(for_admins, ADMIN),
         )
@@ -545,9 +478,7 @@ def _reconciliation(
         RuleSetRecovery(rescues, works, access),
         SnapshotRuleSetRecovery(rescues, works),
         ShareGroupRecovery(rescues, works, share_groups, conf.message_ttl),
-        ShareGroupSnapshotRecovery(
-            rescues, works, group_snapshots, conf.message_ttl
-        ),
+        ShareGroupSnapshotRecovery(rescues, works, group_snapshots, conf.message_ttl),
         ShareBackupRecovery(rescues, works, conf.message_ttl),
         ShareTransferRecovery(rescues, works, conf.message_ttl),
     ]
@@ -570,9 +501,7 @@ def _expirer(process: Process) -> Callable[[Backend, str], None]:
         try:
             share = process.db.read(shares.get_target, share_id)
             operations.delete(
-                RequestContext(
-                    project_id=share.project_id, user_id=share.user_id
-                ),
+                RequestContext(project_id=share.project_id, user_id=share.user_id),
                 share,
             )
         except exception.ServiceUnavailable:

@@ -3,25 +3,18 @@
 import dataclasses
 import typing
 
-from manila_lite import conf as options
-from manila_lite import plugins
-from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.build.process import listen
-from manila_lite.cmd.build.registration import RegisteredService
-from manila_lite.cmd.build.registration import Registration
-from manila_lite.cmd.driver_thread import in_driver_thread
-from manila_lite.cmd.driver_thread import in_main_thread
+from manila_lite import conf as options, plugins
+from manila_lite.cmd.build.process import Process, listen
+from manila_lite.cmd.build.registration import RegisteredService, Registration
+from manila_lite.cmd.driver_thread import in_driver_thread, in_main_thread
 from manila_lite.data.backup_driver import BackupDriver
 from manila_lite.data.backups import BackupsEndpoint
 from manila_lite.data.copying import TreeCopier
 from manila_lite.data.migrations import MigrationCopiesEndpoint
 from manila_lite.data.shares import ShareContents
-from manila_lite.rpc.contract import Handler
-from manila_lite.rpc.contract import endpoint_handlers
-from manila_lite.rpc.data import BINARY
-from manila_lite.rpc.data import TOPIC
-from manila_lite.rpc.share import ConnectionsRpc
-from manila_lite.rpc.share import ShareMigrationRpc
+from manila_lite.rpc.contract import Handler, endpoint_handlers
+from manila_lite.rpc.data import BINARY, TOPIC
+from manila_lite.rpc.share import ConnectionsRpc, ShareMigrationRpc
 from manila_lite.work.runner import Runner
 
 

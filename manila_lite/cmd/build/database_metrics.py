@@ -14,14 +14,10 @@ import orjson
 
 from manila_lite import metrics
 from manila_lite.cmd.build.health import Throttled
-from manila_lite.db import errors
-from manila_lite.db import read_limit
+from manila_lite.db import errors, read_limit
 from manila_lite.db.models.base import NEVER
-from manila_lite.db.queries.admin import figures
-from manila_lite.db.queries.admin import services
-from manila_lite.db.rows import ServicePoolRow
-from manila_lite.db.rows import StatusCountRow
-from manila_lite.db.rows import WorkCountRow
+from manila_lite.db.queries.admin import figures, services
+from manila_lite.db.rows import ServicePoolRow, StatusCountRow, WorkCountRow
 from manila_lite.db.session import Database
 from manila_lite.states.machine import Machine
 
@@ -142,10 +138,7 @@ QUOTA_RESERVED = metrics.Metric(
     'resource',
 )
 QUOTA_LIMIT = metrics.Metric(
-    'quota_limit',
-    'Limit of a quota; missing if there is none.',
-    'project',
-    'resource',
+    'quota_limit', 'Limit of a quota; missing if there is none.', 'project', 'resource'
 )
 
 METRICS = (
@@ -191,11 +184,7 @@ class DatabaseMetrics:
         self._projects = projects
         self._figures: figures.Figures | None = None
         self._problem = Throttled(
-            self._read,
-            interval,
-            interval,
-            patience=PATIENCE,
-            late='does not answer',
+            self._read, interval, interval, patience=PATIENCE, late='does not answer'
         )
 
     def __call__(self) -> Iterator[metrics.Family]:
@@ -220,8 +209,7 @@ class DatabaseMetrics:
 
 
 def _ages(
-    now: datetime.datetime,
-    rows: Mapping[typing.Any, WorkCountRow | StatusCountRow],
+    now: datetime.datetime, rows: Mapping[typing.Any, WorkCountRow | StatusCountRow]
 ) -> dict[typing.Any, float]:
     """Return the ages that are known: the journal forgets old moves."""
     return {
@@ -245,8 +233,7 @@ def _statuses(found: figures.Figures) -> Iterator[metrics.Family]:
         rows = {
             (row.resource, row.status): row
             for row in found.statuses
-            if (row.status in _MACHINES[row.resource].in_flight)
-            is is_in_flight
+            if (row.status in _MACHINES[row.resource].in_flight) is is_in_flight
         }
         yield number.of({key: row.number for key, row in rows.items()})
         yield age.of(_ages(found.now, rows))
@@ -257,10 +244,7 @@ def _services(
 ) -> Iterator[metrics.Family]:
     found = {(row.binary, row.host): row for row in rows}
     yield SERVICE_UP.of(
-        {
-            key: float(services.is_up(row, down_time))
-            for key, row in found.items()
-        }
+        {key: float(services.is_up(row, down_time)) for key, row in found.items()}
     )
     yield SERVICE_ENABLED.of(
         {key: float(not row.disabled) for key, row in found.items()}
@@ -317,9 +301,5 @@ def _quotas(found: figures.Figures) -> Iterator[metrics.Family]:
     yield QUOTA_IN_USE.of({key: row.in_use for key, row in rows.items()})
     yield QUOTA_RESERVED.of({key: row.reserved for key, row in rows.items()})
     yield QUOTA_LIMIT.of(
-        {
-            key: row.hard_limit
-            for key, row in rows.items()
-            if row.hard_limit >= 0
-        }
+        {key: row.hard_limit for key, row in rows.items() if row.hard_limit >= 0}
     )

@@ -14,9 +14,7 @@ def build_events(process: Process, owner: str) -> EventSender | None:
     if not conf.events.enabled:
         return None
     notifications = Notifications(conf, f'manila_lite.{conf.host}')
-    return EventSender(
-        process.db, owner, notifications.send, notifications.close
-    )
+    return EventSender(process.db, owner, notifications.send, notifications.close)
 
 
 def event_tasks(conf: typing.Any, events: EventSender | None) -> list[Task]:

@@ -12,14 +12,12 @@ from manila_lite.cmd.build.data import build_data_endpoints
 from manila_lite.cmd.build.process import Process
 from manila_lite.db.queries.networks import allocations
 from manila_lite.db.session import Session
-from manila_lite.network.base import ADMIN
-from manila_lite.network.base import USER
+from manila_lite.network.base import ADMIN, USER
 from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.data import TOPIC as DATA_TOPIC
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.rpc.share import BINARY
-from manila_lite.scheduler.manager import FiltersAndWeighers
-from manila_lite.scheduler.manager import PlacementEndpoint
+from manila_lite.scheduler.manager import FiltersAndWeighers, PlacementEndpoint
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.servers.networks import ServerNetworks

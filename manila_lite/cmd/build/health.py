@@ -14,17 +14,13 @@ from manila_lite.api.health import Check
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.throttled import Throttled
 from manila_lite.db import errors
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.admin import write_probe
-from manila_lite.db.rows import LivenessRow
-from manila_lite.db.rows import ServiceRow
+from manila_lite.db.queries.admin import incarnations, services, write_probe
+from manila_lite.db.rows import LivenessRow, ServiceRow
 from manila_lite.db.session import Database
 from manila_lite.rpc import bus_probe
 from manila_lite.rpc.data import TOPIC as DATA_TOPIC
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
-from manila_lite.rpc.share import BINARY as SHARE
-from manila_lite.rpc.share import TOPIC as SHARE_TOPIC
+from manila_lite.rpc.share import BINARY as SHARE, TOPIC as SHARE_TOPIC
 from manila_lite.share.manager.backend import Backend
 from manila_lite.work.runner import Runner
 
@@ -72,9 +68,7 @@ def checks_of_scheduler(process: Process, runner: Runner) -> dict[str, Check]:
     return _checks_of_process(process, SCHEDULER_TOPIC) | {'work': work}
 
 
-def checks_of_data_process(
-    process: Process, runner: Runner
-) -> dict[str, Check]:
+def checks_of_data_process(process: Process, runner: Runner) -> dict[str, Check]:
     """Return the checks of a data service process.
 
     Copies may take hours, so workers may be occupied for any time.
@@ -108,9 +102,7 @@ def checks_of_backends(backends: Sequence[Backend]) -> dict[str, Check]:
     def check(backend: Backend) -> str | None:
         return None if backend.is_up else 'is not up, see "service list"'
 
-    return {
-        backend.host: functools.partial(check, backend) for backend in backends
-    }
+    return {backend.host: functools.partial(check, backend) for backend in backends}
 
 
 def _checks_of_process(process: Process, topic: str) -> dict[str, Check]:
@@ -167,9 +159,7 @@ class ServicesCheck:
     def bus(self) -> str | None:
         """Return a reason if the broker refuses a process of theirs."""
         try:
-            found = self._db.read(
-                incarnations.warnings_by_service, self._down_time
-            )
+            found = self._db.read(incarnations.warnings_by_service, self._down_time)
         except errors.UNAVAILABLE:
             return None  # the checks of the database say so
         if not found:
@@ -183,9 +173,7 @@ class ServicesCheck:
             rows = self._db.read(services.list_all)
         except errors.UNAVAILABLE:
             return _DATABASE_SILENT
-        found = [
-            row for row in rows if row.binary == binary and not row.disabled
-        ]
+        found = [row for row in rows if row.binary == binary and not row.disabled]
         return find(found) if found else 'none is enabled, see "service list"'
 
     def _none_is_up(self, found: list[ServiceRow]) -> str | None:
@@ -206,9 +194,7 @@ class ServicesCheck:
 class DatabaseCheck:
     """Whether the database can be read and written."""
 
-    def __init__(
-        self, db: Database, clock: Callable[[], float] = time.monotonic
-    ):
+    def __init__(self, db: Database, clock: Callable[[], float] = time.monotonic):
         self._db = db
         self._written = Throttled(
             self._write,

@@ -11,9 +11,7 @@ from manila_lite.cmd.build.database_metrics import DatabaseMetrics
 from manila_lite.cmd.build.process import Process
 from manila_lite.db.session import Database
 
-BUILD = metrics.Metric(
-    'build_info', 'Always 1; the label is the version.', 'version'
-)
+BUILD = metrics.Metric('build_info', 'Always 1; the label is the version.', 'version')
 CONNECTIONS = metrics.Metric(
     'database_connections',
     'Connections to the database; SQLite has one pool for both uses.',
@@ -42,9 +40,7 @@ def page_of_service(process: Process) -> MetricsPage:
         [
             *_sources(process),
             DatabaseMetrics(
-                process.db,
-                conf.service_down_time,
-                conf.monitoring.metrics_projects,
+                process.db, conf.service_down_time, conf.monitoring.metrics_projects
             ),
         ]
     )

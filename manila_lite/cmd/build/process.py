@@ -13,8 +13,7 @@ import uuid
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.queries.admin import releases
 from manila_lite.db.session import Database
-from manila_lite.periodic import Periodic
-from manila_lite.periodic import Task
+from manila_lite.periodic import Periodic, Task
 from manila_lite.quota import limits as quota_limits
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
@@ -43,12 +42,8 @@ class Process:
     locks: typing.Any = dataclasses.field(default_factory=NullCoordinator)
     rng: random.Random = dataclasses.field(default_factory=random.Random)
     id: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
-    stopping: threading.Event = dataclasses.field(
-        default_factory=threading.Event
-    )
-    release: releases.Release = dataclasses.field(
-        default_factory=releases.current
-    )
+    stopping: threading.Event = dataclasses.field(default_factory=threading.Event)
+    release: releases.Release = dataclasses.field(default_factory=releases.current)
 
     @functools.cached_property
     def admission(self) -> AdmissionControl:
@@ -69,19 +64,14 @@ class Process:
 
     def oldest_release(self, topic: str, host: str | None) -> int | None:
         """Return the oldest release that a message to a topic may reach."""
-        return self.db.read(
-            releases.oldest, topic, host, self.conf.service_down_time
-        )
+        return self.db.read(releases.oldest, topic, host, self.conf.service_down_time)
 
     def warning(self) -> str | None:
         """What this process lacks although it serves, in one sentence."""
         refused = self.transport and self.transport.refusals.reason
         if not refused:
             return None
-        return (
-            f'The message broker {refused}; only the sweep finds work. '
-            'See the log.'
-        )
+        return f'The message broker {refused}; only the sweep finds work. See the log.'
 
     def settings(self, workers: int) -> Settings:
         work = self.conf.work
@@ -150,9 +140,7 @@ class Service:
         ended: list[bool] = []
         threads = [
             threading.Thread(
-                target=lambda runner=runner: ended.append(
-                    runner.stop(timeout)
-                ),
+                target=lambda runner=runner: ended.append(runner.stop(timeout)),
                 daemon=True,
             )
             for runner in self.runners
@@ -171,8 +159,7 @@ def _stop_listening(listeners: Sequence[typing.Any]) -> None:
     A message that arrives meanwhile may be dropped: it is only a hint.
     """
     threads = [
-        threading.Thread(target=listener.stop, daemon=True)
-        for listener in listeners
+        threading.Thread(target=listener.stop, daemon=True) for listener in listeners
     ]
     deadline = time.monotonic() + LISTENER_STOP_TIMEOUT
     for thread in threads:

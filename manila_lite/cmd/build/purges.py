@@ -9,11 +9,9 @@ from oslo_config import cfg
 
 from manila_lite.cmd.build.process import Process
 from manila_lite.db.queries.admin import retention
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.periodic import Task
-from manila_lite.scheduler.purge import Deletion
-from manila_lite.scheduler.purge import Purge
+from manila_lite.scheduler.purge import Deletion, Purge
 
 LOOK_INTERVAL = 60.0
 """Seconds between looks whether a purge is due or was left unfinished."""
@@ -42,9 +40,7 @@ def purges_of(
     `age` replaces all ages of the options.
     """
     rows = {
-        kept.table: _deletion(kept)
-        for kept in _list_retentions(conf, age)
-        if kept.age
+        kept.table: _deletion(kept) for kept in _list_retentions(conf, age) if kept.age
     }
     services = rows.pop(retention.SERVICE.name, None)
     yield Purge(
@@ -90,9 +86,7 @@ def purge_tasks(purges: list[Purge]) -> list[Task]:
     ]
 
 
-def _list_retentions(
-    conf: typing.Any, age: float | None
-) -> Iterable[Retention]:
+def _list_retentions(conf: typing.Any, age: float | None) -> Iterable[Retention]:
     for kept in (
         _until(retention.DECISIONS, conf.recovery.log_retention),
         _until(retention.DRIVER_CALLS, conf.retention.driver_calls),
@@ -110,9 +104,7 @@ def _list_retentions(
 
 def _until(rows: retention.ExpiredRows, age: float) -> Retention:
     def delete(session: Session, age: float, batch: int) -> int:
-        return retention.delete_until(
-            session, rows, _before(session, age), batch
-        )
+        return retention.delete_until(session, rows, _before(session, age), batch)
 
     def count(session: Session, age: float) -> int:
         return retention.count_until(session, rows, _before(session, age))
@@ -126,9 +118,7 @@ def _of_journal(conf: typing.Any) -> Retention:
         return _until(retention.JOURNAL, age)
 
     def delete(session: Session, age: float, batch: int) -> int:
-        return retention.delete_sent_moves(
-            session, _before(session, age), batch
-        )
+        return retention.delete_sent_moves(session, _before(session, age), batch)
 
     def count(session: Session, age: float) -> int:
         return retention.count_sent_moves(session, _before(session, age))
@@ -149,6 +139,4 @@ def _deletion(kept: Retention) -> Deletion:
 
 def _delete_expired_messages(session: Session, batch: int) -> int:
     # Each has its own time.
-    return retention.delete_until(
-        session, retention.MESSAGES, session.now, batch
-    )
+    return retention.delete_until(session, retention.MESSAGES, session.now, batch)

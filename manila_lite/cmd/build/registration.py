@@ -5,11 +5,9 @@ import contextlib
 import threading
 import typing
 
-from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.build.process import Service
+from manila_lite.cmd.build.process import Process, Service
 from manila_lite.db import errors
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import incarnations, services
 from manila_lite.periodic import Task
 from manila_lite.work.runner import Runner
 
@@ -110,9 +108,7 @@ class RegisteredService(Service):
         listeners: Sequence[typing.Any],
         fuzzy_delay: float,
     ):
-        super().__init__(
-            [runner], tasks, listeners=listeners, fuzzy_delay=fuzzy_delay
-        )
+        super().__init__([runner], tasks, listeners=listeners, fuzzy_delay=fuzzy_delay)
         self.register = registration.register
         self._registration = registration
         self._runner = runner

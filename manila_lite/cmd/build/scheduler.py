@@ -4,22 +4,17 @@ from collections.abc import Sequence
 import functools
 import typing
 
-from manila_lite.cmd.build.events import build_events
-from manila_lite.cmd.build.events import event_tasks
+from manila_lite.cmd.build.events import build_events, event_tasks
 from manila_lite.cmd.build.gone_backend import build_canceller
-from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.build.process import listen
-from manila_lite.cmd.build.purges import build_purges
-from manila_lite.cmd.build.purges import purge_tasks
-from manila_lite.cmd.build.registration import RegisteredService
-from manila_lite.cmd.build.registration import Registration
+from manila_lite.cmd.build.process import Process, listen
+from manila_lite.cmd.build.purges import build_purges, purge_tasks
+from manila_lite.cmd.build.registration import RegisteredService, Registration
 from manila_lite.periodic import Task
 from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.scheduler import choose
 from manila_lite.scheduler.events import EventSender
-from manila_lite.scheduler.manager import FiltersAndWeighers
-from manila_lite.scheduler.manager import PlacementEndpoint
+from manila_lite.scheduler.manager import FiltersAndWeighers, PlacementEndpoint
 from manila_lite.scheduler.orphan_sweep import OrphanSweep
 from manila_lite.scheduler.purge import Purge
 from manila_lite.scheduler.unserved_work import UnservedWork
@@ -46,11 +41,7 @@ class SchedulerService(RegisteredService):
         fuzzy_delay: float,
     ):
         super().__init__(
-            registration,
-            runner,
-            tasks,
-            listeners=listeners,
-            fuzzy_delay=fuzzy_delay,
+            registration, runner, tasks, listeners=listeners, fuzzy_delay=fuzzy_delay
         )
         self.orphan_sweep = orphan_sweep
         self.unserved_work = unserved_work
@@ -119,9 +110,7 @@ def build_scheduler(process: Process) -> SchedulerService:
         registration,
         runner,
         tasks,
-        listeners=listen(
-            process, [(SCHEDULER_TOPIC, conf.host, runner, [placement])]
-        ),
+        listeners=listen(process, [(SCHEDULER_TOPIC, conf.host, runner, [placement])]),
         fuzzy_delay=conf.periodic_fuzzy_delay,
         placement=placement,
         orphan_sweep=orphan_sweep,

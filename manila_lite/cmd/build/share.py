@@ -6,16 +6,12 @@ import datetime
 import logging
 import typing
 
-from manila_lite import conf as options
-from manila_lite import exception
+from manila_lite import conf as options, exception
 from manila_lite.cmd.build.backend import build_backend
-from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.build.process import Service
-from manila_lite.cmd.build.process import listen
+from manila_lite.cmd.build.process import Process, Service, listen
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.periodic import Task
-from manila_lite.rpc.share import BINARY
-from manila_lite.rpc.share import TOPIC as SHARE_TOPIC
+from manila_lite.rpc.share import BINARY, TOPIC as SHARE_TOPIC
 from manila_lite.share.manager.backend import Backend
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.work import table
@@ -36,9 +32,7 @@ class ShareService(Service):
         listeners: Sequence[typing.Any],
         fuzzy_delay: float,
     ):
-        super().__init__(
-            backends, tasks, listeners=listeners, fuzzy_delay=fuzzy_delay
-        )
+        super().__init__(backends, tasks, listeners=listeners, fuzzy_delay=fuzzy_delay)
         self.backends = backends
 
     def take_over_from_dead(self, process: Process, id: str) -> None:
@@ -46,9 +40,7 @@ class ShareService(Service):
         for backend in self.backends:
             runner = backend.runner
             process.db.write(
-                table.expire_leases,
-                runner.queues,
-                runner.owner.replace(process.id, id),
+                table.expire_leases, runner.queues, runner.owner.replace(process.id, id)
             )
             # The row of one back end must not hold up the work of others.
             with contextlib.suppress(exception.DatabaseBusy):
@@ -103,20 +95,14 @@ def _tasks(process: Process, backend: Backend) -> list[Task]:
 
     return [
         Task('heartbeat', conf.report_interval, backend.beat, drains=True),
-        Task(
-            'report',
-            conf.periodic_interval,
-            when_started(backend.report_or_be_down),
-        ),
+        Task('report', conf.periodic_interval, when_started(backend.report_or_be_down)),
         Task(
             'supervision',
             _SUPERVISION_INTERVAL,
             when_started(lambda: backend.driver.keep_serving()),
             drains=True,
         ),
-        *_recoveries(
-            conf, when_started(endpoints.reconciliation.request_pass)
-        ),
+        *_recoveries(conf, when_started(endpoints.reconciliation.request_pass)),
         Task(
             'recycle bin',
             conf.check_for_expired_shares_in_recycle_bin_interval,
@@ -145,9 +131,7 @@ def _clean_ups(conf: typing.Any, servers: ShareServersEndpoint) -> list[Task]:
     """Return the task that deletes unused share servers, if enabled."""
     if not (conf.automatic_share_server_cleanup and servers.setup.networks):
         return []
-    idle_for = datetime.timedelta(
-        minutes=conf.unused_share_server_cleanup_interval
-    )
+    idle_for = datetime.timedelta(minutes=conf.unused_share_server_cleanup_interval)
     return [
         Task(
             'unused share servers',

@@ -5,8 +5,7 @@ import logging
 import threading
 import time
 
-from manila_lite.api.health import Check
-from manila_lite.api.health import NotKnown
+from manila_lite.api.health import Check, NotKnown
 
 LOG = logging.getLogger(__name__)
 
@@ -46,9 +45,7 @@ class Throttled:
     def __call__(self) -> str | None:
         """Return what is wrong, or None."""
         if self._begin():
-            thread = threading.Thread(
-                target=self._run, name='check', daemon=True
-            )
+            thread = threading.Thread(target=self._run, name='check', daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:  # the limit of threads is reached

@@ -36,8 +36,7 @@ class AccessRuleMetadata(base.Base):
     __table_args__ = base.table_args()
 
     access_id = mapped_column(
-        sa.ForeignKey('share_access_map.id', ondelete='CASCADE'),
-        primary_key=True,
+        sa.ForeignKey('share_access_map.id', ondelete='CASCADE'), primary_key=True
     )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
@@ -58,8 +57,7 @@ class InstanceAccessRule(base.Base):
         sa.ForeignKey('share_instances.id', ondelete='CASCADE'), nullable=False
     )
     access_id = mapped_column(
-        sa.ForeignKey('share_access_map.id', ondelete='CASCADE'),
-        nullable=False,
+        sa.ForeignKey('share_access_map.id', ondelete='CASCADE'), nullable=False
     )
     state = mapped_column(sa.String(32), nullable=False)
     access_key = mapped_column(base.Name)

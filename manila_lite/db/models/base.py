@@ -25,9 +25,7 @@ TABLE_OPTIONS = {
     'mysql_collate': 'utf8mb4_bin',
 }
 
-Timestamp = sa.DateTime().with_variant(
-    mysql.DATETIME(fsp=6), 'mysql', 'mariadb'
-)
+Timestamp = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
 """A time in UTC to the microsecond, without a zone."""
 
 NEVER = datetime.datetime(9999, 12, 31)
@@ -53,9 +51,7 @@ class _MaskedText(sa.types.TypeDecorator):
     def python_type(self) -> type[str]:
         return str
 
-    def process_bind_param(
-        self, value: str | None, dialect: sa.Dialect
-    ) -> str | None:
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
         return value if value is None else masking.mask(value)
 
 
@@ -106,9 +102,7 @@ class _Stored(sa.Computed):
 
 @compiler.compiles(_Stored, 'sqlite')
 def _virtual(element: _Stored, compiler: typing.Any, **kw: object) -> str:
-    return compiler.visit_computed_column(
-        sa.Computed(element.sqltext, persisted=False)
-    )
+    return compiler.visit_computed_column(sa.Computed(element.sqltext, persisted=False))
 
 
 def service_host_column() -> orm.MappedColumn[str]:

@@ -78,9 +78,7 @@ class Transition(base.Base):
         sa.Index(None, 'transaction_id', unique=True),
     )
 
-    id = mapped_column(
-        base.AutoIncrement, primary_key=True, autoincrement=True
-    )
+    id = mapped_column(base.AutoIncrement, primary_key=True, autoincrement=True)
     resource = mapped_column(sa.String(64), nullable=False)
     resource_id = mapped_column(base.Id, nullable=False)
     event = mapped_column(sa.String(64), nullable=False)

@@ -24,8 +24,7 @@ class ShareGroupTypeShareType(base.Base):
     __table_args__ = base.table_args()
 
     share_group_type_id = mapped_column(
-        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'),
-        primary_key=True,
+        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'), primary_key=True
     )
     share_type_id = mapped_column(
         sa.ForeignKey('share_types.id'), primary_key=True, index=True
@@ -37,8 +36,7 @@ class ShareGroupTypeSpec(base.Base):
     __table_args__ = base.table_args()
 
     share_group_type_id = mapped_column(
-        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'),
-        primary_key=True,
+        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'), primary_key=True
     )
     spec_key = mapped_column(base.Name, primary_key=True)
     spec_value = mapped_column(base.Name, nullable=False)
@@ -49,7 +47,6 @@ class ShareGroupTypeProject(base.Base):
     __table_args__ = base.table_args()
 
     share_group_type_id = mapped_column(
-        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'),
-        primary_key=True,
+        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'), primary_key=True
     )
     project_id = mapped_column(base.Name, primary_key=True)

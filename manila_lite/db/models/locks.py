@@ -36,11 +36,7 @@ class ResourceLock(base.Base):
     share_id = mapped_column(
         sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False
     )
-    access_id = mapped_column(
-        sa.ForeignKey('share_access_map.id', ondelete='CASCADE')
-    )
-    because_of = mapped_column(
-        sa.ForeignKey('resource_locks.id', ondelete='CASCADE')
-    )
+    access_id = mapped_column(sa.ForeignKey('share_access_map.id', ondelete='CASCADE'))
+    because_of = mapped_column(sa.ForeignKey('resource_locks.id', ondelete='CASCADE'))
     created_at = mapped_column(base.Timestamp, nullable=False)
     updated_at = mapped_column(base.Timestamp)

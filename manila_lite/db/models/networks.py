@@ -34,12 +34,8 @@ class ShareNetworkSubnet(base.Base):
     )
 
     id = mapped_column(base.Id, primary_key=True)
-    share_network_id = mapped_column(
-        sa.ForeignKey('share_networks.id'), nullable=False
-    )
-    availability_zone_id = mapped_column(
-        sa.ForeignKey('availability_zones.id')
-    )
+    share_network_id = mapped_column(sa.ForeignKey('share_networks.id'), nullable=False)
+    availability_zone_id = mapped_column(sa.ForeignKey('availability_zones.id'))
     neutron_net_id = mapped_column(base.Id)
     neutron_subnet_id = mapped_column(base.Id)
     network_type = mapped_column(sa.String(32))
@@ -57,8 +53,7 @@ class ShareNetworkSubnetMetadata(base.Base):
     __table_args__ = base.table_args()
 
     share_network_subnet_id = mapped_column(
-        sa.ForeignKey('share_network_subnets.id', ondelete='CASCADE'),
-        primary_key=True,
+        sa.ForeignKey('share_network_subnets.id', ondelete='CASCADE'), primary_key=True
     )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
@@ -99,8 +94,7 @@ class ShareNetworkSecurityService(base.Base):
     )
 
     share_network_id = mapped_column(
-        sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
-        primary_key=True,
+        sa.ForeignKey('share_networks.id', ondelete='CASCADE'), primary_key=True
     )
     security_service_id = mapped_column(
         sa.ForeignKey('security_services.id'), primary_key=True
@@ -119,8 +113,7 @@ class ShareNetworkCheck(base.Base):
     __table_args__ = base.table_args()
 
     share_network_id = mapped_column(
-        sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
-        primary_key=True,
+        sa.ForeignKey('share_networks.id', ondelete='CASCADE'), primary_key=True
     )
     operation = mapped_column(sa.String(64), primary_key=True)
     host = mapped_column(base.Name, primary_key=True)

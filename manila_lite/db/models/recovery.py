@@ -22,9 +22,7 @@ class RecoveryLogEntry(base.Base):
         sa.Index(None, 'made_at'),
     )
 
-    id = mapped_column(
-        base.AutoIncrement, primary_key=True, autoincrement=True
-    )
+    id = mapped_column(base.AutoIncrement, primary_key=True, autoincrement=True)
     resource = mapped_column(sa.String(64), nullable=False)
     resource_id = mapped_column(base.Id, nullable=False)
     host = mapped_column(base.Name)

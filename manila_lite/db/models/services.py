@@ -28,9 +28,7 @@ class Service(base.Base):
     __tablename__ = 'services'
     __table_args__ = base.table_args(sa.UniqueConstraint('host', 'binary'))
 
-    id = mapped_column(
-        base.AutoIncrement, primary_key=True, autoincrement=True
-    )
+    id = mapped_column(base.AutoIncrement, primary_key=True, autoincrement=True)
     host = mapped_column(base.Name, nullable=False)
     binary = mapped_column(base.Name, nullable=False)
     topic = mapped_column(base.Name, nullable=False)

@@ -41,9 +41,7 @@ class ShareBackup(base.Base):
     progress = mapped_column(sa.Integer, nullable=False)
     restore_progress = mapped_column(sa.Integer, nullable=False)
     restore_share_id = mapped_column(base.Id)
-    availability_zone_id = mapped_column(
-        sa.ForeignKey('availability_zones.id')
-    )
+    availability_zone_id = mapped_column(sa.ForeignKey('availability_zones.id'))
     created_at = mapped_column(base.Timestamp, nullable=False)
     updated_at = mapped_column(base.Timestamp)
     backup_options = mapped_column(base.Document)

@@ -37,9 +37,7 @@ class ShareGroup(base.Base):
     share_group_type_id = mapped_column(
         sa.ForeignKey('share_group_types.id'), nullable=False
     )
-    availability_zone_id = mapped_column(
-        sa.ForeignKey('availability_zones.id')
-    )
+    availability_zone_id = mapped_column(sa.ForeignKey('availability_zones.id'))
     source_share_group_snapshot_id = mapped_column(base.Id)
     share_network_id = mapped_column(base.Id)
     share_server_id = mapped_column(base.Id)
@@ -74,9 +72,7 @@ class ShareGroupSnapshot(base.Base):
     )
 
     id = mapped_column(base.Id, primary_key=True)
-    share_group_id = mapped_column(
-        sa.ForeignKey('share_groups.id'), nullable=False
-    )
+    share_group_id = mapped_column(sa.ForeignKey('share_groups.id'), nullable=False)
     project_id = mapped_column(base.Name, nullable=False)
     user_id = mapped_column(base.Name)
     name = mapped_column(base.Name)
@@ -101,8 +97,7 @@ class ShareGroupSnapshotMember(base.Base):
 
     id = mapped_column(base.Id, primary_key=True)
     share_group_snapshot_id = mapped_column(
-        sa.ForeignKey('share_group_snapshots.id', ondelete='CASCADE'),
-        nullable=False,
+        sa.ForeignKey('share_group_snapshots.id', ondelete='CASCADE'), nullable=False
     )
     share_id = mapped_column(base.Id, nullable=False)
     share_instance_id = mapped_column(base.Id, nullable=False)

@@ -51,8 +51,6 @@ class ShareMigration(base.Base):
     created_at = mapped_column(base.Timestamp, nullable=False)
     updated_at = mapped_column(base.Timestamp)
     ended_at = mapped_column(base.Timestamp)
-    host_assisted = mapped_column(
-        sa.Boolean, nullable=False, server_default='0'
-    )
+    host_assisted = mapped_column(sa.Boolean, nullable=False, server_default='0')
     new_share_type_id = mapped_column(base.Id)
     destination_network_id = mapped_column(base.Id)

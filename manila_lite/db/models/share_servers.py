@@ -36,12 +36,8 @@ class ShareServer(base.Base):
     is_auto_deletable = mapped_column(sa.Boolean, nullable=False)
     source_share_server_id = mapped_column(base.Id)
     security_service_update_support = mapped_column(sa.Boolean, nullable=False)
-    network_allocation_update_support = mapped_column(
-        sa.Boolean, nullable=False
-    )
-    share_replicas_migration_support = mapped_column(
-        sa.Boolean, nullable=False
-    )
+    network_allocation_update_support = mapped_column(sa.Boolean, nullable=False)
+    share_replicas_migration_support = mapped_column(sa.Boolean, nullable=False)
     encryption_key_ref = mapped_column(base.Id)
     build_key = mapped_column('founding', sa.String(64), key='build_key')
     idle_since = mapped_column(base.Timestamp)
@@ -113,12 +109,8 @@ class NetworkAllocation(base.Base):
     )
 
     id = mapped_column(base.Id, primary_key=True)
-    share_server_id = mapped_column(
-        sa.ForeignKey('share_servers.id'), nullable=False
-    )
-    share_network_subnet_id = mapped_column(
-        sa.ForeignKey('share_network_subnets.id')
-    )
+    share_server_id = mapped_column(sa.ForeignKey('share_servers.id'), nullable=False)
+    share_network_subnet_id = mapped_column(sa.ForeignKey('share_network_subnets.id'))
     label = mapped_column(sa.String(32), nullable=False)
     segment = mapped_column(sa.String(128), nullable=False)
     ip_address = mapped_column(sa.String(64), nullable=False)

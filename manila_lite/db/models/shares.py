@@ -30,14 +30,10 @@ class Share(base.Base):
     snapshot_id = mapped_column(base.Id)
     source_backup_id = mapped_column(base.Id)
     snapshot_support = mapped_column(sa.Boolean, nullable=False)
-    create_share_from_snapshot_support = mapped_column(
-        sa.Boolean, nullable=False
-    )
+    create_share_from_snapshot_support = mapped_column(sa.Boolean, nullable=False)
     revert_to_snapshot_support = mapped_column(sa.Boolean, nullable=False)
     mount_snapshot_support = mapped_column(sa.Boolean, nullable=False)
-    snapshot_inherit_share_access_support = mapped_column(
-        sa.Boolean, nullable=False
-    )
+    snapshot_inherit_share_access_support = mapped_column(sa.Boolean, nullable=False)
     replication_type = mapped_column(base.Name)
     share_proto = mapped_column(base.Name, nullable=False)
     is_public = mapped_column(sa.Boolean, nullable=False)
@@ -96,9 +92,7 @@ class ShareInstance(base.Base):
     replica_state = mapped_column(base.Name)
     cast_rules_to_readonly = mapped_column(sa.Boolean, nullable=False)
     share_type_id = mapped_column(sa.ForeignKey('share_types.id'))
-    availability_zone_id = mapped_column(
-        sa.ForeignKey('availability_zones.id')
-    )
+    availability_zone_id = mapped_column(sa.ForeignKey('availability_zones.id'))
     share_network_id = mapped_column(base.Id)
     share_server_id = mapped_column(base.Id)
     created_at = mapped_column(base.Timestamp, nullable=False)
@@ -128,9 +122,7 @@ class ShareInstance(base.Base):
     scheduled_at = mapped_column(base.Timestamp)
     launched_at = mapped_column(base.Timestamp)
     # The back end did not take its rules when they were sent again.
-    access_sync_failed = mapped_column(
-        sa.Boolean, nullable=False, server_default='0'
-    )
+    access_sync_failed = mapped_column(sa.Boolean, nullable=False, server_default='0')
     # Not a foreign key, which SQLite could not add to the table: see
     # `lock_default` and `delete` of the queries of QoS types.
     qos_type_id = mapped_column(base.Id)
@@ -139,9 +131,7 @@ class ShareInstance(base.Base):
     synced_at = mapped_column(
         base.Timestamp,
         nullable=False,
-        server_default=sa.text(
-            f"'{base.NEVER.isoformat(' ', 'microseconds')}'"
-        ),
+        server_default=sa.text(f"'{base.NEVER.isoformat(' ', 'microseconds')}'"),
     )
     # When the driver, which had the share, was asked to remove it.
     removal_began_at = mapped_column(base.Timestamp)
@@ -154,8 +144,7 @@ class ShareInstanceMetadata(base.Base):
     __table_args__ = base.table_args()
 
     share_instance_id = mapped_column(
-        sa.ForeignKey('share_instances.id', ondelete='CASCADE'),
-        primary_key=True,
+        sa.ForeignKey('share_instances.id', ondelete='CASCADE'), primary_key=True
     )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
@@ -180,9 +169,7 @@ class ExportLocationMetadata(base.Base):
     __table_args__ = base.table_args()
 
     export_location_id = mapped_column(
-        sa.ForeignKey(
-            'share_instance_export_locations.id', ondelete='CASCADE'
-        ),
+        sa.ForeignKey('share_instance_export_locations.id', ondelete='CASCADE'),
         primary_key=True,
     )
     key = mapped_column(base.Name, primary_key=True)

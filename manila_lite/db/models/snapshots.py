@@ -38,8 +38,7 @@ class SnapshotMetadata(base.Base):
     __table_args__ = base.table_args()
 
     share_snapshot_id = mapped_column(
-        sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'),
-        primary_key=True,
+        sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'), primary_key=True
     )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
@@ -58,9 +57,7 @@ class SnapshotInstance(base.Base):
     )
 
     id = mapped_column(base.Id, primary_key=True)
-    snapshot_id = mapped_column(
-        sa.ForeignKey('share_snapshots.id'), nullable=False
-    )
+    snapshot_id = mapped_column(sa.ForeignKey('share_snapshots.id'), nullable=False)
     share_instance_id = mapped_column(
         sa.ForeignKey('share_instances.id'), nullable=False
     )
@@ -78,21 +75,16 @@ class SnapshotInstance(base.Base):
         server_default='0',
     )
     # The back end did not take them when they were sent again.
-    access_sync_failed = mapped_column(
-        sa.Boolean, nullable=False, server_default='0'
-    )
+    access_sync_failed = mapped_column(sa.Boolean, nullable=False, server_default='0')
 
 
 class SnapshotExportLocation(base.Base):
     __tablename__ = 'share_snapshot_instance_export_locations'
-    __table_args__ = base.table_args(
-        sa.Index(None, 'share_snapshot_instance_id')
-    )
+    __table_args__ = base.table_args(sa.Index(None, 'share_snapshot_instance_id'))
 
     id = mapped_column(base.Id, primary_key=True)
     share_snapshot_instance_id = mapped_column(
-        sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'),
-        nullable=False,
+        sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'), nullable=False
     )
     path = mapped_column(sa.String(2000), nullable=False)
     is_admin_only = mapped_column(sa.Boolean, nullable=False)
@@ -129,8 +121,7 @@ class SnapshotInstanceAccessRule(base.Base):
 
     id = mapped_column(base.Id, primary_key=True)
     share_snapshot_instance_id = mapped_column(
-        sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'),
-        nullable=False,
+        sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'), nullable=False
     )
     access_id = mapped_column(
         sa.ForeignKey('share_snapshot_access_map.id', ondelete='CASCADE'),

@@ -2,16 +2,17 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.access import snapshot_rules
+from manila_lite.db.queries.access import share_rules, snapshot_rules
 from manila_lite.db.rows import AccessRuleRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import DENIED
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
-from manila_lite.states.access_rule import RuleState
+from manila_lite.states.access_rule import (
+    ACCESS_RULE,
+    DENIED,
+    SHARE_INSTANCE_ACCESS,
+    SNAPSHOT_ACCESS_RULE,
+    RuleState,
+)
 from manila_lite.states.machine import Machine
 
 
@@ -42,9 +43,7 @@ def begin_snapshot_rules(session: Session, snapshot_instance_id: str) -> None:
         )
 
 
-def retry_failed_rules(
-    session: Session, instance_id: str, active_id: str
-) -> None:
+def retry_failed_rules(session: Session, instance_id: str, active_id: str) -> None:
     """Queue the failed rules of a replica, to be as on the active one.
 
     What has failed there, too, is left in error. The work that syncs is
@@ -92,9 +91,7 @@ def _retry_failed(
                 events['reapply'].append(row.mapping_id)
     for event, ids in events.items():
         if ids:
-            fire_matching(
-                session, machine, event, {'id': ids}, updated_at=session.now
-            )
+            fire_matching(session, machine, event, {'id': ids}, updated_at=session.now)
 
 
 def deny_all(session: Session, instance_id: str) -> None:
@@ -102,12 +99,8 @@ def deny_all(session: Session, instance_id: str) -> None:
 
     The work that syncs is submitted before, in the same transaction.
     """
-    fire_matching(
-        session, ACCESS_RULE, 'deny', {'share_instance_id': instance_id}
-    )
-    fire_matching(
-        session, SHARE_INSTANCE_ACCESS, 'change', {'id': instance_id}
-    )
+    fire_matching(session, ACCESS_RULE, 'deny', {'share_instance_id': instance_id})
+    fire_matching(session, SHARE_INSTANCE_ACCESS, 'change', {'id': instance_id})
 
 
 def mark_for_resync(session: Session, instance_ids: Collection[str]) -> None:
@@ -121,8 +114,5 @@ def mark_for_resync(session: Session, instance_ids: Collection[str]) -> None:
     if instance_ids:
         share_rules.mark_all_stale(session, instance_ids)
         fire_matching(
-            session,
-            SHARE_INSTANCE_ACCESS,
-            'change',
-            {'id': sorted(instance_ids)},
+            session, SHARE_INSTANCE_ACCESS, 'change', {'id': sorted(instance_ids)}
         )

@@ -7,8 +7,7 @@ has reset keeps its status.
 from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
+from manila_lite.db.transitions import fire, fire_matching
 from manila_lite.states.share_backup import SHARE_BACKUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 

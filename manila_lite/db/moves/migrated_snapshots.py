@@ -10,9 +10,7 @@ from manila_lite.db.queries import private_data
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire_all
-from manila_lite.db.transitions import fire_matching
-from manila_lite.db.transitions import insert_rows
+from manila_lite.db.transitions import fire_all, fire_matching, insert_rows
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 
@@ -23,14 +21,11 @@ def begin(session: Session, share_id: str, share_instance_id: str) -> None:
     moved the share, so that there are no new ones.
     """
     ids = snapshots.list_ids_on_share_instances(session, [share_instance_id])
-    fire_all(
-        session, SNAPSHOT_INSTANCE, ids, 'migrate', updated_at=session.now
-    )
+    fire_all(session, SNAPSHOT_INSTANCE, ids, 'migrate', updated_at=session.now)
     # Behind the guard: rules of a snapshot that migrates are not changed.
     if snapshot_rules.has_rules_in_flight_on(session, share_instance_id):
         raise exception.InvalidShare(
-            reason=f'share {share_id} has snapshots with access rules that '
-            'are changing'
+            reason=f'share {share_id} has snapshots with access rules that are changing'
         )
 
 
@@ -53,9 +48,7 @@ def place(session: Session, source_id: str, destination_id: str) -> None:
     )
 
 
-def roll_back(
-    session: Session, source_id: str, destination_id: str | None
-) -> None:
+def roll_back(session: Session, source_id: str, destination_id: str | None) -> None:
     """Make the snapshots available as before; their copies are gone."""
     _remove(session, destination_id)
     fire_matching(

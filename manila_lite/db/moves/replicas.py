@@ -2,16 +2,11 @@
 
 from manila_lite.db.models.base import NEVER
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.rows import IdRow
-from manila_lite.db.rows import ReplicaIdRow
+from manila_lite.db.rows import IdRow, ReplicaIdRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.states import access_rule
-from manila_lite.states import snapshot_instance
-from manila_lite.states.share_replica import READABLE
-from manila_lite.states.share_replica import SHARE_REPLICA
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.db.transitions import fire, fire_matching
+from manila_lite.states import access_rule, snapshot_instance
+from manila_lite.states.share_replica import READABLE, SHARE_REPLICA, ReplicaState
 
 
 def mark_all_out_of_sync(session: Session, share_id: str) -> None:
@@ -45,9 +40,7 @@ def activate(
         SHARE_REPLICA,
         replica.id,
         event,
-        sole_active_of=replicas.sole_active_of(
-            replica.share_id, replication_type
-        ),
+        sole_active_of=replicas.sole_active_of(replica.share_id, replication_type),
         cast_rules_to_readonly=False,
         synced_at=NEVER,
         updated_at=session.now,
@@ -78,26 +71,15 @@ def mark_failed(session: Session, replica_id: str) -> None:
     The caller sets its status.
     """
     fire_matching(
-        session,
-        SHARE_REPLICA,
-        'failed',
-        {'id': replica_id},
-        updated_at=session.now,
+        session, SHARE_REPLICA, 'failed', {'id': replica_id}, updated_at=session.now
     )
     rules = {'share_instance_id': replica_id}
     fire_matching(session, access_rule.ACCESS_RULE, 'apply', rules)
     if fire_matching(
-        session,
-        access_rule.ACCESS_RULE,
-        'apply_failed',
-        rules,
-        updated_at=session.now,
+        session, access_rule.ACCESS_RULE, 'apply_failed', rules, updated_at=session.now
     ):
         fire_matching(
-            session,
-            access_rule.SHARE_INSTANCE_ACCESS,
-            'failed',
-            {'id': replica_id},
+            session, access_rule.SHARE_INSTANCE_ACCESS, 'failed', {'id': replica_id}
         )
 
 

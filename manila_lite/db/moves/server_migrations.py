@@ -8,10 +8,7 @@ from manila_lite.states.share_server import TaskState
 
 
 def end(
-    session: Session,
-    migration: MigrationRow,
-    outcome: str,
-    reason: str | None = None,
+    session: Session, migration: MigrationRow, outcome: str, reason: str | None = None
 ) -> None:
     """Close a migration whose shares stay, and release what it reserved.
 

@@ -8,34 +8,26 @@ data is never left in a status in which recovery would delete it.
 from oslo_db import exception as db_exc
 
 from manila_lite import exception
-from manila_lite.db.moves import migrated_snapshots
-from manila_lite.db.moves import shares as share_moves
+from manila_lite.db.moves import migrated_snapshots, shares as share_moves
 from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import pools, services
 from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations
-from manila_lite.db.queries.types import qos_types
-from manila_lite.db.queries.types import types as share_types
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import ShareMigrationRow
+from manila_lite.db.queries.shares import instances as share_instances, migrations
+from manila_lite.db.queries.types import qos_types, types as share_types
+from manila_lite.db.rows import InstanceRow, ShareMigrationRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import TransitionBatch
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.db.transitions import insert_row
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import DENIED
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.access_rule import RulesStatus
+from manila_lite.db.transitions import TransitionBatch, fire, fire_matching, insert_row
+from manila_lite.states.access_rule import (
+    ACCESS_RULE,
+    DENIED,
+    SHARE_INSTANCE_ACCESS,
+    RulesStatus,
+)
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_task import SHARE_TASK
 
 
-def place(
-    session: Session, source: InstanceRow, host: str, zone: str | None
-) -> None:
+def place(session: Session, source: InstanceRow, host: str, zone: str | None) -> None:
     """Insert the instance on the destination, where there is room for it.
 
     It has the share network of the migration, and its new share type with
@@ -76,9 +68,7 @@ def place(
         raise exception.ShareTypeNotFound(share_type_id=type_id) from None
     migrated_snapshots.place(session, source.id, id)
     migrations.update(session, source.share_id, destination_instance_id=id)
-    fire(
-        session, SHARE_TASK, source.share_id, 'placed', updated_at=session.now
-    )
+    fire(session, SHARE_TASK, source.share_id, 'placed', updated_at=session.now)
 
 
 def _types(
@@ -94,9 +84,7 @@ def _types(
     return new_id, qos_types.lock_default(session, share_type)
 
 
-def roll_back(
-    session: Session, share_id: str, error: str | None = None
-) -> None:
+def roll_back(session: Session, share_id: str, error: str | None = None) -> None:
     """Restore the rows from before a migration; idempotent.
 
     What was copied to the destination is gone from there. The caller fires
@@ -108,9 +96,7 @@ def roll_back(
     _return(session, migration)
     destination = _find(session, migration.destination_instance_id)
     if destination is not None:
-        share_moves.remove_instance(
-            session, destination, 'migration_withdrawn'
-        )
+        share_moves.remove_instance(session, destination, 'migration_withdrawn')
         pools.adjust_allocated(session, destination.host, -destination.size)
     migrations.close(session, share_id, error)
 
@@ -140,9 +126,7 @@ def give_up(session: Session, share_id: str, error: str) -> None:
     _fail(session, migration.source_instance_id)
     _fail(session, migration.destination_instance_id)
     migrated_snapshots.give_up(
-        session,
-        migration.source_instance_id,
-        migration.destination_instance_id,
+        session, migration.source_instance_id, migration.destination_instance_id
     )
     migrations.close(session, share_id, error)
 
@@ -156,9 +140,7 @@ def _return(session: Session, migration: ShareMigrationRow) -> None:
         updated_at=session.now,
     )
     migrated_snapshots.roll_back(
-        session,
-        migration.source_instance_id,
-        migration.destination_instance_id,
+        session, migration.source_instance_id, migration.destination_instance_id
     )
 
 
@@ -213,9 +195,7 @@ def cut_over(
             ],
         )
         moves.fire(
-            SHARE_INSTANCE_ACCESS,
-            'change',
-            {destination.id: RulesStatus.ACTIVE},
+            SHARE_INSTANCE_ACCESS, 'change', {destination.id: RulesStatus.ACTIVE}
         )
         moves.write()
     if error is None:

@@ -3,8 +3,7 @@
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.states.share_network import SHARE_NETWORK
-from manila_lite.states.share_network import NetworkStatus
+from manila_lite.states.share_network import SHARE_NETWORK, NetworkStatus
 
 
 def finish_change(session: Session, network_id: str, *, failed: bool) -> None:
@@ -18,17 +17,7 @@ def finish_change(session: Session, network_id: str, *, failed: bool) -> None:
         return
     if failed:
         fire(
-            session,
-            SHARE_NETWORK,
-            network_id,
-            'change_failed',
-            updated_at=session.now,
+            session, SHARE_NETWORK, network_id, 'change_failed', updated_at=session.now
         )
     elif not share_networks.is_changing(session, network_id):
-        fire(
-            session,
-            SHARE_NETWORK,
-            network_id,
-            'changed',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_NETWORK, network_id, 'changed', updated_at=session.now)

@@ -2,12 +2,10 @@
 
 from manila_lite.db.queries import private_data
 from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.shares import affinity
-from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.shares import affinity, shares
 from manila_lite.db.rows import ReplicaStateRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
+from manila_lite.db.transitions import fire, fire_matching
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.share_instance import SHARE_INSTANCE
 
@@ -28,13 +26,9 @@ def remove_instance(
     )
     if rules:
         share_rules.lock_rules(session, rules)
-    fire_matching(
-        session, ACCESS_RULE, 'removed', {'share_instance_id': instance.id}
-    )
+    fire_matching(session, ACCESS_RULE, 'removed', {'share_instance_id': instance.id})
     fire(session, SHARE_INSTANCE, instance.id, event)
-    has_instances, has_hints = shares.read_remainder(
-        session, instance.share_id
-    )
+    has_instances, has_hints = shares.read_remainder(session, instance.share_id)
     if has_instances:
         if rules:
             share_rules.remove_unmapped(session, rules)

@@ -7,11 +7,9 @@ from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
+from manila_lite.db.transitions import fire, fire_matching
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 
@@ -28,9 +26,7 @@ def remove_instance(
     if instance.replica_state is not None:
         snapshots.lock(session, instance.snapshot_id)
     rules = (
-        _remove_rules(session, instance.id)
-        if instance.mount_snapshot_support
-        else ()
+        _remove_rules(session, instance.id) if instance.mount_snapshot_support else ()
     )
     fire(session, SNAPSHOT_INSTANCE, instance.id, event)
     if snapshots.has_instances(session, instance.snapshot_id):
@@ -49,9 +45,7 @@ def _remove_rules(session: Session, snapshot_instance_id: str) -> list[str]:
     """
     ids = [
         row.id
-        for row in snapshot_rules.list_for_instance(
-            session, snapshot_instance_id
-        )
+        for row in snapshot_rules.list_for_instance(session, snapshot_instance_id)
     ]
     if ids:
         snapshot_rules.lock_rules(session, ids)
@@ -73,27 +67,18 @@ def release_share(
     creating. A share in any other status is left unchanged.
     """
     status = snapshots.lock_share_instance(session, share_instance_id)
-    if (
-        status == InstanceStatus.SNAPSHOTTING
-        and not snapshots.is_snapshot_in_progress(
-            session, share_instance_id, excluding
-        )
+    if status == InstanceStatus.SNAPSHOTTING and not snapshots.is_snapshot_in_progress(
+        session, share_instance_id, excluding
     ):
         fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')
 
 
 def release_shares(
-    session: Session,
-    share_instance_ids: Collection[str],
-    *,
-    excluding: str = '',
+    session: Session, share_instance_ids: Collection[str], *, excluding: str = ''
 ) -> None:
     """Like `release_share`, for several share instances at once."""
     locked = snapshots.lock_share_instances(session, share_instance_ids)
     busy = snapshots.list_in_progress(session, locked, excluding)
     fire_matching(
-        session,
-        SHARE_INSTANCE,
-        'snapshotted',
-        {'id': sorted(set(locked) - busy)},
+        session, SHARE_INSTANCE, 'snapshotted', {'id': sorted(set(locked) - busy)}
     )

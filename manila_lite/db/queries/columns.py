@@ -37,6 +37,4 @@ def kinds_by_name() -> dict[str, set[type]]:
 
 def _kind(column: typing.Any) -> type | None:
     stored = getattr(column, 'impl', column)  # of a type of our own
-    return next(
-        (kind for stores, kind in _KINDS if isinstance(stored, stores)), None
-    )
+    return next((kind for stores, kind in _KINDS if isinstance(stored, stores)), None)

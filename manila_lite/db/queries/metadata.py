@@ -29,9 +29,7 @@ def has_pairs(
     statements that are restricted to a project; otherwise it reads the
     pairs of all parents, once.
     """
-    is_pair = (
-        sa.and_(key == name, value == text) for name, text in pairs.items()
-    )
+    is_pair = (sa.and_(key == name, value == text) for name, text in pairs.items())
     having_all = (
         sa.select(of_parent)
         .where(sa.or_(*is_pair))
@@ -40,9 +38,7 @@ def has_pairs(
     )
     if not correlated:
         return parent.in_(having_all)
-    return (
-        having_all.where(of_parent == parent).correlate(parent.table).exists()
-    )
+    return having_all.where(of_parent == parent).correlate(parent.table).exists()
 
 
 class MetadataTable:
@@ -58,9 +54,7 @@ class MetadataTable:
         self._name = parent_column
         self._of = table.c[parent_column] == sa.bindparam('parent_id')
         self._read = (
-            sa.select(table.c.key, table.c.value)
-            .where(self._of)
-            .order_by(table.c.key)
+            sa.select(table.c.key, table.c.value).where(self._of).order_by(table.c.key)
         )
         self._lock = (
             sa.select(parent.c.id)
@@ -74,8 +68,7 @@ class MetadataTable:
 
     def get(self, session: Session, parent_id: str) -> dict[str, str]:
         return {
-            row.key: row.value
-            for row in session.rows(self._read, parent_id=parent_id)
+            row.key: row.value for row in session.rows(self._read, parent_id=parent_id)
         }
 
     def insert(
@@ -89,9 +82,7 @@ class MetadataTable:
             ],
         )
 
-    def remove(
-        self, session: Session, parent_id: str, keys: Collection[str]
-    ) -> int:
+    def remove(self, session: Session, parent_id: str, keys: Collection[str]) -> int:
         """Delete keys; return how many existed."""
         return session.run(self._drop, parent_id=parent_id, keys=sorted(keys))
 
@@ -122,11 +113,7 @@ class MetadataTable:
         return self.get(session, parent_id)
 
     def change(
-        self,
-        session: Session,
-        parent_id: str,
-        key: str,
-        change: Callable[[str], str],
+        self, session: Session, parent_id: str, key: str, change: Callable[[str], str]
     ) -> None:
         """Set a key to a function of its value; empty means absent."""
         self._lock_parent(session, parent_id)

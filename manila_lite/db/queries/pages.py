@@ -67,13 +67,9 @@ def list_rows(
     Values of `like` are contained in the columns. `where` has further
     conditions.
     """
-    conditions = [
-        *(table.c[name] == value for name, value in exact.items()),
-        *where,
-    ]
+    conditions = [*(table.c[name] == value for name, value in exact.items()), *where]
     conditions += [
-        contains(session, table.c[name], text)
-        for name, text in (like or {}).items()
+        contains(session, table.c[name], text) for name, text in (like or {}).items()
     ]
     check_length(session, page, table, conditions, count=False)
     statement = statement.where(*conditions)
@@ -84,9 +80,7 @@ def cut(statement: sa.Select, page: Page) -> sa.Select:
     """Return the rows of a page of an ordered statement."""
     offset = _skipped(page)
     if page.limit is not None or offset:
-        statement = statement.limit(
-            _NO_LIMIT if page.limit is None else page.limit
-        )
+        statement = statement.limit(_NO_LIMIT if page.limit is None else page.limit)
     return statement.offset(offset) if offset else statement
 
 
@@ -132,10 +126,7 @@ def _follows(
     is_descending = page.sort_dir == 'desc'
     if page.after is not None:
         return is_behind(
-            page.after,
-            table.c.created_at,
-            table.c.id,
-            descending=is_descending,
+            page.after, table.c.created_at, table.c.id, descending=is_descending
         )
     if page.marker is None:
         return ()
@@ -195,9 +186,7 @@ def _nulls_first(
     element: _null_rank, compiler: SQLCompiler, **kwargs: typing.Any
 ) -> str:
     (argument,) = element.clauses
-    return compiler.process(
-        sa.case((argument.is_(None), 0), else_=1), **kwargs
-    )
+    return compiler.process(sa.case((argument.is_(None), 0), else_=1), **kwargs)
 
 
 @compiles(_null_rank, 'postgresql')
@@ -205,9 +194,7 @@ def _nulls_last(
     element: _null_rank, compiler: SQLCompiler, **kwargs: typing.Any
 ) -> str:
     (argument,) = element.clauses
-    return compiler.process(
-        sa.case((argument.is_(None), 1), else_=0), **kwargs
-    )
+    return compiler.process(sa.case((argument.is_(None), 1), else_=0), **kwargs)
 
 
 def is_behind(
@@ -254,8 +241,7 @@ def check_length(
         for conditions in lists
     )
     lengths = [
-        sa.select(sa.func.count()).select_from(part).scalar_subquery()
-        for part in parts
+        sa.select(sa.func.count()).select_from(part).scalar_subquery() for part in parts
     ]
     length = session.value(sa.select(functools.reduce(operator.add, lengths)))
     if length > LONGEST:
@@ -275,7 +261,5 @@ def contains(
     session: Session, column: sa.ColumnElement, text: str
 ) -> sa.ColumnElement[bool]:
     """Return a case-sensitive substring match, unlike LIKE of SQLite."""
-    position = (
-        sa.func.strpos if session.dialect == 'postgresql' else sa.func.instr
-    )
+    position = sa.func.strpos if session.dialect == 'postgresql' else sa.func.instr
     return position(column, text) > 0

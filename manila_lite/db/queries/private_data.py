@@ -30,9 +30,7 @@ _DELETE_ALL = sa.delete(DATA).where(
 
 
 def get(session: Session, entity_id: str) -> dict[str, str]:
-    return {
-        row.key: row.value for row in session.rows(_GET, of_entity=entity_id)
-    }
+    return {row.key: row.value for row in session.rows(_GET, of_entity=entity_id)}
 
 
 def update(
@@ -48,11 +46,7 @@ def update(
     # One order, so that concurrent updates do not block each other.
     for key, value in sorted(values.items()):
         if not session.run(
-            _UPDATE,
-            of_entity=entity_id,
-            of_key=key,
-            new_value=value,
-            now=session.now,
+            _UPDATE, of_entity=entity_id, of_key=key, new_value=value, now=session.now
         ):
             session.insert_unique(
                 _INSERT,

@@ -2,8 +2,7 @@
 
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import Contract, durable
 from manila_lite.rpc.share.topic import TOPIC
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -33,10 +32,6 @@ class SnapshotAccessRpc(Contract):
     topic, version = TOPIC, '1.0'
 
     @durable(
-        resource='snapshot_instance_id',
-        one_per='snapshot_instance_id',
-        repeatable=True,
+        resource='snapshot_instance_id', one_per='snapshot_instance_id', repeatable=True
     )
-    def sync_snapshot_access(
-        self, ctx: Ctx, snapshot_instance_id: str
-    ) -> None: ...
+    def sync_snapshot_access(self, ctx: Ctx, snapshot_instance_id: str) -> None: ...

@@ -2,8 +2,7 @@
 
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import Contract, durable
 from manila_lite.rpc.share.topic import TOPIC
 from manila_lite.states.share_backup import SHARE_BACKUP
 

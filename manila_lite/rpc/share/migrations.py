@@ -2,9 +2,7 @@
 
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import call
-from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import Contract, call, durable
 from manila_lite.rpc.share.topic import TOPIC
 from manila_lite.states.share_task import SHARE_TASK
 
@@ -102,9 +100,7 @@ class HostAssistedMigrationRpc(Contract):
         repeatable=True,
         action=Action.UPDATE,
     )
-    def create_destination(
-        self, ctx: Ctx, share_id: str, ignored: list[str]
-    ) -> None:
+    def create_destination(self, ctx: Ctx, share_id: str, ignored: list[str]) -> None:
         """Create the share on this back end, then let it be filled.
 
         `ignored` are names at the top of the share that are not copied.

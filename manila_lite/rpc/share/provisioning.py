@@ -4,10 +4,8 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext as Ctx
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
+from manila_lite.messages import Action, Detail
+from manila_lite.rpc.contract import Contract, durable
 from manila_lite.rpc.share.topic import TOPIC
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
@@ -24,10 +22,7 @@ class ProvisioningRpc(Contract):
 
     @durable(failure=(SHARE_INSTANCE, 'create_failed'), action=Action.CREATE)
     def create_share_instance(
-        self,
-        ctx: Ctx,
-        instance_id: str,
-        placement: dict[str, typing.Any] | None = None,
+        self, ctx: Ctx, instance_id: str, placement: dict[str, typing.Any] | None = None
     ) -> None: ...
 
     @durable(
@@ -58,17 +53,13 @@ class ProvisioningRpc(Contract):
         repeatable=True,
         detail=Detail.DRIVER_FAILED_CREATING_FROM_SNAP,
     )
-    def await_share_from_snapshot(
-        self, ctx: Ctx, instance_id: str
-    ) -> None: ...
+    def await_share_from_snapshot(self, ctx: Ctx, instance_id: str) -> None: ...
 
     @durable(
         failure=(SHARE_INSTANCE, 'extend_failed'),
         action=Action.EXTEND,
         detail=Detail.DRIVER_FAILED_EXTEND,
-        refused={
-            exception.NoValidHost: ('extend_refused', Detail.FILTER_CAPACITY)
-        },
+        refused={exception.NoValidHost: ('extend_refused', Detail.FILTER_CAPACITY)},
     )
     def extend_share_instance(
         self, ctx: Ctx, instance_id: str, new_size: int, growth: int, host: str
@@ -83,10 +74,7 @@ class ProvisioningRpc(Contract):
                 'shrink_refused',
                 Detail.DRIVER_REFUSED_SHRINK,
             ),
-            NotImplementedError: (
-                'shrink_refused',
-                Detail.DRIVER_FAILED_SHRINK,
-            ),
+            NotImplementedError: ('shrink_refused', Detail.DRIVER_FAILED_SHRINK),
         },
     )
     def shrink_share_instance(
@@ -94,9 +82,7 @@ class ProvisioningRpc(Contract):
     ) -> None: ...
 
     @durable(
-        failure=(SHARE_INSTANCE, 'delete_failed'),
-        action=Action.DELETE,
-        repeatable=True,
+        failure=(SHARE_INSTANCE, 'delete_failed'), action=Action.DELETE, repeatable=True
     )
     def delete_share_instance(
         self, ctx: Ctx, instance_id: str, force: bool = False
@@ -107,9 +93,7 @@ class ProvisioningRpc(Contract):
         action=Action.DELETE,
         repeatable=True,
     )
-    def delete_share_instance_deferred(
-        self, ctx: Ctx, instance_id: str
-    ) -> None: ...
+    def delete_share_instance_deferred(self, ctx: Ctx, instance_id: str) -> None: ...
 
 
 class ManagingRpc(Contract):
@@ -131,10 +115,7 @@ class ManagingRpc(Contract):
         resource='snapshot_instance_id',
     )
     def manage_snapshot_instance(
-        self,
-        ctx: Ctx,
-        snapshot_instance_id: str,
-        driver_options: dict[str, typing.Any],
+        self, ctx: Ctx, snapshot_instance_id: str, driver_options: dict[str, typing.Any]
     ) -> None: ...
 
     @durable(
@@ -154,9 +135,5 @@ class EnsuringRpc(Contract):
 
     @durable(resource='service_id', one_per='service_id', repeatable=True)
     def ensure_shares(
-        self,
-        ctx: Ctx,
-        service_id: int,
-        update_status: bool = True,
-        after: str = '',
+        self, ctx: Ctx, service_id: int, update_status: bool = True, after: str = ''
     ) -> None: ...

@@ -2,8 +2,7 @@
 
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import Contract, durable
 from manila_lite.rpc.share.topic import TOPIC
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
@@ -23,9 +22,7 @@ class ReplicationRpc(Contract):
     def create_share_replica(self, ctx: Ctx, instance_id: str) -> None: ...
 
     @durable(
-        failure=(SHARE_INSTANCE, 'delete_failed'),
-        action=Action.DELETE,
-        repeatable=True,
+        failure=(SHARE_INSTANCE, 'delete_failed'), action=Action.DELETE, repeatable=True
     )
     def delete_share_replica(
         self, ctx: Ctx, instance_id: str, force: bool = False
@@ -57,9 +54,7 @@ class ReplicaUpdatesRpc(Contract):
         repeatable=True,
         exclusion=SHARE_INSTANCE.resource,
     )
-    def update_share_replica(
-        self, ctx: Ctx, share_replica_id: str
-    ) -> None: ...
+    def update_share_replica(self, ctx: Ctx, share_replica_id: str) -> None: ...
 
 
 class ReplicaRolesRpc(Contract):
@@ -116,8 +111,7 @@ class ReplicatedSnapshotsRpc(Contract):
     ) -> None: ...
 
     @durable(
-        failure=(SHARE_INSTANCE, 'revert_failed'),
-        action=Action.REVERT_TO_SNAPSHOT,
+        failure=(SHARE_INSTANCE, 'revert_failed'), action=Action.REVERT_TO_SNAPSHOT
     )
     def revert_to_replicated_snapshot(
         self, ctx: Ctx, instance_id: str, snapshot_id: str

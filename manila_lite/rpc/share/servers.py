@@ -3,12 +3,9 @@
 import typing
 
 from manila_lite.context import RequestContext as Ctx
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import call
-from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import Contract, call, durable
 from manila_lite.rpc.share.topic import TOPIC
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import SHARE_SERVER_TASK
+from manila_lite.states.share_server import SHARE_SERVER, SHARE_SERVER_TASK
 
 
 class ShareServersRpc(Contract):
@@ -22,15 +19,10 @@ class ShareServersRpc(Contract):
         repeatable=True,
     )
     def delete_share_server(
-        self,
-        ctx: Ctx,
-        share_server_id: str,
-        security_service_ids: tuple[str, ...] = (),
+        self, ctx: Ctx, share_server_id: str, security_service_ids: tuple[str, ...] = ()
     ) -> None: ...
 
-    @durable(
-        failure=(SHARE_SERVER, 'manage_failed'), resource='share_server_id'
-    )
+    @durable(failure=(SHARE_SERVER, 'manage_failed'), resource='share_server_id')
     def manage_share_server(
         self,
         ctx: Ctx,
@@ -39,9 +31,7 @@ class ShareServersRpc(Contract):
         driver_options: dict[str, typing.Any],
     ) -> None: ...
 
-    @durable(
-        failure=(SHARE_SERVER, 'unmanage_failed'), resource='share_server_id'
-    )
+    @durable(failure=(SHARE_SERVER, 'unmanage_failed'), resource='share_server_id')
     def unmanage_share_server(
         self, ctx: Ctx, share_server_id: str, force: bool = False
     ) -> None: ...
@@ -75,11 +65,7 @@ class NetworkUpdatesRpc(Contract):
         repeatable=True,
     )
     def update_allocations(
-        self,
-        ctx: Ctx,
-        share_server_id: str,
-        share_network_id: str,
-        subnet_id: str,
+        self, ctx: Ctx, share_server_id: str, share_network_id: str, subnet_id: str
     ) -> None: ...
 
     @durable(resource='share_server_id', repeatable=True)
@@ -128,45 +114,35 @@ class ServerMigrationRpc(Contract):
         repeatable=True,
         resource='share_server_id',
     )
-    def start_server_migration(
-        self, ctx: Ctx, share_server_id: str
-    ) -> None: ...
+    def start_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...
 
     @durable(
         failure=(SHARE_SERVER_TASK, 'failed'),
         repeatable=True,
         resource='share_server_id',
     )
-    def continue_server_migration(
-        self, ctx: Ctx, share_server_id: str
-    ) -> None: ...
+    def continue_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...
 
     @durable(
         failure=(SHARE_SERVER_TASK, 'failed'),
         repeatable=True,
         resource='share_server_id',
     )
-    def complete_server_migration(
-        self, ctx: Ctx, share_server_id: str
-    ) -> None: ...
+    def complete_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...
 
     @durable(
         failure=(SHARE_SERVER_TASK, 'failed'),
         repeatable=True,
         resource='share_server_id',
     )
-    def cancel_server_migration(
-        self, ctx: Ctx, share_server_id: str
-    ) -> None: ...
+    def cancel_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...
 
     @durable(
         failure=(SHARE_SERVER_TASK, 'failed'),
         repeatable=True,
         resource='share_server_id',
     )
-    def settle_server_migration(
-        self, ctx: Ctx, share_server_id: str
-    ) -> None: ...
+    def settle_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...
 
     @call(timeout=90)
     def check_server_migration(
@@ -183,6 +159,4 @@ class ServerMigrationRpc(Contract):
 
     # The last known progress is there already.
     @call(timeout=2)
-    def hear_server_migration(
-        self, ctx: Ctx, share_server_id: str
-    ) -> None: ...
+    def hear_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...

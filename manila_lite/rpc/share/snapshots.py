@@ -2,8 +2,7 @@
 
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import Contract, durable
 from manila_lite.rpc.share.topic import TOPIC
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
@@ -44,8 +43,7 @@ class SnapshotsRpc(Contract):
     ) -> None: ...
 
     @durable(
-        failure=(SHARE_INSTANCE, 'revert_failed'),
-        action=Action.REVERT_TO_SNAPSHOT,
+        failure=(SHARE_INSTANCE, 'revert_failed'), action=Action.REVERT_TO_SNAPSHOT
     )
     def revert_to_snapshot(
         self, ctx: Ctx, instance_id: str, snapshot_id: str

@@ -1,8 +1,7 @@
 """Give shares to other projects."""
 
 from manila_lite.context import RequestContext as Ctx
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import Contract, durable
 from manila_lite.rpc.share.topic import TOPIC
 
 

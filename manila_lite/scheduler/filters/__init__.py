@@ -28,9 +28,7 @@ class Filter(abc.ABC):
         return True
 
     @abc.abstractmethod
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         """Return why the pool cannot hold the share; None if it can."""
 
     def rejection_reasons(

@@ -11,9 +11,7 @@ class AffinityFilter(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return bool(request.same_host)
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         if not request.same_host or pool.host in request.same_host:
             return None
         return 'it holds none of the shares in same_host'
@@ -25,9 +23,7 @@ class AntiAffinityFilter(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return bool(request.different_host)
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         if pool.host not in request.different_host:
             return None
         return 'it holds a share in different_host'

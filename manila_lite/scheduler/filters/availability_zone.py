@@ -23,9 +23,7 @@ class AvailabilityZoneFilter(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return bool(request.availability_zones) or request.subnets is not None
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         zones = request.availability_zones
         if zones and pool.zone not in zones:
             return f'it is in zone {pool.zone}, wanted {" or ".join(zones)}'
@@ -34,16 +32,12 @@ class AvailabilityZoneFilter(Filter):
         return _network_mismatch(pool, request.subnets)
 
 
-def _network_mismatch(
-    pool: Pool, subnets: Mapping[str | None, int]
-) -> str | None:
+def _network_mismatch(pool: Pool, subnets: Mapping[str | None, int]) -> str | None:
     """Return why the pool cannot serve the network; None if it can."""
     number = subnets.get(pool.zone) or subnets.get(None, 0)
     if not number:
         return f'the share network has no subnet for zone {pool.zone}'
-    if number > 1 and not to_bool(
-        pool.capabilities.get(MULTIPLE_SUBNET_SUPPORT)
-    ):
+    if number > 1 and not to_bool(pool.capabilities.get(MULTIPLE_SUBNET_SUPPORT)):
         return (
             f'the share network has {number} subnets for zone '
             f'{pool.zone}, and it does not report {MULTIPLE_SUBNET_SUPPORT}'

@@ -14,9 +14,7 @@ class ShareBackendNameFilter(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return request.spec('share_backend_name') is not None
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         wanted = request.spec('share_backend_name')
         if wanted is None:
             return None

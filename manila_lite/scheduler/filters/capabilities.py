@@ -18,20 +18,15 @@ class CapabilitiesFilter(Filter):
 
     detail = '008'
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
-        return pool.capabilities.cached(
-            request.demand, _mismatch, pool, request
-        )
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
+        return pool.capabilities.cached(request.demand, _mismatch, pool, request)
 
     def rejection_reasons(
         self, pools: Sequence[Pool], request: PlacementRequest
     ) -> list[str | None]:
         key = request.demand
         return [
-            pool.capabilities.cached(key, _mismatch, pool, request)
-            for pool in pools
+            pool.capabilities.cached(key, _mismatch, pool, request) for pool in pools
         ]
 
 

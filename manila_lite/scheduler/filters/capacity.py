@@ -19,9 +19,7 @@ class CapacityFilter(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return request.size != 0
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         if not request.size:
             return None  # the share is already on the pool
         limit = allocation_limit(pool, request)
@@ -64,9 +62,7 @@ def allocation_limits(pool: Pool, request: PlacementRequest) -> Limits:
     so the reported free (and, of thin pools, provisioned) capacity bounds
     what we have added since the report.
     """
-    return pool.capabilities.cached(
-        request.capacity_demand, _limits, pool, request
-    )
+    return pool.capabilities.cached(request.capacity_demand, _limits, pool, request)
 
 
 def _limits(pool: Pool, request: PlacementRequest) -> Limits:
@@ -78,9 +74,7 @@ def _limits(pool: Pool, request: PlacementRequest) -> Limits:
     pending = []
     if total is not None:
         allocated = (total - reserve) * ratio
-        provisioned = to_number(
-            pool.capabilities.get('provisioned_capacity_gb')
-        )
+        provisioned = to_number(pool.capabilities.get('provisioned_capacity_gb'))
         if ratio > 1 and provisioned is not None:
             pending.append(allocated - provisioned)
     if free is not None:

@@ -18,9 +18,7 @@ class CreateFromSnapshotFilter(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return request.from_snapshot
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         if not request.from_snapshot:
             return None
         return mismatch_reason(

@@ -15,9 +15,7 @@ class DriverFilter(Filter):
     detail = '010'
     circumstantial = True
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         function = pool.capabilities.get('filter_function')
         if function is None:
             return None

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 import functools
 import operator
 
-from manila_lite.scheduler.expressions import to_bool
-from manila_lite.scheduler.expressions import to_number
+from manila_lite.scheduler.expressions import to_bool, to_number
 from manila_lite.scheduler.pools import Pool
 
 Test = Callable[[object], bool]
@@ -85,9 +84,7 @@ def _test(wanted: str) -> Test:
         return _compare_numbers(_NUMBERS[sign], to_number(operand))
     if sign in _STRINGS:
         compare = _STRINGS[sign]
-        return lambda value: (
-            bool(operand) and compare(str(value).casefold(), operand)
-        )
+        return lambda value: bool(operand) and compare(str(value).casefold(), operand)
     if sign == '<is>':
         return _is(to_bool(operand))
     if sign == '<or>':
@@ -102,9 +99,7 @@ def _compare_numbers(
 ) -> Test:
     def test(value: object) -> bool:
         left = to_number(value)
-        return (
-            left is not None and operand is not None and compare(left, operand)
-        )
+        return left is not None and operand is not None and compare(left, operand)
 
     return test
 

@@ -11,9 +11,7 @@ class OnlyHostFilter(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return request.only_host is not None
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         wanted = request.only_host
         if wanted is None or wanted in (pool.host, pool.service_host):
             return None

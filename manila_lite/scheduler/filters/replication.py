@@ -18,9 +18,7 @@ class ShareReplicationFilter(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return request.spec('replication_type') is not None
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         wanted = request.spec('replication_type')
         if wanted is None:
             return None

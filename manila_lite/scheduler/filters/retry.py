@@ -14,9 +14,7 @@ class RetryFilter(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return bool(request.attempted)
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         if pool.host not in request.attempted:
             return None
         return 'it was tried before'

@@ -13,9 +13,7 @@ class ServiceUp(Filter):
 
     circumstantial = True
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         if not pool.service_up:
             return _why_down(pool)
         if not pool.service_enabled:
@@ -38,7 +36,5 @@ def _why_down(pool: Pool) -> str:
         return f'its back end is down: {pool.service_health.rstrip(".")}'
     if pool.service_heartbeat_at is None:
         return 'its service is down'
-    seen = datetime.datetime.fromtimestamp(
-        pool.service_heartbeat_at, datetime.UTC
-    )
+    seen = datetime.datetime.fromtimestamp(pool.service_heartbeat_at, datetime.UTC)
     return f'its service is down since {seen:%Y-%m-%d %H:%M} UTC'

@@ -16,9 +16,7 @@ class ConsistentSnapshotFilter(Filter):
             and request.group_host is None
         )
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         stats = pool.capabilities.get('share_group_stats') or {}
         found = stats.get('consistent_snapshot_support')
         if found == request.consistent_snapshot_support:
@@ -39,9 +37,7 @@ class ShareGroupFilter(Filter):
     def applies(self, request: PlacementRequest) -> bool:
         return request.group_host is not None
 
-    def rejection_reason(
-        self, pool: Pool, request: PlacementRequest
-    ) -> str | None:
+    def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         wanted = request.group_host
         if wanted is None or pool.host == wanted:
             return None

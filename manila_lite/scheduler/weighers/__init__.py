@@ -31,9 +31,7 @@ class Weigher(abc.ABC):
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
         """Return the score of the pool, on any scale."""
 
-    def scores(
-        self, pools: Sequence[Pool], request: PlacementRequest
-    ) -> list[float]:
+    def scores(self, pools: Sequence[Pool], request: PlacementRequest) -> list[float]:
         """Return `weigh` of each pool; overridden where it is faster."""
         weigh = self.weigh
         return [weigh(pool, request) for pool in pools]

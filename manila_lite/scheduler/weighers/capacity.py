@@ -18,9 +18,7 @@ class CapacityWeigher(Weigher):
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
         return self.scores([pool], request)[0]
 
-    def scores(
-        self, pools: Sequence[Pool], request: PlacementRequest
-    ) -> list[float]:
+    def scores(self, pools: Sequence[Pool], request: PlacementRequest) -> list[float]:
         unknown = math.inf if self.multiplier < 0 else -math.inf
         limits = list_allocation_limits(pools, request)
         return [

@@ -26,9 +26,7 @@ class GoodnessWeigher(Weigher):
             return 0.0
         return value if value is not None and 0 <= value <= 100 else 0.0
 
-    def scores(
-        self, pools: Sequence[Pool], request: PlacementRequest
-    ) -> list[float]:
+    def scores(self, pools: Sequence[Pool], request: PlacementRequest) -> list[float]:
         return [
             0.0
             if pool.capabilities.get('goodness_function') is None

@@ -16,105 +16,93 @@ from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.access import apply_with_allow_deny
-from manila_lite.share.drivers.contract.access import normalise_access_replies
-from manila_lite.share.drivers.contract.backups import BackupDefaults
-from manila_lite.share.drivers.contract.backups import BackupProgress
-from manila_lite.share.drivers.contract.backups import BackupSupport
-from manila_lite.share.drivers.contract.backups import ShareBackupForDriver
+from manila_lite.share.drivers.contract.access import (
+    apply_with_allow_deny,
+    normalise_access_replies,
+)
+from manila_lite.share.drivers.contract.backups import (
+    BackupDefaults,
+    BackupProgress,
+    BackupSupport,
+    ShareBackupForDriver,
+)
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.drivers.contract.connections import ConnectionDefaults
-from manila_lite.share.drivers.contract.connections import ConnectionInfo
-from manila_lite.share.drivers.contract.connections import ConnectionSupport
-from manila_lite.share.drivers.contract.disks import AnyDisk
-from manila_lite.share.drivers.contract.disks import Disk
-from manila_lite.share.drivers.contract.disks import DiskRegistry
-from manila_lite.share.drivers.contract.disks import Holds
-from manila_lite.share.drivers.contract.groups import GroupReply
-from manila_lite.share.drivers.contract.groups import GroupSnapshotReply
-from manila_lite.share.drivers.contract.groups import ShareGroupDefaults
+from manila_lite.share.drivers.contract.connections import (
+    ConnectionDefaults,
+    ConnectionInfo,
+    ConnectionSupport,
+)
+from manila_lite.share.drivers.contract.disks import AnyDisk, Disk, DiskRegistry, Holds
 from manila_lite.share.drivers.contract.groups import (
+    GroupReply,
+    GroupSnapshotReply,
+    ShareGroupDefaults,
     ShareGroupFromSnapshotSupport,
+    ShareGroupSnapshotSupport,
+    ShareGroupSupport,
 )
-from manila_lite.share.drivers.contract.groups import ShareGroupSnapshotSupport
-from manila_lite.share.drivers.contract.groups import ShareGroupSupport
-from manila_lite.share.drivers.contract.interfaces import CAPABILITIES
 from manila_lite.share.drivers.contract.interfaces import (
+    CAPABILITIES,
     CreateFromSnapshotSupport,
+    MountSnapshotSupport,
+    RevertSupport,
+    ShareServerMapping,
+    SnapshotSupport,
 )
-from manila_lite.share.drivers.contract.interfaces import MountSnapshotSupport
-from manila_lite.share.drivers.contract.interfaces import RevertSupport
-from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
-from manila_lite.share.drivers.contract.interfaces import SnapshotSupport
-from manila_lite.share.drivers.contract.managing import ManageDefaults
-from manila_lite.share.drivers.contract.managing import ManageSupport
-from manila_lite.share.drivers.contract.managing import ManageWithServerSupport
+from manila_lite.share.drivers.contract.managing import (
+    ManageDefaults,
+    ManageSupport,
+    ManageWithServerSupport,
+)
 from manila_lite.share.drivers.contract.private_storage import PrivateStorage
-from manila_lite.share.drivers.contract.replication import ReplicationDefaults
-from manila_lite.share.drivers.contract.replication import ReplicationSupport
-from manila_lite.share.drivers.contract.server_migrations import MigratedShare
+from manila_lite.share.drivers.contract.replication import (
+    ReplicationDefaults,
+    ReplicationSupport,
+)
 from manila_lite.share.drivers.contract.server_migrations import (
+    MigratedShare,
     MigratedSnapshot,
-)
-from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationCompatibility,
-)
-from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationCompleteReply,
-)
-from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationDefaults,
-)
-from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationStartReply,
-)
-from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationSupport,
 )
 from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationCompatibility,
-)
-from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationCompleteReply,
-)
-from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationDefaults,
-)
-from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationSupport,
 )
 from manila_lite.share.drivers.contract.share_servers import (
     ShareServerDefaults,
+    ShareServerSupport,
 )
-from manila_lite.share.drivers.contract.share_servers import ShareServerSupport
-from manila_lite.share.drivers.contract.statistics import ShareStatistics
-from manila_lite.share.drivers.contract.statistics import Stats
-from manila_lite.share.drivers.contract.values import AccessReplies
-from manila_lite.share.drivers.contract.values import AccessReply
-from manila_lite.share.drivers.contract.values import AccessRuleForDriver
-from manila_lite.share.drivers.contract.values import EnsureReply
-from manila_lite.share.drivers.contract.values import ExportLocation
-from manila_lite.share.drivers.contract.values import ExportLocationsReply
-from manila_lite.share.drivers.contract.values import ManageReply
-from manila_lite.share.drivers.contract.values import ManageSnapshotReply
-from manila_lite.share.drivers.contract.values import NetworkAllocation
-from manila_lite.share.drivers.contract.values import NetworkInfo
-from manila_lite.share.drivers.contract.values import NewShareReply
-from manila_lite.share.drivers.contract.values import ReplicaReply
-from manila_lite.share.drivers.contract.values import ReplicaSnapshot
-from manila_lite.share.drivers.contract.values import ReplicaStateReply
-from manila_lite.share.drivers.contract.values import ReplicatedSnapshotReply
-from manila_lite.share.drivers.contract.values import SecurityServiceForDriver
-from manila_lite.share.drivers.contract.values import ShareForDriver
-from manila_lite.share.drivers.contract.values import ShareGroupForDriver
+from manila_lite.share.drivers.contract.statistics import ShareStatistics, Stats
 from manila_lite.share.drivers.contract.values import (
+    AccessReplies,
+    AccessReply,
+    AccessRuleForDriver,
+    EnsureReply,
+    ExportLocation,
+    ExportLocationsReply,
+    ManageReply,
+    ManageSnapshotReply,
+    NetworkAllocation,
+    NetworkInfo,
+    NewShareReply,
+    ReplicaReply,
+    ReplicaSnapshot,
+    ReplicaStateReply,
+    ReplicatedSnapshotReply,
+    SecurityServiceForDriver,
+    ShareForDriver,
+    ShareGroupForDriver,
     ShareGroupSnapshotForDriver,
-)
-from manila_lite.share.drivers.contract.values import ShareServerForDriver
-from manila_lite.share.drivers.contract.values import SnapshotForDriver
-from manila_lite.share.drivers.contract.values import SnapshotReply
-from manila_lite.share.drivers.contract.values import StatusReply
-from manila_lite.share.drivers.contract.values import (
+    ShareServerForDriver,
+    SnapshotForDriver,
+    SnapshotReply,
+    StatusReply,
     normalise_export_locations,
 )
 
@@ -237,9 +225,7 @@ class ShareDriver(
             if isinstance(driver_handles_share_servers, bool)
             else set(driver_handles_share_servers)
         )
-        configured = self.configuration.safe_get(
-            'driver_handles_share_servers'
-        )
+        configured = self.configuration.safe_get('driver_handles_share_servers')
         section = self.configuration.config_group
         if not isinstance(configured, bool):
             raise exception.BadConfiguration(
@@ -474,9 +460,7 @@ class ShareDriver(
     # Actual states, for callers that lost track of an operation
 
     def get_share_status(
-        self,
-        share: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
+        self, share: ShareForDriver, share_server: ShareServerMapping | None = None
     ) -> StatusReply:
         """Return the actual state of a share on the back end.
 

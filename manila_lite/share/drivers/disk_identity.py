@@ -12,9 +12,7 @@ import uuid
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.contract.disks import Disk
-from manila_lite.share.drivers.contract.disks import DiskRegistry
-from manila_lite.share.drivers.contract.disks import Holds
+from manila_lite.share.drivers.contract.disks import Disk, DiskRegistry, Holds
 
 _BY_UUID = pathlib.Path('/dev/disk/by-uuid')
 
@@ -50,9 +48,7 @@ def create(file: pathlib.Path) -> str:
     return found
 
 
-def claim(
-    registry: DiskRegistry, disk: Disk, file: pathlib.Path, holds: Holds
-) -> str:
+def claim(registry: DiskRegistry, disk: Disk, file: pathlib.Path, holds: Holds) -> str:
     """Use a disk whose identity is in a file; return the identity.
 
     Raises StorageUnavailable if it belongs elsewhere. Nothing is written to

@@ -9,10 +9,8 @@ import os
 import pathlib
 
 from manila_lite import exception
-from manila_lite.context import FencingToken
-from manila_lite.context import current_fencing_token
-from manila_lite.share.drivers import file_locks
-from manila_lite.share.drivers import records
+from manila_lite.context import FencingToken, current_fencing_token
+from manila_lite.share.drivers import file_locks, records
 
 KEEP_SECONDS = 7 * 86400
 """No worker is paused for longer, and then calls the driver."""
@@ -74,9 +72,7 @@ class FencingTokens:
                         _remove(file, before)
 
     def _file(self, resource: str) -> pathlib.Path:
-        return self._path / records.checked_file_name(
-            resource.replace(':', '.')
-        )
+        return self._path / records.checked_file_name(resource.replace(':', '.'))
 
 
 def _opened(file: pathlib.Path) -> int:

@@ -11,9 +11,7 @@ import pathlib
 
 
 def open_locked(
-    path: pathlib.Path,
-    opened: Callable[[pathlib.Path], int],
-    wait: bool = True,
+    path: pathlib.Path, opened: Callable[[pathlib.Path], int], wait: bool = True
 ) -> int | None:
     """Return the open and locked file; None if another has the lock.
 
@@ -23,9 +21,7 @@ def open_locked(
     while True:
         descriptor = opened(path)
         try:
-            fcntl.flock(
-                descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB)
-            )
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if _is_named(path, descriptor):
                 return descriptor
         except BlockingIOError:
@@ -38,9 +34,7 @@ def open_locked(
 
 
 @contextlib.contextmanager
-def locked(
-    path: pathlib.Path, opened: Callable[[pathlib.Path], int]
-) -> Iterator[int]:
+def locked(path: pathlib.Path, opened: Callable[[pathlib.Path], int]) -> Iterator[int]:
     """Lock a file, which is not removed on release."""
     descriptor = open_locked(path, opened)
     assert descriptor is not None

@@ -5,8 +5,7 @@ import contextlib
 import ipaddress
 from typing import NamedTuple
 
-from manila_lite.share.drivers.contract.values import AccessReply
-from manila_lite.share.drivers.contract.values import AccessRuleForDriver
+from manila_lite.share.drivers.contract.values import AccessReply, AccessRuleForDriver
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -41,10 +40,7 @@ def clients_of(
             if reason is not None:
                 raise ValueError(reason)
         except ValueError as error:
-            replies[rule['access_id']] = {
-                'state': 'error',
-                'reason': str(error),
-            }
+            replies[rule['access_id']] = {'state': 'error', 'reason': str(error)}
             continue
         replies[rule['access_id']] = {'state': 'active'}
         if read_only:
@@ -58,9 +54,7 @@ def clients_of(
             int(network.network_address),
         ),
     )
-    return [
-        Client(_text(network), levels[network]) for network in networks
-    ], replies
+    return [Client(_text(network), levels[network]) for network in networks], replies
 
 
 def _network(rule: AccessRuleForDriver) -> Network:
@@ -70,9 +64,7 @@ def _network(rule: AccessRuleForDriver) -> Network:
     # be any text.
     if '%' not in rule['access_to']:
         with contextlib.suppress(ValueError):
-            return _unmapped(
-                ipaddress.ip_network(rule['access_to'], strict=False)
-            )
+            return _unmapped(ipaddress.ip_network(rule['access_to'], strict=False))
     raise ValueError('NFS takes addresses and networks only')
 
 

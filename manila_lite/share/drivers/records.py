@@ -20,9 +20,7 @@ _SAFE = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,199}')
 def checked_file_name(name: str) -> str:
     """Return the name if it is safe to use as a file name."""
     if not _SAFE.fullmatch(name):
-        raise exception.ShareBackendException(
-            msg=f'{name!r} is not a valid file name'
-        )
+        raise exception.ShareBackendException(msg=f'{name!r} is not a valid file name')
     return name
 
 

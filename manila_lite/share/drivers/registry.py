@@ -5,8 +5,7 @@ import inspect
 from oslo_log import log
 from oslo_utils import importutils
 
-from manila_lite import exception
-from manila_lite import plugins
+from manila_lite import exception, plugins
 from manila_lite.share.drivers.base import ShareDriver
 
 LOG = log.getLogger(__name__)
@@ -26,9 +25,7 @@ def load(name: str) -> type[ShareDriver]:
         )
         name = _REPLACEMENTS[name]
     driver_class = _find(name)
-    if not (
-        inspect.isclass(driver_class) and issubclass(driver_class, ShareDriver)
-    ):
+    if not (inspect.isclass(driver_class) and issubclass(driver_class, ShareDriver)):
         raise _unusable(name, 'it is not a ShareDriver')
     if inspect.isabstract(driver_class):
         missing = ', '.join(sorted(driver_class.__abstractmethods__))

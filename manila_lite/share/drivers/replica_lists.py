@@ -2,16 +2,13 @@
 
 import datetime
 
-from manila_lite.share.drivers.contract.values import ReplicaStateReply
-from manila_lite.share.drivers.contract.values import ShareForDriver
-from manila_lite.share.drivers.contract.values import SnapshotForDriver
-
-ACTIVE, IN_SYNC, OUT_OF_SYNC, ERROR = (
-    'active',
-    'in_sync',
-    'out_of_sync',
-    'error',
+from manila_lite.share.drivers.contract.values import (
+    ReplicaStateReply,
+    ShareForDriver,
+    SnapshotForDriver,
 )
+
+ACTIVE, IN_SYNC, OUT_OF_SYNC, ERROR = ('active', 'in_sync', 'out_of_sync', 'error')
 
 ReplicaList = list[ShareForDriver]
 SnapshotList = list[SnapshotForDriver]
@@ -19,9 +16,7 @@ SnapshotList = list[SnapshotForDriver]
 
 def find_active(replica_list: ReplicaList) -> ShareForDriver | None:
     """Return the active replica, if there is one."""
-    return next(
-        (one for one in replica_list if one['replica_state'] == ACTIVE), None
-    )
+    return next((one for one in replica_list if one['replica_state'] == ACTIVE), None)
 
 
 def replica_state_reply(
@@ -30,9 +25,7 @@ def replica_state_reply(
     """Return a reply about a replica; `synced_at` is seconds since 1970."""
     reply = ReplicaStateReply(replica_state=replica_state)
     if synced_at is not None:
-        reply['synced_at'] = datetime.datetime.fromtimestamp(
-            synced_at, datetime.UTC
-        )
+        reply['synced_at'] = datetime.datetime.fromtimestamp(synced_at, datetime.UTC)
     return reply
 
 

@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 import pathlib
 import re
 
-from manila_lite.share.drivers.contract.values import AccessReply
-from manila_lite.share.drivers.contract.values import AccessRuleForDriver
+from manila_lite.share.drivers.contract.values import AccessReply, AccessRuleForDriver
 
 _HEADER = '# Written by manila_lite. What is changed here will be lost.\n'
 # Samba substitutes a percent sign and a letter, for example with the name
@@ -37,16 +36,10 @@ def format_section(
             known.append(rule)
             replies[rule['access_id']] = AccessReply(state='active')
         else:
-            replies[rule['access_id']] = AccessReply(
-                state='error', reason=refusal
-            )
+            replies[rule['access_id']] = AccessReply(state='error', reason=refusal)
     if not known:
         return None, replies
-    writers = [
-        rule
-        for rule in known
-        if rule['access_level'] == 'rw' and not read_only
-    ]
+    writers = [rule for rule in known if rule['access_level'] == 'rw' and not read_only]
     lines = [
         f'[{name}]',
         f'path = {directory}',
@@ -67,9 +60,7 @@ def format_index(files: Sequence[pathlib.Path]) -> str:
 
 
 def _refusal(
-    rule: AccessRuleForDriver,
-    directory: pathlib.Path,
-    users: Collection[str] | None,
+    rule: AccessRuleForDriver, directory: pathlib.Path, users: Collection[str] | None
 ) -> str | None:
     """Return why Samba cannot have the rule, or None."""
     if rule['access_type'] != 'user':
@@ -84,6 +75,4 @@ def _refusal(
 
 
 def _users(rules: Sequence[AccessRuleForDriver]) -> str:
-    return ' '.join(
-        f'"{to}"' for to in sorted({rule['access_to'] for rule in rules})
-    )
+    return ' '.join(f'"{to}"' for to in sorted({rule['access_to'] for rule in rules}))

@@ -8,9 +8,7 @@ import pathlib
 import stat
 import uuid
 
-from manila_lite.share.drivers.trees import VANISHED_ERRORS
-from manila_lite.share.drivers.trees import opened_entry
-from manila_lite.share.drivers.trees import path_of
+from manila_lite.share.drivers.trees import VANISHED_ERRORS, opened_entry, path_of
 
 _MOST_PASSES = 50
 

@@ -91,10 +91,7 @@ def copy_tree(source: pathlib.Path, target: pathlib.Path) -> None:
 
 def fill_tree(source: pathlib.Path, target: pathlib.Path) -> None:
     """Do the same into an empty directory that exists."""
-    with (
-        opened_directory(source) as from_root,
-        opened_directory(target) as to_root,
-    ):
+    with opened_directory(source) as from_root, opened_directory(target) as to_root:
         _Copy(from_root, to_root).run()
         sync_file_system(to_root)  # far cheaper than once per file
 
@@ -123,9 +120,7 @@ class Attributes(typing.NamedTuple):
     xattrs: dict[str, bytes]
 
     @classmethod
-    def of(
-        cls, origin: int, status: os.stat_result | None = None
-    ) -> 'Attributes':
+    def of(cls, origin: int, status: os.stat_result | None = None) -> 'Attributes':
         """Read them; `status` is the result of fstat, if it is known."""
         status = status or os.fstat(origin)
         xattrs: dict[str, bytes] = {}
@@ -188,11 +183,7 @@ class _Copy:
                 attributes.apply(copy)
 
     def _entry(
-        self,
-        entry: os.DirEntry[str],
-        parts: PathParts,
-        directory: int,
-        into: int,
+        self, entry: os.DirEntry[str], parts: PathParts, directory: int, into: int
     ) -> None:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode):
@@ -204,9 +195,7 @@ class _Copy:
         else:
             copy_special(entry.name, status, directory, entry.name, into)
         if status.st_nlink > 1:
-            self._linked.setdefault(
-                (status.st_dev, status.st_ino), (parts, entry.name)
-            )
+            self._linked.setdefault((status.st_dev, status.st_ino), (parts, entry.name))
 
     def _link(self, name: str, status: os.stat_result, into: int) -> bool:
         link = self._linked.get((status.st_dev, status.st_ino))
@@ -246,11 +235,7 @@ def copy_special(
         _set_mode(new_name, status.st_mode, into)
     with contextlib.suppress(PermissionError):
         os.chown(
-            new_name,
-            status.st_uid,
-            status.st_gid,
-            dir_fd=into,
-            follow_symlinks=False,
+            new_name, status.st_uid, status.st_gid, dir_fd=into, follow_symlinks=False
         )
     os.utime(
         new_name,
@@ -304,9 +289,7 @@ def open_file(name: str, directory: int) -> tuple[int, os.stat_result]:
 
 
 def copy_content(
-    origin: int,
-    copy: int,
-    on_piece: Callable[[int], object] = lambda length: None,
+    origin: int, copy: int, on_piece: Callable[[int], object] = lambda length: None
 ) -> None:
     """Fill an open file, sharing blocks if possible and keeping holes.
 
@@ -320,9 +303,7 @@ def copy_content(
         for start, end in data_extents(origin, size):
             os.lseek(copy, start, os.SEEK_SET)
             while start < end:
-                copied = os.sendfile(
-                    copy, origin, start, min(end - start, _PIECE)
-                )
+                copied = os.sendfile(copy, origin, start, min(end - start, _PIECE))
                 if not copied:  # truncated meanwhile
                     break
                 start += copied
@@ -390,9 +371,7 @@ def opened_below(root: int, parts: PathParts) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def opened_entry(
-    path: str | pathlib.Path, parent: int | None = None
-) -> Iterator[int]:
+def opened_entry(path: str | pathlib.Path, parent: int | None = None) -> Iterator[int]:
     """Open an entry of any kind and mode, not to read or write it."""
     entry = os.open(path, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)
     try:

@@ -11,27 +11,18 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import errors
 from manila_lite.db.queries import pages
-from manila_lite.db.queries.admin import disks
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import disks, incarnations, pools
 from manila_lite.db.queries.admin.releases import Release
-from manila_lite.db.queries.shares import instances
-from manila_lite.db.queries.shares import shares
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.rpc.share import BINARY
-from manila_lite.rpc.share import TOPIC
+from manila_lite.db.queries.shares import instances, shares
+from manila_lite.db.session import Database, Session
+from manila_lite.rpc.share import BINARY, TOPIC
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager import pool_reports
 from manila_lite.share.manager.connections import ConnectionsEndpoint
 from manila_lite.share.manager.deferred_deletion import DeferredDeletion
 from manila_lite.share.manager.endpoints import BackendEndpoints
-from manila_lite.share.manager.migrations.endpoint import (
-    ShareMigrationsEndpoint,
-)
-from manila_lite.share.manager.servers.migrations import (
-    ServerMigrationsEndpoint,
-)
+from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
+from manila_lite.share.manager.servers.migrations import ServerMigrationsEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.work.runner import Runner
 
@@ -99,9 +90,7 @@ class Backend:
         )
 
     def start_recovery_after(
-        self,
-        seconds: float,
-        request_pass: Callable[[datetime.datetime], object],
+        self, seconds: float, request_pass: Callable[[datetime.datetime], object]
     ) -> None:
         """Request a pass over what is in flight since before this call.
 
@@ -150,9 +139,7 @@ class Backend:
         if self.runner.is_busy:
             # The database may not answer.
             threading.Thread(
-                target=self._show_stopping,
-                name=f'{self.host}-stopping',
-                daemon=True,
+                target=self._show_stopping, name=f'{self.host}-stopping', daemon=True
             ).start()
 
     def _show_stopping(self) -> None:
@@ -207,9 +194,7 @@ class Backend:
                 LOG.info('Back end %s is up', self.host)
                 if self._recover is not None:
                     threading.Thread(
-                        target=self._recover,
-                        daemon=True,
-                        name=f'{self.host}-recovery',
+                        target=self._recover, daemon=True, name=f'{self.host}-recovery'
                     ).start()
                 return
 
@@ -333,11 +318,7 @@ class Backend:
     @property
     def call_endpoints(
         self,
-    ) -> list[
-        ServerMigrationsEndpoint
-        | ShareMigrationsEndpoint
-        | ConnectionsEndpoint
-    ]:
+    ) -> list[ServerMigrationsEndpoint | ShareMigrationsEndpoint | ConnectionsEndpoint]:
         """The endpoints whose synchronous calls this back end answers."""
         return [
             self.endpoints.server_migrations,

@@ -13,24 +13,22 @@ from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.messages import Detail
 from manila_lite.quota.backups import remove_and_credit
-from manila_lite.rpc.contract import implements
-from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc.contract import implements, work_kinds
 from manila_lite.rpc.share import DriverBackupsRpc
-from manila_lite.share.drivers.base import BackupProgress
-from manila_lite.share.drivers.base import BackupSupport
-from manila_lite.share.drivers.base import ShareBackupForDriver
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.manager.driver_view import backup_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.drivers.base import (
+    BackupProgress,
+    BackupSupport,
+    ShareBackupForDriver,
+    ShareDriver,
+    ShareForDriver,
+    ShareServerForDriver,
+)
+from manila_lite.share.manager.driver_view import backup_view, share_view
 from manila_lite.share.manager.driver_view.backup_view import LoadedBackup
-from manila_lite.share.manager.endpoint import require_status
-from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.endpoint import require_status, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.migration_progress import read_progress
-from manila_lite.states.share_backup import SHARE_BACKUP
-from manila_lite.states.share_backup import BackupStatus
+from manila_lite.states.share_backup import SHARE_BACKUP, BackupStatus
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
@@ -74,17 +72,13 @@ class DriverBackupsEndpoint:
 
     # Create
 
-    def prepare_create_backup(
-        self, session: Session, job: Claim
-    ) -> LoadedBackup:
+    def prepare_create_backup(self, session: Session, job: Claim) -> LoadedBackup:
         row = _expect(session, job, BackupStatus.CREATING)
         return backup_view.load_backup(session, row, row.share_id)
 
     def create_backup(self, job: JobContext, share_backup_id: str) -> None:
         driver, given = self._supporting_driver(), self._values(job.prepared)
-        driver.create_backup(
-            driver_context(), given.share, given.backup, given.server
-        )
+        driver.create_backup(driver_context(), given.share, given.backup, given.server)
         with undo_if_gone(
             job,
             share_backups.find,
@@ -101,9 +95,7 @@ class DriverBackupsEndpoint:
         if row is not None:
             moves.release_source(session, row.share_id, excluding=row.id)
 
-    def prepare_continue_backup(
-        self, session: Session, job: Claim
-    ) -> LoadedBackup:
+    def prepare_continue_backup(self, session: Session, job: Claim) -> LoadedBackup:
         return self.prepare_create_backup(session, job)
 
     def continue_backup(self, job: JobContext, share_backup_id: str) -> None:
@@ -118,10 +110,7 @@ class DriverBackupsEndpoint:
             job.finish(moves.end_creation, backup.row)
         else:
             job.pause(
-                self.intervals.backup,
-                share_backups.set_progress,
-                share_backup_id,
-                done,
+                self.intervals.backup, share_backups.set_progress, share_backup_id, done
             )
 
     def dropped_continue_backup(self, session: Session, job: Claim) -> None:
@@ -129,9 +118,7 @@ class DriverBackupsEndpoint:
 
     # Restore
 
-    def prepare_restore_backup(
-        self, session: Session, job: Claim
-    ) -> LoadedBackup:
+    def prepare_restore_backup(self, session: Session, job: Claim) -> LoadedBackup:
         row = _expect(session, job, BackupStatus.RESTORING)
         return backup_view.load_backup(
             session, row, row.restore_share_id or row.share_id
@@ -148,9 +135,7 @@ class DriverBackupsEndpoint:
                 backup_id=share_backup_id,
                 message_detail=Detail.TARGETED_RESTORE_UNSUPPORTED,
             )
-        driver.restore_backup(
-            driver_context(), given.backup, given.share, given.server
-        )
+        driver.restore_backup(driver_context(), given.backup, given.share, given.server)
         job.hand_over(_hand_over, job.claim, _CONTINUE_RESTORE)
 
     def dropped_restore_backup(self, session: Session, job: Claim) -> None:
@@ -158,9 +143,7 @@ class DriverBackupsEndpoint:
         if row is not None and row.restore_share_id is not None:
             moves.fail_target(session, row.restore_share_id, excluding=row.id)
 
-    def prepare_continue_restore(
-        self, session: Session, job: Claim
-    ) -> LoadedBackup:
+    def prepare_continue_restore(self, session: Session, job: Claim) -> LoadedBackup:
         return self.prepare_restore_backup(session, job)
 
     def continue_restore(self, job: JobContext, share_backup_id: str) -> None:
@@ -186,9 +169,7 @@ class DriverBackupsEndpoint:
 
     # Delete
 
-    def prepare_delete_backup(
-        self, session: Session, job: Claim
-    ) -> LoadedBackup:
+    def prepare_delete_backup(self, session: Session, job: Claim) -> LoadedBackup:
         row = _expect(session, job, BackupStatus.DELETING)
         return backup_view.load_backup(session, row, row.share_id)
 
@@ -224,9 +205,7 @@ def _expect(session: Session, job: Claim, status: str) -> ShareBackupRow:
 
 def _hand_over(session: Session, job: Claim, work: typing.Any) -> None:
     """Let the work that polls the driver follow."""
-    table.hand_over(
-        session, job, work, job.queue, {'share_backup_id': job.resource_id}
-    )
+    table.hand_over(session, job, work, job.queue, {'share_backup_id': job.resource_id})
 
 
 def _percent(reply: BackupProgress) -> int:

@@ -4,13 +4,17 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.share.drivers.base import ExportLocation
-from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers.base import (
+    ExportLocation,
+    SnapshotForDriver,
+    normalise_export_locations,
+)
 from manila_lite.share.manager.driver_view import group_view
 from manila_lite.share.manager.driver_view.group_view import CloneSource
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    NameTemplates,
+)
 from manila_lite.states.share_instance import InstanceStatus
 
 
@@ -43,10 +47,7 @@ def parse_reply(reply: typing.Any) -> ReportedClone:
             InstanceStatus.AVAILABLE, normalise_export_locations(reply)
         )
     status = reply.get('status')
-    if status not in (
-        InstanceStatus.AVAILABLE,
-        InstanceStatus.CREATING_FROM_SNAPSHOT,
-    ):
+    if status not in (InstanceStatus.AVAILABLE, InstanceStatus.CREATING_FROM_SNAPSHOT):
         raise exception.InvalidShareInstance(
             reason=f'the driver reports status {status}'
         )

@@ -16,9 +16,7 @@ from manila_lite.share.manager.guarded_driver import driver_context
 class ConnectionsEndpoint:
     """Asks the driver of a back end."""
 
-    def __init__(
-        self, db: Database, driver: ShareDriver, *, name_template: str
-    ):
+    def __init__(self, db: Database, driver: ShareDriver, *, name_template: str):
         self.db = db
         self.driver = driver
         self.name_template = name_template

@@ -8,8 +8,7 @@ from manila_lite import exception
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import OwnedInstanceRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
 from manila_lite.share.manager.endpoint import owner_context
@@ -47,17 +46,13 @@ class DeferredDeletion:
             _Kind(
                 SNAPSHOT_INSTANCE,
                 snapshots.list_failed_deferred_deletions,
-                snapshots_client.on(
-                    service_host
-                ).delete_snapshot_instance_deferred,
+                snapshots_client.on(service_host).delete_snapshot_instance_deferred,
                 'snapshot_instance_id',
             ),
             _Kind(
                 SHARE_INSTANCE,
                 share_instances.list_failed_deferred_deletions,
-                provisioning_client.on(
-                    service_host
-                ).delete_share_instance_deferred,
+                provisioning_client.on(service_host).delete_share_instance_deferred,
                 'instance_id',
             ),
         )
@@ -97,7 +92,5 @@ class DeferredDeletion:
                 exception.InvalidStatus, exception.ResourceNotFound
             ):
                 fire(session, kind.machine, row.id, 'retry_deferred')
-                kind.submit(
-                    session, owner_context(row), **{kind.argument: row.id}
-                )
+                kind.submit(session, owner_context(row), **{kind.argument: row.id})
         return failed

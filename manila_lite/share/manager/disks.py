@@ -5,11 +5,9 @@ import logging
 from manila_lite import exception
 from manila_lite.db.queries.admin import disks
 from manila_lite.db.rows import DiskRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.host import Host
-from manila_lite.share.drivers.base import Disk
-from manila_lite.share.drivers.base import Holds
+from manila_lite.share.drivers.base import Disk, Holds
 
 LOG = logging.getLogger(__name__)
 
@@ -68,9 +66,7 @@ class DatabaseDisks:
         expected = self.db.read(disks.list_expected, name, SAMPLE)
         if not expected:
             return
-        missing = [
-            one for one in expected if not holds(one, self.name_template % one)
-        ]
+        missing = [one for one in expected if not holds(one, self.name_template % one)]
         if len(missing) == len(expected):
             raise exception.StorageUnavailable(
                 reason=f'{name}: the disk at {disk.location} is new or '
@@ -93,9 +89,7 @@ class DatabaseDisks:
         name = self._name(disk)
         assert disk.identity is not None
         if row is None:
-            disks.insert(
-                session, name, disk.identity, disk.file_system, disk.location
-            )
+            disks.insert(session, name, disk.identity, disk.file_system, disk.location)
             LOG.info('%s is disk %s from now on', name, disk.identity)
         else:
             replaced = disks.replace(
@@ -139,11 +133,7 @@ class DatabaseDisks:
         return row
 
     def _require_original(self, disk: Disk, row: DiskRow) -> None:
-        if (
-            disk.file_system
-            and row.file_system
-            and disk.file_system != row.file_system
-        ):
+        if disk.file_system and row.file_system and disk.file_system != row.file_system:
             raise exception.StorageUnavailable(
                 reason=f'{row.host}: the disk at {disk.location} is a copy: '
                 f'it has file system {disk.file_system}, and the original '

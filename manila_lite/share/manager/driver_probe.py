@@ -15,11 +15,7 @@ from manila_lite.context import in_callers_context
 LOG = logging.getLogger(__name__)
 
 # Errors that say nothing about the back end: the runner handles them.
-_UNRELATED = (
-    exception.ClaimLost,
-    exception.ServiceUnavailable,
-    db_exc.DBError,
-)
+_UNRELATED = (exception.ClaimLost, exception.ServiceUnavailable, db_exc.DBError)
 
 
 SLOW_AFTER = 1.0
@@ -133,9 +129,7 @@ class DriverProbe:
                 )
             self._end_wait(key)
             futures.wait([call.future], min(SLOW_AFTER, self.timeout))
-        is_pending = not (
-            call.future.done() or time.monotonic() >= call.deadline
-        )
+        is_pending = not (call.future.done() or time.monotonic() >= call.deadline)
         with self._lock:
             self._calls.pop(key, None)
             if is_pending:
@@ -149,9 +143,7 @@ class DriverProbe:
         with self._lock:
             oldest = now - self.timeout - FORGET_AFTER
             self._waiting = {
-                key: since
-                for key, since in self._waiting.items()
-                if since > oldest
+                key: since for key, since in self._waiting.items() if since > oldest
             }
             return now - self._waiting.setdefault(key, now)
 
@@ -187,23 +179,16 @@ class DriverProbe:
         ).start()
         return call
 
-    def _result(
-        self, call: _Call, method: Callable[..., typing.Any]
-    ) -> ProbeResult:
+    def _result(self, call: _Call, method: Callable[..., typing.Any]) -> ProbeResult:
         if call.future.done():
             return _result(call.future)
-        LOG.error(
-            'The driver did not reply to %s within %s s', method, self.timeout
-        )
+        LOG.error('The driver did not reply to %s within %s s', method, self.timeout)
         return ProbeResult(
             None, f'the back end did not reply within {self.timeout:g} s'
         )
 
     def _run(
-        self,
-        future: futures.Future,
-        method: Callable[..., typing.Any],
-        args: tuple,
+        self, future: futures.Future, method: Callable[..., typing.Any], args: tuple
     ) -> None:
         value, error = None, None
         try:

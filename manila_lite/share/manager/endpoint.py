@@ -9,8 +9,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.states.machine import Machine
-from manila_lite.work.job import JobContext
-from manila_lite.work.job import outside_of_jobs
+from manila_lite.work.job import JobContext, outside_of_jobs
 from manila_lite.work.table import Claim
 
 
@@ -46,11 +45,7 @@ def require_status(
 
 
 def outdated(
-    job: Claim | JobContext,
-    machine: Machine,
-    id: str,
-    status: str | None,
-    allowed: str,
+    job: Claim | JobContext, machine: Machine, id: str, status: str | None, allowed: str
 ) -> exception.InvalidStatus:
     """Return the error of work that its resource no longer waits for."""
     return exception.InvalidStatus(
@@ -96,16 +91,11 @@ def undo_if_gone(
         yield
     except (exception.ClaimLost, exception.ResourceNotFound):
         row = job.read(find, id)
-        if (
-            row is None
-            or not is_on(row, job.claim.queue)
-            or row.status in given_up
-        ):
+        if row is None or not is_on(row, job.claim.queue) or row.status in given_up:
             with (
                 outside_of_jobs(),
                 contextlib.suppress(
-                    exception.ShareResourceNotFound,
-                    exception.SnapshotResourceNotFound,
+                    exception.ShareResourceNotFound, exception.SnapshotResourceNotFound
                 ),
             ):
                 undo()

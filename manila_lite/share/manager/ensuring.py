@@ -12,32 +12,28 @@ import typing
 
 import orjson
 
-from manila_lite import exception
-from manila_lite import messages
+from manila_lite import exception, messages
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import shares
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.queries.shares import instances as share_instances, shares
+from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
-from manila_lite.rpc.share import BINARY
-from manila_lite.rpc.share import EnsuringRpc
-from manila_lite.share.drivers.base import EnsureReply
-from manila_lite.share.drivers.base import ExportLocation
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.rpc.contract import Client, implements
+from manila_lite.rpc.share import BINARY, EnsuringRpc
+from manila_lite.share.drivers.base import (
+    EnsureReply,
+    ExportLocation,
+    ShareDriver,
+    ShareForDriver,
+    normalise_export_locations,
+)
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -110,10 +106,7 @@ class EnsuringEndpoint:
             return
         # Healthy shares stay available while they are checked.
         self.ensuring_client.ensure_shares(
-            session,
-            RequestContext(),
-            service_id=service.id,
-            update_status=False,
+            session, RequestContext(), service_id=service.id, update_status=False
         )
         # A session that is frozen may have locked it: drivers start anyway,
         # and the next start ensures the shares again.
@@ -124,11 +117,7 @@ class EnsuringEndpoint:
 
     def prepare_ensure_shares(self, session: Session, job: Claim) -> SharePage:
         rows = share_instances.list_service_page(
-            session,
-            self.service_host,
-            _ENSURABLE,
-            job.args['after'],
-            self.page,
+            session, self.service_host, _ENSURABLE, job.args['after'], self.page
         )
         if self.update_status and job.args['update_status']:
             for row in rows:
@@ -209,11 +198,7 @@ class EnsuringEndpoint:
     # The outcome
 
     def _finish(
-        self,
-        session: Session,
-        job: Claim,
-        page: SharePage,
-        replies: EnsureReplies,
+        self, session: Session, job: Claim, page: SharePage, replies: EnsureReplies
     ) -> None:
         # First, so that no row of a share is locked if this one is not free.
         services.finish_ensuring(session, job.args['service_id'], job.id)
@@ -227,9 +212,7 @@ class EnsuringEndpoint:
             try:
                 self._record_one(session, instance, reply)
             except _SKIPPED as error:
-                LOG.info(
-                    'Share instance changed while it was ensured: %s', error
-                )
+                LOG.info('Share instance changed while it was ensured: %s', error)
         self._reapply_rules(
             session,
             [
@@ -239,16 +222,12 @@ class EnsuringEndpoint:
             ],
         )
 
-    def _reapply_rules(
-        self, session: Session, instances: list[LoadedInstance]
-    ) -> None:
+    def _reapply_rules(self, session: Session, instances: list[LoadedInstance]) -> None:
         """Resync the access rules of these shares."""
         rows = {one.row.id: one.row for one in instances}
         if not rows:
             return
-        for instance_id in share_rules.list_instances_with_rules(
-            session, rows
-        ):
+        for instance_id in share_rules.list_instances_with_rules(session, rows):
             row = rows[instance_id]
             self.access.resync(session, owner_context(row), row.id)
 
@@ -292,15 +271,11 @@ _SKIPPED = (exception.InvalidStatus, exception.ResourceNotFound)
 
 
 def _digest(info: Mapping[str, str]) -> str:
-    return hashlib.sha256(
-        orjson.dumps(info, option=orjson.OPT_SORT_KEYS)
-    ).hexdigest()
+    return hashlib.sha256(orjson.dumps(info, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def _differs(
-    instance: LoadedInstance,
-    exports: list[ExportLocation],
-    metadata: dict[str, str],
+    instance: LoadedInstance, exports: list[ExportLocation], metadata: dict[str, str]
 ) -> bool:
     known = {location.path for location in instance.exports}
     return (

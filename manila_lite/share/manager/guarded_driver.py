@@ -6,14 +6,10 @@ import logging
 import time
 import typing
 
-from manila_lite import context
-from manila_lite import exception
-from manila_lite import metrics
-from manila_lite.context import FencingToken
-from manila_lite.context import RequestContext
+from manila_lite import context, exception, metrics
+from manila_lite.context import FencingToken, RequestContext
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.work.job import RecordedCall
-from manila_lite.work.job import current_job
+from manila_lite.work.job import RecordedCall, current_job
 
 LOG = logging.getLogger(__name__)
 
@@ -71,9 +67,7 @@ class GuardedDriver:
         found = getattr(self.driver, name)
         if name.startswith('_') or not callable(found):
             return found
-        return functools.partial(
-            _call, name, _counted(self.backend_label, name, found)
-        )
+        return functools.partial(_call, name, _counted(self.backend_label, name, found))
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in ('driver', 'backend_label'):
@@ -140,8 +134,7 @@ def _counted(
             if error is not None:
                 # For the log and for the message to administrators.
                 error.add_note(
-                    f'{name} of back end {backend} failed after {seconds:.1f} '
-                    's'
+                    f'{name} of back end {backend} failed after {seconds:.1f} s'
                 )
             if recorded is not None:
                 recorded.end(outcome, error, is_poll=name in _POLLS)

@@ -12,45 +12,41 @@ import functools
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.shares import clone_sources
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import shares
-from manila_lite.db.queries.snapshots import exports as snapshot_exports
-from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.queries.admin import pools, services
+from manila_lite.db.queries.shares import (
+    clone_sources,
+    instances as share_instances,
+    shares,
+)
+from manila_lite.db.queries.snapshots import exports as snapshot_exports, snapshots
+from manila_lite.db.rows import InstanceRow, SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.host import Host
-from manila_lite.quota import charges
-from manila_lite.quota import snapshots as snapshot_quota
-from manila_lite.quota.shares import deltas_of
-from manila_lite.quota.shares import owner_of
-from manila_lite.quota.shares import remove_and_credit
+from manila_lite.quota import charges, snapshots as snapshot_quota
+from manila_lite.quota.shares import deltas_of, owner_of, remove_and_credit
 from manila_lite.rpc.contract import implements
-from manila_lite.rpc.share import BINARY
-from manila_lite.rpc.share import ManagingRpc
-from manila_lite.share.drivers.base import ExportLocation
-from manila_lite.share.drivers.base import ManageSnapshotReply
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.rpc.share import BINARY, ManagingRpc
+from manila_lite.share.drivers.base import (
+    ExportLocation,
+    ManageSnapshotReply,
+    ShareDriver,
+    ShareForDriver,
+    normalise_export_locations,
+)
 from manila_lite.share.manager.access import snapshot_rules
 from manila_lite.share.manager.access.snapshot_rules import SnapshotTeardown
 from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import require_status
-from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    LoadedSnapshot,
+    NameTemplates,
+)
+from manila_lite.share.manager.endpoint import require_status, undo_if_gone
 from manila_lite.share.manager.removal import was_never_made
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -163,12 +159,8 @@ class ManagingEndpoint:
         )
         pools.add_preexisting(session, row.host, managed.size)
         self._refuse_managed_path(session, row, managed)
-        share_instances.replace_export_locations(
-            session, row.id, managed.exports
-        )
-        shares.METADATA.merge(
-            session, row.share_id, {MANAGED_AT: _text(session.now)}
-        )
+        share_instances.replace_export_locations(session, row.id, managed.exports)
+        shares.METADATA.merge(session, row.share_id, {MANAGED_AT: _text(session.now)})
 
     def _refuse_managed_path(
         self, session: Session, row: InstanceRow, managed: ManagedShare
@@ -184,18 +176,14 @@ class ManagingEndpoint:
             if share_instances.is_path_owned(
                 session, host, export['path'], except_id=row.id
             ):
-                raise exception.ShareAlreadyManaged(
-                    path=export['path'], host=host
-                )
+                raise exception.ShareAlreadyManaged(path=export['path'], host=host)
 
     def prepare_unmanage_share_instance(
         self, session: Session, job: Claim
     ) -> LoadedInstance:
         return self._expect(session, job, *_BEING_UNMANAGED)
 
-    def unmanage_share_instance(
-        self, job: JobContext, instance_id: str
-    ) -> None:
+    def unmanage_share_instance(self, job: JobContext, instance_id: str) -> None:
         instance: LoadedInstance = job.prepared
         if instance.server is not None or (
             not self.driver.driver_handles_share_servers
@@ -223,15 +211,10 @@ class ManagingEndpoint:
     def prepare_manage_snapshot_instance(
         self, session: Session, job: Claim
     ) -> LoadedSnapshot:
-        return self._expect_snapshot(
-            session, job, SnapshotStatus.MANAGE_STARTING
-        )
+        return self._expect_snapshot(session, job, SnapshotStatus.MANAGE_STARTING)
 
     def manage_snapshot_instance(
-        self,
-        job: JobContext,
-        snapshot_instance_id: str,
-        driver_options: dict[str, str],
+        self, job: JobContext, snapshot_instance_id: str, driver_options: dict[str, str]
     ) -> None:
         loaded: LoadedSnapshot = job.prepared
         snapshot = share_view.snapshot_for_driver(loaded, self.names)
@@ -256,10 +239,7 @@ class ManagingEndpoint:
             job.finish(self._managed_snapshot, loaded.row, reply)
 
     def _managed_snapshot(
-        self,
-        session: Session,
-        row: SnapshotInstanceRow,
-        reply: ManageSnapshotReply,
+        self, session: Session, row: SnapshotInstanceRow, reply: ManageSnapshotReply
     ) -> None:
         """Record the reported size, or the size of the share without one."""
         location = reply.get('provider_location') or row.provider_location
@@ -299,9 +279,7 @@ class ManagingEndpoint:
     ) -> SnapshotTeardown:
         return snapshot_rules.queue_denials(
             session,
-            self._expect_snapshot(
-                session, job, SnapshotStatus.UNMANAGE_STARTING
-            ),
+            self._expect_snapshot(session, job, SnapshotStatus.UNMANAGE_STARTING),
             self.driver,
         )
 
@@ -320,9 +298,7 @@ class ManagingEndpoint:
         )
         job.finish(self._unmanaged_snapshot, loaded)
 
-    def _unmanaged_snapshot(
-        self, session: Session, snapshot: LoadedSnapshot
-    ) -> None:
+    def _unmanaged_snapshot(self, session: Session, snapshot: LoadedSnapshot) -> None:
         snapshot_quota.remove_and_credit(session, snapshot.row, 'unmanaged')
 
     def failed_unmanage_snapshot_instance(
@@ -337,31 +313,17 @@ class ManagingEndpoint:
         self, session: Session, job: Claim, status: str
     ) -> LoadedSnapshot:
         """Return the locked snapshot if it still waits for this work."""
-        snapshot = share_view.load_snapshot(
-            session, job.resource_id, lock_shared=True
-        )
+        snapshot = share_view.load_snapshot(session, job.resource_id, lock_shared=True)
         require_status(
-            job,
-            SNAPSHOT_INSTANCE,
-            snapshot.row.id,
-            snapshot.row.status,
-            status,
+            job, SNAPSHOT_INSTANCE, snapshot.row.id, snapshot.row.status, status
         )
         return snapshot
 
-    def _expect(
-        self, session: Session, job: Claim, *statuses: str
-    ) -> LoadedInstance:
+    def _expect(self, session: Session, job: Claim, *statuses: str) -> LoadedInstance:
         """Return the locked instance if it still waits for this work."""
-        instance = share_view.load_instance(
-            session, job.resource_id, lock_shared=True
-        )
+        instance = share_view.load_instance(session, job.resource_id, lock_shared=True)
         require_status(
-            job,
-            SHARE_INSTANCE,
-            instance.row.id,
-            instance.row.status,
-            *statuses,
+            job, SHARE_INSTANCE, instance.row.id, instance.row.status, *statuses
         )
         return instance
 
@@ -376,9 +338,7 @@ def _parse_reply(reply: typing.Any, instance: LoadedInstance) -> ManagedShare:
         _size(reply),
         exports
         or [
-            ExportLocation(
-                path=row.path, is_admin_only=row.is_admin_only, metadata={}
-            )
+            ExportLocation(path=row.path, is_admin_only=row.is_admin_only, metadata={})
             for row in instance.exports
         ],
     )
@@ -387,9 +347,7 @@ def _parse_reply(reply: typing.Any, instance: LoadedInstance) -> ManagedShare:
 def _size(reply: Mapping[str, typing.Any]) -> int:
     size = int(reply.get('size') or 0)
     if size <= 0:
-        raise exception.ManageInvalidShare(
-            reason='the driver did not report its size'
-        )
+        raise exception.ManageInvalidShare(reason='the driver did not report its size')
     return size
 
 

@@ -5,11 +5,9 @@ import typing
 import uuid
 
 from manila_lite import exception
-from manila_lite.db.models.driver_data import MAX_KEY_LENGTH
-from manila_lite.db.models.driver_data import MAX_VALUE_LENGTH
+from manila_lite.db.models.driver_data import MAX_KEY_LENGTH, MAX_VALUE_LENGTH
 from manila_lite.db.queries import private_data
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.work import table
 from manila_lite.work.job import current_job
 
@@ -52,9 +50,7 @@ class DatabasePrivateStorage:
         )
         return details
 
-    def delete(
-        self, entity_id: str, key: str | list[str] | None = None
-    ) -> None:
+    def delete(self, entity_id: str, key: str | list[str] | None = None) -> None:
         entity_id = _valid_id(entity_id)
         if key is None:
             self._write(private_data.delete_all, [entity_id])
@@ -63,10 +59,7 @@ class DatabasePrivateStorage:
             self._write(private_data.delete, entity_id, keys)
 
     def _write(
-        self,
-        function: Callable[..., None],
-        *args: typing.Any,
-        **kwargs: typing.Any,
+        self, function: Callable[..., None], *args: typing.Any, **kwargs: typing.Any
     ) -> None:
         self.db.write(_write_claimed, function, *args, **kwargs)
 
@@ -79,9 +72,7 @@ def _write_claimed(
 ) -> None:
     """Call the function if the work that the driver is called for is held."""
     job = current_job()
-    if job is not None and not table.renew(
-        session, job.claim, job.settings.lease
-    ):
+    if job is not None and not table.renew(session, job.claim, job.settings.lease):
         raise exception.ClaimLost(id=job.claim.id)
     function(session, *args, **kwargs)
 

@@ -13,55 +13,57 @@ import typing
 from manila_lite import exception
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.groups import member_sources
-from manila_lite.db.queries.shares import clone_sources
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.shares import (
+    clone_sources,
+    instances as share_instances,
+    shares,
+)
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota import snapshots as snapshot_quota
-from manila_lite.quota.shares import lock_instances
-from manila_lite.quota.shares import remove_and_credit
-from manila_lite.quota.shares import remove_uncharged
-from manila_lite.quota.shares import resize
-from manila_lite.rpc.contract import implements
-from manila_lite.rpc.contract import work_kinds
-from manila_lite.rpc.share import ProvisioningRpc
-from manila_lite.rpc.share import ShareGroupsRpc
-from manila_lite.share.drivers.base import CreateFromSnapshotSupport
-from manila_lite.share.drivers.base import ExportLocation
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareGroupFromSnapshotSupport
-from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.quota.shares import (
+    lock_instances,
+    remove_and_credit,
+    remove_uncharged,
+    resize,
+)
+from manila_lite.rpc.contract import implements, work_kinds
+from manila_lite.rpc.share import ProvisioningRpc, ShareGroupsRpc
+from manila_lite.share.drivers.base import (
+    CreateFromSnapshotSupport,
+    ExportLocation,
+    ShareDriver,
+    ShareForDriver,
+    ShareGroupFromSnapshotSupport,
+    ShareServerForDriver,
+    normalise_export_locations,
+)
 from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.access.teardown import Teardown
-from manila_lite.share.manager.clones import Clone
-from manila_lite.share.manager.clones import ReportedClone
-from manila_lite.share.manager.clones import parse_reply
-from manila_lite.share.manager.driver_probe import AnswerPending
-from manila_lite.share.manager.driver_probe import BackendUnresponsive
-from manila_lite.share.manager.driver_probe import DriverProbe
-from manila_lite.share.manager.driver_view import group_view
-from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import require_status
-from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.clones import Clone, ReportedClone, parse_reply
+from manila_lite.share.manager.driver_probe import (
+    AnswerPending,
+    BackendUnresponsive,
+    DriverProbe,
+)
+from manila_lite.share.manager.driver_view import group_view, share_view
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    NameTemplates,
+)
+from manila_lite.share.manager.endpoint import require_status, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.rescheduling import Rescheduling
 from manila_lite.share.manager.servers.demand import check_growth
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_task import RUNNING
 from manila_lite.states.snapshot_instance import SnapshotStatus
-from manila_lite.work import table
-from manila_lite.work import waiting
+from manila_lite.work import table, waiting
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -153,19 +155,13 @@ class ProvisioningEndpoint:
     ) -> None:
         """Finish the work; delete the share if its rows are gone."""
         undo = functools.partial(
-            self.driver.delete_share,
-            driver_context(),
-            share,
-            share_server=server,
+            self.driver.delete_share, driver_context(), share, share_server=server
         )
         with undo_if_gone(job, share_instances.find, share.id, undo):
             end(*args)
 
     def _created(
-        self,
-        session: Session,
-        instance_id: str,
-        locations: list[ExportLocation],
+        self, session: Session, instance_id: str, locations: list[ExportLocation]
     ) -> None:
         fire(
             session,
@@ -175,9 +171,7 @@ class ProvisioningEndpoint:
             progress=PROGRESS_DONE,
             updated_at=session.now,
         )
-        share_instances.insert_export_locations(
-            session, instance_id, locations
-        )
+        share_instances.insert_export_locations(session, instance_id, locations)
 
     def failed_create_share_instance(
         self, session: Session, job: Claim, error: Exception
@@ -186,9 +180,7 @@ class ProvisioningEndpoint:
         if self.setup.record_failure(session, job, error):
             return True
         reported = getattr(error, 'detail_data', None)
-        locations = isinstance(reported, dict) and reported.get(
-            'export_locations'
-        )
+        locations = isinstance(reported, dict) and reported.get('export_locations')
         if locations:
             share_instances.insert_export_locations(
                 session, job.resource_id, normalise_export_locations(locations)
@@ -197,18 +189,12 @@ class ProvisioningEndpoint:
 
     # Create from a snapshot
 
-    def prepare_create_share_from_snapshot(
-        self, session: Session, job: Claim
-    ) -> Clone:
+    def prepare_create_share_from_snapshot(self, session: Session, job: Claim) -> Clone:
         instance = self._expect(
             session, job, InstanceStatus.CREATING, share_view.load_new_instance
         )
-        source = clone_sources.lock_source_shared(
-            session, job.args['snapshot_id']
-        )
-        return Clone(
-            instance, share_view.load_snapshot(session, source.instance_id)
-        )
+        source = clone_sources.lock_source_shared(session, job.args['snapshot_id'])
+        return Clone(instance, share_view.load_snapshot(session, source.instance_id))
 
     def create_share_from_snapshot(
         self,
@@ -241,19 +227,14 @@ class ProvisioningEndpoint:
             job.pause(GROUP_INTERVAL)
             return
         if self._creates_groups_with_shares:
-            job.read(
-                member_sources.check_group_created,
-                clone.share.row.share_group_id,
-            )
+            job.read(member_sources.check_group_created, clone.share.row.share_group_id)
         self._clone(job, instance_id)
 
     @property
     def _creates_groups_with_shares(self) -> bool:
         return isinstance(self.driver, ShareGroupFromSnapshotSupport)
 
-    def _is_created_with_group(
-        self, session: Session, group_id: str | None
-    ) -> bool:
+    def _is_created_with_group(self, session: Session, group_id: str | None) -> bool:
         """Whether work on the group of a share creates the share as well.
 
         The group then waits for none of its shares.
@@ -268,9 +249,7 @@ class ProvisioningEndpoint:
 
     def _clone(self, job: JobContext, instance_id: str) -> None:
         clone: Clone = job.prepared
-        instance = self.rescheduling.provide_server(
-            job, clone.share, clone.snapshot
-        )
+        instance = self.rescheduling.provide_server(job, clone.share, clone.snapshot)
         if instance is None:
             return
         share, server = self._view(instance), instance.share_server
@@ -322,16 +301,10 @@ class ProvisioningEndpoint:
         return self.setup.record_failure(session, job, error)
 
     def _copying(
-        self,
-        session: Session,
-        job: Claim,
-        instance_id: str,
-        reported: ReportedClone,
+        self, session: Session, job: Claim, instance_id: str, reported: ReportedClone
     ) -> None:
         """Hand over to the work that polls the driver for progress."""
-        table.hand_over(
-            session, job, _AWAIT, job.queue, {'instance_id': instance_id}
-        )
+        table.hand_over(session, job, _AWAIT, job.queue, {'instance_id': instance_id})
         fire(
             session,
             SHARE_INSTANCE,
@@ -340,20 +313,14 @@ class ProvisioningEndpoint:
             progress=reported.progress,
             updated_at=session.now,
         )
-        share_instances.insert_export_locations(
-            session, instance_id, reported.exports
-        )
+        share_instances.insert_export_locations(session, instance_id, reported.exports)
 
     def prepare_await_share_from_snapshot(
         self, session: Session, job: Claim
     ) -> LoadedInstance:
-        return self._expect(
-            session, job, InstanceStatus.CREATING_FROM_SNAPSHOT
-        )
+        return self._expect(session, job, InstanceStatus.CREATING_FROM_SNAPSHOT)
 
-    def await_share_from_snapshot(
-        self, job: JobContext, instance_id: str
-    ) -> None:
+    def await_share_from_snapshot(self, job: JobContext, instance_id: str) -> None:
         instance: LoadedInstance = job.prepared
         try:
             result = self.probe.poll(
@@ -371,9 +338,7 @@ class ProvisioningEndpoint:
         if reported.status == InstanceStatus.AVAILABLE:
             job.finish(self._copied, instance_id, reported)
         else:
-            job.pause(
-                self.copy_interval, self._store_progress, instance_id, reported
-            )
+            job.pause(self.copy_interval, self._store_progress, instance_id, reported)
 
     def _copied(
         self, session: Session, instance_id: str, reported: ReportedClone
@@ -395,9 +360,7 @@ class ProvisioningEndpoint:
         self, session: Session, instance_id: str, reported: ReportedClone
     ) -> None:
         if reported.progress is not None:
-            share_instances.set_progress(
-                session, instance_id, reported.progress
-            )
+            share_instances.set_progress(session, instance_id, reported.progress)
 
     # Resize
 
@@ -405,18 +368,11 @@ class ProvisioningEndpoint:
         self, session: Session, job: Claim
     ) -> LoadedInstance:
         instance = self._expect(session, job, InstanceStatus.EXTENDING)
-        check_growth(
-            session, instance.row, job.args['growth'], self.setup.limits
-        )
+        check_growth(session, instance.row, job.args['growth'], self.setup.limits)
         return instance
 
     def extend_share_instance(
-        self,
-        job: JobContext,
-        instance_id: str,
-        new_size: int,
-        growth: int,
-        host: str,
+        self, job: JobContext, instance_id: str, new_size: int, growth: int, host: str
     ) -> None:
         instance: LoadedInstance = job.prepared
         self.driver.extend_share(
@@ -432,9 +388,7 @@ class ProvisioningEndpoint:
         Other replicas grow with the active one, on whatever host.
         """
         instances = lock_instances(session, row)
-        fire(
-            session, SHARE_INSTANCE, row.id, 'extended', updated_at=session.now
-        )
+        fire(session, SHARE_INSTANCE, row.id, 'extended', updated_at=session.now)
         resize(
             session,
             row,
@@ -444,9 +398,7 @@ class ProvisioningEndpoint:
             placed=(job.args['host'], job.args['growth']),
         )
 
-    def dropped_extend_share_instance(
-        self, session: Session, job: Claim
-    ) -> None:
+    def dropped_extend_share_instance(self, session: Session, job: Claim) -> None:
         pools.adjust_allocated(session, job.args['host'], -job.args['growth'])
 
     def prepare_shrink_share_instance(
@@ -463,9 +415,7 @@ class ProvisioningEndpoint:
         )
         job.finish(self._shrunk, instance.row, new_size)
 
-    def _shrunk(
-        self, session: Session, row: InstanceRow, new_size: int
-    ) -> None:
+    def _shrunk(self, session: Session, row: InstanceRow, new_size: int) -> None:
         """Record the new size and reduce the usage."""
         instances = lock_instances(session, row)
         fire(session, SHARE_INSTANCE, row.id, 'shrunk', updated_at=session.now)
@@ -473,16 +423,13 @@ class ProvisioningEndpoint:
 
     # Delete
 
-    def prepare_delete_share_instance(
-        self, session: Session, job: Claim
-    ) -> Teardown:
+    def prepare_delete_share_instance(self, session: Session, job: Claim) -> Teardown:
         instance = self._expect(session, job, InstanceStatus.DELETING)
         needed, leaving = shares.is_needed(session, instance.row.id)
         if needed:
             # Only after `reset_status`: requests are refused with them.
             raise exception.InvalidShare(
-                reason=f'share instance {instance.row.id} has snapshots or '
-                'backups'
+                reason=f'share instance {instance.row.id} has snapshots or backups'
             )
         _refuse_migrated(instance.row)
         return teardown.queue_denials(session, instance, self.driver)._replace(
@@ -502,9 +449,7 @@ class ProvisioningEndpoint:
             return
         began_at = _beginning(job)
         self._delete(job, removal, force)
-        job.finish(
-            self._deleted, removal.row, began_at, removal.awaits_snapshots
-        )
+        job.finish(self._deleted, removal.row, began_at, removal.awaits_snapshots)
 
     def _deleted(
         self,
@@ -527,9 +472,7 @@ class ProvisioningEndpoint:
         if not job.args['force']:
             teardown.fail_denials(session, job.resource_id)
             return False
-        self._deleted(
-            session, self._expect(session, job, InstanceStatus.DELETING).row
-        )
+        self._deleted(session, self._expect(session, job, InstanceStatus.DELETING).row)
         return True
 
     def prepare_delete_share_instance_deferred(
@@ -541,9 +484,7 @@ class ProvisioningEndpoint:
             awaits_snapshots=leaving
         )
 
-    def delete_share_instance_deferred(
-        self, job: JobContext, instance_id: str
-    ) -> None:
+    def delete_share_instance_deferred(self, job: JobContext, instance_id: str) -> None:
         removal: Teardown = job.prepared
         if self._awaits_snapshots(job, removal):
             return
@@ -552,10 +493,7 @@ class ProvisioningEndpoint:
         job.finish(self._deleted_uncharged, removal.row, began_at)
 
     def _deleted_uncharged(
-        self,
-        session: Session,
-        row: InstanceRow,
-        began_at: datetime.datetime | None,
+        self, session: Session, row: InstanceRow, began_at: datetime.datetime | None
     ) -> None:
         remove_uncharged(session, row, began_at)
         self.servers.release(session, row.share_server_id)
@@ -576,9 +514,7 @@ class ProvisioningEndpoint:
         """
         if not removal.awaits_snapshots:
             return False
-        remaining = job.read(
-            snapshots.list_in_deferred_deletion, removal.row.id
-        )
+        remaining = job.read(snapshots.list_in_deferred_deletion, removal.row.id)
         for snapshot in remaining:
             if snapshot.status == SnapshotStatus.DEFERRED_DELETING:
                 job.pause(SNAPSHOT_INTERVAL)
@@ -590,9 +526,7 @@ class ProvisioningEndpoint:
             )
         return False
 
-    def _delete(
-        self, job: JobContext, removal: Teardown, force: bool = False
-    ) -> None:
+    def _delete(self, job: JobContext, removal: Teardown, force: bool = False) -> None:
         """Remove the rules, then the share.
 
         With force, the share is removed even if removing the rules fails,
@@ -600,19 +534,11 @@ class ProvisioningEndpoint:
         """
         if self.setup.networks and removal.instance.server is None:
             return  # it was never placed on a share server
-        share, server = (
-            self._view(removal.instance),
-            removal.instance.share_server,
-        )
+        share, server = (self._view(removal.instance), removal.instance.share_server)
         remove = functools.partial(
-            self.driver.delete_share,
-            driver_context(),
-            share,
-            share_server=server,
+            self.driver.delete_share, driver_context(), share, share_server=server
         )
-        teardown.remove_denied(
-            job, self.driver, share, removal, server, remove, force
-        )
+        teardown.remove_denied(job, self.driver, share, removal, server, remove, force)
 
     # All
 
@@ -651,6 +577,5 @@ def _refuse_migrated(row: InstanceRow) -> None:
     """
     if row.task_state in RUNNING:
         raise exception.InvalidShare(
-            reason=f'share instance {row.id} is being migrated '
-            f'({row.task_state})'
+            reason=f'share instance {row.id} is being migrated ({row.task_state})'
         )

@@ -11,9 +11,11 @@ import contextlib
 from manila_lite import exception
 from manila_lite.db.queries.shares import instances
 from manila_lite.db.rows import InstanceRow
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareServerMapping
+from manila_lite.share.drivers.base import (
+    ShareDriver,
+    ShareForDriver,
+    ShareServerMapping,
+)
 from manila_lite.work.job import JobContext
 
 _STEP = 'removing'
@@ -65,9 +67,7 @@ def _suppressed() -> contextlib.AbstractContextManager[object]:
 
 
 def _has_share(
-    driver: ShareDriver,
-    share: ShareForDriver,
-    server: ShareServerMapping | None,
+    driver: ShareDriver, share: ShareForDriver, server: ShareServerMapping | None
 ) -> bool:
     """Return whether the driver has a share, False if it fails to say so.
 

@@ -20,8 +20,7 @@ from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import outdated
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
@@ -81,11 +80,7 @@ class Rescheduling:
             job,
             _PLACE,
             _PLACE.topic,
-            {
-                **placement,
-                'instance_id': row.id,
-                'refusal': _detail_code(error),
-            },
+            {**placement, 'instance_id': row.id, 'refusal': _detail_code(error)},
         )
         # Not locked: pools come before servers, to avoid deadlocks. Only
         # this work changes a server that it builds.

@@ -2,16 +2,12 @@
 
 import typing
 
-from manila_lite import exception
-from manila_lite import messages
+from manila_lite import exception, messages
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import InstanceRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
+from manila_lite.db.session import Database, Session
+from manila_lite.messages import Action, Detail
+from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import ShareMetadataRpc
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import share_view
@@ -92,9 +88,7 @@ class ShareMetadataEndpoint:
     ) -> bool:
         row = share_instances.find(session, job.resource_id)
         if row is not None:
-            self._notify_project(
-                session, job, row, Detail.UPDATE_METADATA_FAILURE
-            )
+            self._notify_project(session, job, row, Detail.UPDATE_METADATA_FAILURE)
         return True
 
     def _submit_again(self, session: Session, job: Claim) -> None:

@@ -13,50 +13,45 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.moves.snapshots import release_share
-from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.access import snapshot_rules
-from manila_lite.db.queries.snapshots import exports as snapshot_exports
-from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.rows import AccessRuleRow
-from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.queries.access import share_rules, snapshot_rules
+from manila_lite.db.queries.snapshots import exports as snapshot_exports, snapshots
+from manila_lite.db.rows import AccessRuleRow, SnapshotInstanceRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.db.transitions import fire, fire_matching
+from manila_lite.messages import Action, Detail
 from manila_lite.quota import charges
-from manila_lite.quota.shares import lock_instances
-from manila_lite.quota.shares import resize
-from manila_lite.quota.snapshots import owner_of
-from manila_lite.quota.snapshots import remove_and_credit
-from manila_lite.quota.snapshots import remove_uncharged
+from manila_lite.quota.shares import lock_instances, resize
+from manila_lite.quota.snapshots import owner_of, remove_and_credit, remove_uncharged
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import SnapshotsRpc
-from manila_lite.share.drivers.base import AccessRuleForDriver
-from manila_lite.share.drivers.base import ReplicatedSnapshotReply
-from manila_lite.share.drivers.base import RevertSupport
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.drivers.base import SnapshotReply
-from manila_lite.share.drivers.base import SnapshotSupport
-from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.manager.access.snapshot_rules import SnapshotTeardown
-from manila_lite.share.manager.access.snapshot_rules import deny_all
-from manila_lite.share.manager.access.snapshot_rules import fail_denials
-from manila_lite.share.manager.access.snapshot_rules import queue_denials
+from manila_lite.share.drivers.base import (
+    AccessRuleForDriver,
+    ReplicatedSnapshotReply,
+    RevertSupport,
+    ShareDriver,
+    SnapshotForDriver,
+    SnapshotReply,
+    SnapshotSupport,
+    normalise_export_locations,
+)
+from manila_lite.share.manager.access.snapshot_rules import (
+    SnapshotTeardown,
+    deny_all,
+    fail_denials,
+    queue_denials,
+)
 from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import require_status
-from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedSnapshot,
+    NameTemplates,
+)
+from manila_lite.share.manager.endpoint import require_status, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.removal import require_share
 from manila_lite.states.access_rule import RuleState
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
 from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
@@ -87,9 +82,7 @@ class RevertTarget(typing.NamedTuple):
 class SnapshotsEndpoint:
     """Carries out work on the snapshots of one back end."""
 
-    def __init__(
-        self, driver: ShareDriver, names: NameTemplates, message_ttl: int
-    ):
+    def __init__(self, driver: ShareDriver, names: NameTemplates, message_ttl: int):
         self.driver = driver
         self.names = names
         self.message_ttl = message_ttl
@@ -107,10 +100,7 @@ class SnapshotsEndpoint:
         return expect(session, job, SnapshotStatus.CREATING)
 
     def create_snapshot_instance(
-        self,
-        job: JobContext,
-        snapshot_instance_id: str,
-        share_instance_id: str,
+        self, job: JobContext, snapshot_instance_id: str, share_instance_id: str
     ) -> None:
         loaded: LoadedSnapshot = job.prepared
         snapshot, server = self.view(loaded), loaded.share_server
@@ -120,10 +110,7 @@ class SnapshotsEndpoint:
             )
             or {}
         )
-        if (
-            reply.get('status', SnapshotStatus.AVAILABLE)
-            != SnapshotStatus.AVAILABLE
-        ):
+        if reply.get('status', SnapshotStatus.AVAILABLE) != SnapshotStatus.AVAILABLE:
             raise UnusableSnapshot(reply)
         undo = functools.partial(
             self._snapshot_driver.delete_snapshot,
@@ -181,12 +168,8 @@ class SnapshotsEndpoint:
             )
         return False
 
-    def dropped_create_snapshot_instance(
-        self, session: Session, job: Claim
-    ) -> None:
-        release_share(
-            session, job.args['share_instance_id'], excluding=job.resource_id
-        )
+    def dropped_create_snapshot_instance(self, session: Session, job: Claim) -> None:
+        release_share(session, job.args['share_instance_id'], excluding=job.resource_id)
 
     # Delete
 
@@ -216,10 +199,7 @@ class SnapshotsEndpoint:
         view = self.view(snapshot)
         if not force:
             require_share(
-                self.driver,
-                snapshot.share.row,
-                view.share,
-                snapshot.share_server,
+                self.driver, snapshot.share.row, view.share, snapshot.share_server
             )
         # A missing snapshot of a share that is there is success.
         with _absent_is_success():
@@ -237,18 +217,14 @@ class SnapshotsEndpoint:
         if not job.args['force']:
             fail_denials(session, job.resource_id)
             return False
-        remove_and_credit(
-            session, expect(session, job, SnapshotStatus.DELETING).row
-        )
+        remove_and_credit(session, expect(session, job, SnapshotStatus.DELETING).row)
         return True
 
     def prepare_delete_snapshot_instance_deferred(
         self, session: Session, job: Claim
     ) -> SnapshotTeardown:
         return queue_denials(
-            session,
-            expect(session, job, SnapshotStatus.DEFERRED_DELETING),
-            self.driver,
+            session, expect(session, job, SnapshotStatus.DEFERRED_DELETING), self.driver
         )
 
     def delete_snapshot_instance_deferred(
@@ -266,9 +242,7 @@ class SnapshotsEndpoint:
 
     # Revert
 
-    def prepare_revert_to_snapshot(
-        self, session: Session, job: Claim
-    ) -> RevertTarget:
+    def prepare_revert_to_snapshot(self, session: Session, job: Claim) -> RevertTarget:
         return get_revert_target(session, job)
 
     def revert_to_snapshot(
@@ -296,13 +270,7 @@ class SnapshotsEndpoint:
         """Record the revert, and the reported size in rows and usage."""
         share = snapshot.share.row
         instances = lock_instances(session, share)
-        fire(
-            session,
-            SHARE_INSTANCE,
-            share.id,
-            'reverted',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_INSTANCE, share.id, 'reverted', updated_at=session.now)
         fire_matching(
             session,
             SNAPSHOT_INSTANCE,
@@ -312,11 +280,7 @@ class SnapshotsEndpoint:
         )
         resize(session, share, size, instances, reservations=job.charges)
         notify_user(
-            session,
-            job,
-            Action.REVERT_TO_SNAPSHOT,
-            Detail.DONE,
-            self.message_ttl,
+            session, job, Action.REVERT_TO_SNAPSHOT, Detail.DONE, self.message_ttl
         )
 
     def dropped_revert_to_snapshot(self, session: Session, job: Claim) -> None:
@@ -335,16 +299,11 @@ class SnapshotsEndpoint:
 
     # All
 
-    def given_up(
-        self, session: Session, row: SnapshotInstanceRow, event: str
-    ) -> None:
+    def given_up(self, session: Session, row: SnapshotInstanceRow, event: str) -> None:
         """Fail a snapshot whose work was lost, and release its share."""
         release_share(session, row.share_instance_id, excluding=row.id)
         fire(session, SNAPSHOT_INSTANCE, row.id, event, updated_at=session.now)
-        if (
-            event == 'create_failed'
-            and row.replica_state == ReplicaState.ACTIVE
-        ):
+        if event == 'create_failed' and row.replica_state == ReplicaState.ACTIVE:
             # The other replicas have no source to copy it from.
             fire_matching(
                 session,
@@ -361,26 +320,16 @@ class SnapshotsEndpoint:
 
 def expect(session: Session, job: Claim, status: str) -> LoadedSnapshot:
     """Return the locked instance if it still waits for this work."""
-    snapshot = share_view.load_snapshot(
-        session, job.resource_id, lock_shared=True
-    )
-    require_status(
-        job, SNAPSHOT_INSTANCE, snapshot.row.id, snapshot.row.status, status
-    )
+    snapshot = share_view.load_snapshot(session, job.resource_id, lock_shared=True)
+    require_status(job, SNAPSHOT_INSTANCE, snapshot.row.id, snapshot.row.status, status)
     return snapshot
 
 
 def get_revert_target(session: Session, job: Claim) -> RevertTarget:
     """Return what a share is reverted to, if it still waits for this work."""
-    share = share_view.load_instance(
-        session, job.resource_id, lock_shared=True
-    )
+    share = share_view.load_instance(session, job.resource_id, lock_shared=True)
     require_status(
-        job,
-        SHARE_INSTANCE,
-        share.row.id,
-        share.row.status,
-        InstanceStatus.REVERTING,
+        job, SHARE_INSTANCE, share.row.id, share.row.status, InstanceStatus.REVERTING
     )
     row = snapshots.find_on_share_instance(
         session, job.args['snapshot_id'], share.row.id
@@ -388,8 +337,7 @@ def get_revert_target(session: Session, job: Claim) -> RevertTarget:
     if row is None or row.status != SnapshotStatus.RESTORING:
         # Changed by `reset_status`: nothing must be reverted.
         raise exception.InvalidShareSnapshot(
-            reason=f'{job.args["snapshot_id"]} is no longer '
-            f'{SnapshotStatus.RESTORING}'
+            reason=f'{job.args["snapshot_id"]} is no longer {SnapshotStatus.RESTORING}'
         )
     return RevertTarget(
         share_view.load_snapshot(session, row.id),

@@ -8,30 +8,22 @@ from manila_lite.context import RequestContext
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.shares import transfers
-from manila_lite.db.rows import AcceptedTransferRow
-from manila_lite.db.rows import ExpiredTransferRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.messages import detail_in
+from manila_lite.db.rows import AcceptedTransferRow, ExpiredTransferRow
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire, fire_matching
+from manila_lite.messages import Action, Detail, detail_in
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.transfers import change_owner
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import ShareTransfersRpc
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_view import access_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view import access_view, share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.states.access_rule import RuleState
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_transfer import SHARE_TRANSFER
 from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
@@ -78,12 +70,8 @@ class ShareTransfersEndpoint:
 
     # Accept
 
-    def prepare_accept_transfer(
-        self, session: Session, job: Claim
-    ) -> Acceptance:
-        instance = share_view.load_instance(
-            session, job.resource_id, lock_shared=True
-        )
+    def prepare_accept_transfer(self, session: Session, job: Claim) -> Acceptance:
+        instance = share_view.load_instance(session, job.resource_id, lock_shared=True)
         require_status(
             job,
             SHARE_INSTANCE,
@@ -99,9 +87,7 @@ class ShareTransfersEndpoint:
             )
         rules = share_rules.list_for_instance(session, instance.row.id)
         return Acceptance(
-            transfer,
-            instance,
-            access_view.rule_views(instance.row, rules, self.driver),
+            transfer, instance, access_view.rule_views(instance.row, rules, self.driver)
         )
 
     def accept_transfer(
@@ -120,24 +106,14 @@ class ShareTransfersEndpoint:
             share_view.share_for_driver(instance, self.name_template),
             transfer.user_id,
             transfer.project_id,
-            access_rules=[
-                rule.for_driver for rule in rules if not rule.hidden
-            ],
+            access_rules=[rule.for_driver for rule in rules if not rule.hidden],
             share_server=instance.share_server,
         )
         job.finish(self._accepted, job.claim, acceptance)
 
-    def _accepted(
-        self, session: Session, job: Claim, acceptance: Acceptance
-    ) -> None:
+    def _accepted(self, session: Session, job: Claim, acceptance: Acceptance) -> None:
         row, transfer = acceptance.instance.row, acceptance.transfer
-        fire(
-            session,
-            SHARE_INSTANCE,
-            row.id,
-            'transferred',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_INSTANCE, row.id, 'transferred', updated_at=session.now)
         fire(session, SHARE_TRANSFER, transfer.id, 'accepted')
         change_owner(
             session,
@@ -172,16 +148,11 @@ class ShareTransfersEndpoint:
         Their shares become available again.
         """
         after = pages.BEGINNING
-        while expired := self.db.read(
-            transfers.list_expired, self.service_host, after
-        ):
+        while expired := self.db.read(transfers.list_expired, self.service_host, after):
             for row in expired:
                 try:
                     self._expire(RequestContext(), row)
-                except (
-                    exception.InvalidStatus,
-                    exception.ResourceNotFound,
-                ) as error:
+                except (exception.InvalidStatus, exception.ResourceNotFound) as error:
                     LOG.info('Share transfer %s: %s', row.id, error)
             after = (expired[-1].expires_at, expired[-1].id)
 

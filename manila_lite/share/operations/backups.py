@@ -15,13 +15,9 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.backups import share_backups
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import shares
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.queries.shares import instances as share_instances, shares
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire, insert_row
 from manila_lite.host import Host
 from manila_lite.quota import charges
 from manila_lite.quota.backups import deltas_of
@@ -30,12 +26,10 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import TOPIC as COPIES
 from manila_lite.rpc.share import TOPIC as DRIVERS
 from manila_lite.share.operations.replication import guards as replica_guards
-from manila_lite.share.operations.reset_events import refuse_contradiction
-from manila_lite.share.operations.reset_events import reset_event
+from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
 from manila_lite.states.share_backup import SHARE_BACKUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.work.admission import AdmissionControl
-from manila_lite.work.admission import admission_controlled
+from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
 class ShareBackups:
@@ -100,9 +94,7 @@ class ShareBackups:
                 'all backups of a share have the same one'
             )
         owner = Owner(instance.project_id, ctx.user_id)
-        charges.charge(
-            session, owner, deltas_of(instance.size), limits=self.limits
-        )
+        charges.charge(session, owner, deltas_of(instance.size), limits=self.limits)
         topic = DRIVERS if options else COPIES
         backup_id = session.new_id()
         insert_row(
@@ -199,26 +191,17 @@ class ShareBackups:
 
     @transaction
     def delete(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        backup: rows.ShareBackupRow,
+        self, session: Session, ctx: RequestContext, backup: rows.ShareBackupRow
     ) -> None:
         """Request the deletion of a backup."""
-        fire(
-            session, SHARE_BACKUP, backup.id, 'delete', updated_at=session.now
-        )
+        fire(session, SHARE_BACKUP, backup.id, 'delete', updated_at=session.now)
         self._work(backup.topic, backup.host).delete_backup(
             session, ctx, share_backup_id=backup.id
         )
 
     @transaction
     def reset_status(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        backup_id: str,
-        status: str,
+        self, session: Session, ctx: RequestContext, backup_id: str, status: str
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_BACKUP, status)
@@ -228,7 +211,4 @@ class ShareBackups:
 
 def _is_same_back_end(host: str | None, other: str | None) -> bool:
     """Whether two hosts are of one back end, be it in different pools."""
-    return (
-        Host.parse(host or '').service_host
-        == Host.parse(other or '').service_host
-    )
+    return Host.parse(host or '').service_host == Host.parse(other or '').service_host

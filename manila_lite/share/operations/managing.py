@@ -9,24 +9,20 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import pools, services
 from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.replicas import replicas as replica_rows
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.shares import clone_sources
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.shares import (
+    clone_sources,
+    instances as share_instances,
+    shares,
+)
 from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.queries.types import qos_types
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types import qos_types, types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_all
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire, fire_all, insert_row
 from manila_lite.host import Host
 from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import Client
@@ -38,8 +34,7 @@ from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.share.operations.snapshots import owner_user_id
 from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
@@ -60,9 +55,7 @@ class ManageShareRequest:
     is_public: bool = False
     share_server_id: str | None = None
     mount_point_name: str | None = None
-    driver_options: dict[str, typing.Any] = dataclasses.field(
-        default_factory=dict
-    )
+    driver_options: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,20 +66,14 @@ class ManageSnapshotRequest:
     name: str | None = None
     description: str | None = None
     metadata: dict[str, str] = dataclasses.field(default_factory=dict)
-    driver_options: dict[str, typing.Any] = dataclasses.field(
-        default_factory=dict
-    )
+    driver_options: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
 
 class Managing:
     """Manage and unmanage. Each method is one transaction."""
 
     def __init__(
-        self,
-        conf: typing.Any,
-        db: Database,
-        scheduler: Client,
-        managing: Client,
+        self, conf: typing.Any, db: Database, scheduler: Client, managing: Client
     ):
         self.db = db
         self.scheduler = scheduler
@@ -99,10 +86,7 @@ class Managing:
 
     @transaction
     def manage_share(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        request: ManageShareRequest,
+        self, session: Session, ctx: RequestContext, request: ManageShareRequest
     ) -> str:
         """Accept a share that exists on a back end and return its id.
 
@@ -116,9 +100,7 @@ class Managing:
         server = self._server(session, ctx, request, share_type)
         service = self._service(session, request.service_host)
         failed = self._failed_attempt(session, ctx, request, service, server)
-        mount_point = self._mount_point(
-            session, ctx, request, share_type, failed
-        )
+        mount_point = self._mount_point(session, ctx, request, share_type, failed)
         capabilities = share_types.capability_columns(share_type)
         of_share = {
             'display_name': request.name,
@@ -136,9 +118,7 @@ class Managing:
             'availability_zone_id': service.availability_zone_id,
             'mount_point_name': mount_point,
             'share_network_id': server and server.share_network_id,
-            **replica_rows.initial_columns(
-                share_id, capabilities['replication_type']
-            ),
+            **replica_rows.initial_columns(share_id, capabilities['replication_type']),
         }
         try:
             if failed:
@@ -148,8 +128,7 @@ class Managing:
                     SHARE_INSTANCE,
                     instance_id,
                     'manage_again',
-                    **{'replica_state': None, 'sole_active_of': None}
-                    | of_instance,
+                    **{'replica_state': None, 'sole_active_of': None} | of_instance,
                 )
             else:
                 self._insert(session, ctx, share_id, of_share)
@@ -166,28 +145,17 @@ class Managing:
                 )
         except db_exc.DBReferenceError:
             # The type was deleted after it was read.
-            raise exception.ShareTypeNotFound(
-                share_type_id=share_type.id
-            ) from None
+            raise exception.ShareTypeNotFound(share_type_id=share_type.id) from None
         if not failed:
             if server is not None:
                 share_servers.bind(session, instance_id, server.id, size=0)
             share_instances.insert_export_locations(
                 session,
                 instance_id,
-                [
-                    {
-                        'path': request.export_path,
-                        'is_admin_only': False,
-                        'metadata': {},
-                    }
-                ],
+                [{'path': request.export_path, 'is_admin_only': False, 'metadata': {}}],
             )
         self.scheduler.manage_share_instance(
-            session,
-            ctx,
-            instance_id=instance_id,
-            driver_options=request.driver_options,
+            session, ctx, instance_id=instance_id, driver_options=request.driver_options
         )
         return share_id
 
@@ -242,17 +210,12 @@ class Managing:
         )
 
     def _type(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        request: ManageShareRequest,
+        self, session: Session, ctx: RequestContext, request: ManageShareRequest
     ) -> TypeWithSpecs:
         name = request.share_type or self.default_type
         if not name:
             raise exception.DefaultShareTypeNotFound()
-        found = share_types.find_usable(
-            session, name, ctx.project_id, ctx.is_admin
-        )
+        found = share_types.find_usable(session, name, ctx.project_id, ctx.is_admin)
         if found is None:
             raise exception.ShareTypeNotFound(share_type_id=name)
         return found
@@ -279,9 +242,7 @@ class Managing:
             return None
         # An unknown host is 404 before the server is looked at. The service
         # is locked later: networks and servers are locked before services.
-        services.get(
-            session, Host.parse(request.service_host).service_host, BINARY
-        )
+        services.get(session, Host.parse(request.service_host).service_host, BINARY)
         server = share_servers.get(session, request.share_server_id)
         if server.host != Host.parse(request.service_host).service_host:
             raise exception.InvalidInput(
@@ -338,13 +299,9 @@ class Managing:
             raise exception.InvalidInput(
                 reason='service_host must name a pool, as in host@backend#pool'
             )
-        service = services.get(
-            session, address.service_host, BINARY, lock=True
-        )
+        service = services.get(session, address.service_host, BINARY, lock=True)
         if not services.is_up(service, self.down_time):
-            raise exception.ServiceIsDown(
-                binary=BINARY, host=address.service_host
-            )
+            raise exception.ServiceIsDown(binary=BINARY, host=address.service_host)
         if not pools.pool_exists(session, host):
             raise exception.ServiceNotFound(binary=BINARY, host=host)
         return service
@@ -362,17 +319,13 @@ class Managing:
                 session,
                 SHARE_INSTANCE,
                 row.instance_id,
-                'abandon'
-                if row.status == InstanceStatus.MANAGE_ERROR
-                else 'unmanage',
+                'abandon' if row.status == InstanceStatus.MANAGE_ERROR else 'unmanage',
             )
         self._refuse_dependents(session, share)
         for row in instances:
             self._unmanage_instance(session, ctx, row.instance_id)
 
-    def _refuse_dependents(
-        self, session: Session, share: rows.ShareTarget
-    ) -> None:
+    def _refuse_dependents(self, session: Session, share: rows.ShareTarget) -> None:
         """Refuse after the moves, which prevent new dependents."""
         locks.check_share_not_locked(session, share.id)
         if shares.has_snapshots(session, share.id):
@@ -481,26 +434,17 @@ class Managing:
 
     @transaction
     def unmanage_snapshot(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        snapshot: rows.SnapshotTarget,
+        self, session: Session, ctx: RequestContext, snapshot: rows.SnapshotTarget
     ) -> None:
         """Request that a snapshot is unmanaged; it stays on the back end."""
         found = snapshots.list_instances(session, snapshot.id)
         if any(row.replica_state is not None for row in found):
             # After this no replica can be added, which would have its own.
-            if (
-                len(replica_rows.lock_instances(session, snapshot.share_id))
-                > 1
-            ):
+            if len(replica_rows.lock_instances(session, snapshot.share_id)) > 1:
                 raise exception.ShareHasReplicas(share_id=snapshot.share_id)
             found = snapshots.list_instances(session, snapshot.id)
         fire_all(
-            session,
-            SNAPSHOT_INSTANCE,
-            [row.instance_id for row in found],
-            'unmanage',
+            session, SNAPSHOT_INSTANCE, [row.instance_id for row in found], 'unmanage'
         )
         clone_sources.check_not_being_cloned(session, snapshot.id)
         for row in found:

@@ -5,8 +5,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.networks import share_networks, subnets
 from manila_lite.db.session import Session
 from manila_lite.states.share_network import NetworkStatus
 
@@ -38,8 +37,7 @@ def lock_active_shared(
         )
     if network.status != NetworkStatus.ACTIVE:
         raise exception.InvalidShareNetwork(
-            reason=f'share network {network.id} must be active, not '
-            f'{network.status}'
+            reason=f'share network {network.id} must be active, not {network.status}'
         )
     return network
 
@@ -61,9 +59,7 @@ def zones_with_subnet(
         if subnet.availability_zone is not None
     }
     remaining = (
-        sorted(zones)
-        if not wanted
-        else [zone for zone in wanted if zone in zones]
+        sorted(zones) if not wanted else [zone for zone in wanted if zone in zones]
     )
     if not remaining:
         raise exception.InvalidShareNetwork(
@@ -79,7 +75,5 @@ def find_zone_id(session: Session, zone: str | None) -> str | None:
         return None
     found = services.find_zone(session, zone)
     if found is None:
-        raise exception.InvalidInput(
-            reason=f'availability_zone {zone} does not exist'
-        )
+        raise exception.InvalidInput(reason=f'availability_zone {zone} does not exist')
     return found.id

@@ -4,16 +4,10 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.admin import recovery as rows
-from manila_lite.db.queries.admin import services
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import read_transaction
-from manila_lite.db.session import transaction
-from manila_lite.rpc import contracts
-from manila_lite.rpc import share as share_rpc
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import Durable
+from manila_lite.db.queries.admin import recovery as rows, services
+from manila_lite.db.session import Database, Session, read_transaction, transaction
+from manila_lite.rpc import contracts, share as share_rpc
+from manila_lite.rpc.contract import Client, Durable
 from manila_lite.states.machine import Resume
 from manila_lite.work import table
 
@@ -104,18 +98,12 @@ class Recovery:
             ids.setdefault(row.resource, []).append(row.id)
         works = rows.list_holding_work(session, ids)
         return [
-            _in_flight(session, row, works.get((row.resource, row.id)))
-            for row in page
+            _in_flight(session, row, works.get((row.resource, row.id))) for row in page
         ]
 
     @read_transaction
     def log(
-        self,
-        session: Session,
-        *,
-        limit: int,
-        offset: int = 0,
-        **wanted: str | None,
+        self, session: Session, *, limit: int, offset: int = 0, **wanted: str | None
     ) -> typing.Sequence[typing.Any]:
         """List the decisions of recovery, newest first."""
         return rows.list_log(session, limit=limit, offset=offset, **wanted)
@@ -147,9 +135,7 @@ class Recovery:
         declared = typing.cast(Durable, self.rescues.contract.methods[method])
         # User messages go to the owner, as in a pass of the timer.
         owner = RequestContext(
-            project_id=row.project_id,
-            user_id=row.user_id,
-            request_id=ctx.request_id,
+            project_id=row.project_id, user_id=row.user_id, request_id=ctx.request_id
         )
         getattr(self.rescues.on(row.host), method)(
             session,
@@ -166,8 +152,7 @@ class Recovery:
         service_ids = {
             service.host: service.id
             for service in services.list_all(session)
-            if service.binary == share_rpc.BINARY
-            and host in (None, service.host)
+            if service.binary == share_rpc.BINARY and host in (None, service.host)
         }
         if host is not None and not service_ids:
             raise exception.ServiceNotFound(binary=share_rpc.BINARY, host=host)
@@ -183,9 +168,7 @@ def _caller_name(ctx: RequestContext) -> str:
     return ctx.user_id or 'an administrator'
 
 
-def _in_flight(
-    session: Session, row: typing.Any, work: typing.Any
-) -> InFlight:
+def _in_flight(session: Session, row: typing.Any, work: typing.Any) -> InFlight:
     holder = _holder(work)
     return InFlight(
         resource_type=row.resource,
@@ -239,9 +222,7 @@ def _next_step(row: typing.Any, work: typing.Any, holder: str) -> str:
         return 'its access rules are sent again'
     if isinstance(rescue, Resume):
         return rescue.description
-    ends = ' or '.join(
-        end or 'gone' for end in machine.rescue_targets(row.status)
-    )
+    ends = ' or '.join(end or 'gone' for end in machine.rescue_targets(row.status))
     return f'{rescue.description}, which ends in {ends}'
 
 

@@ -58,19 +58,13 @@ def reset_event(
     statuses = machine.resets if allowed is None else allowed
     if status not in statuses:
         raise exception.InvalidInput(
-            reason=f'{field} {status!r} is not one of '
-            + ', '.join(sorted(statuses))
+            reason=f'{field} {status!r} is not one of ' + ', '.join(sorted(statuses))
         )
     return machine.reset_event(status)
 
 
 def refuse_contradiction(
-    session: Session,
-    machine: Machine,
-    id: str,
-    event: str,
-    *,
-    exists: bool = True,
+    session: Session, machine: Machine, id: str, event: str, *, exists: bool = True
 ) -> None:
     """Raise InvalidInput if work may make this status untrue.
 
@@ -109,11 +103,7 @@ def check_phase(
     """
     if migration.phase == 2 and wanted in first:
         reason = 'is in its second phase'
-    elif (
-        migration.phase == 1
-        and wanted in copied
-        and (migration.progress != _ALL)
-    ):
+    elif migration.phase == 1 and wanted in copied and (migration.progress != _ALL):
         reason = 'has not copied everything'
     else:
         return

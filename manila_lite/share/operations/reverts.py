@@ -13,8 +13,7 @@ from manila_lite.db.session import Session
 from manila_lite.share.operations.migrations.guards import refuse_running
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS, SNAPSHOT_INSTANCE
 
 
 def get_revertible(
@@ -77,9 +76,7 @@ def _refuse_behind_group(session: Session, instance: typing.Any) -> None:
         session, instance.share_instance_id, instance.id
     )
     if newer_id is not None:
-        raise exception.NotNewestSnapshot(
-            snapshot_id=instance.id, newest_id=newer_id
-        )
+        raise exception.NotNewestSnapshot(snapshot_id=instance.id, newest_id=newer_id)
 
 
 def was_lost(

@@ -3,9 +3,7 @@
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import services
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
+from manila_lite.db.session import Database, Session, transaction
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 
@@ -19,15 +17,11 @@ class Services:
         self.down_time = down_time
 
     @transaction
-    def ensure_shares(
-        self, session: Session, ctx: RequestContext, host: str
-    ) -> None:
+    def ensure_shares(self, session: Session, ctx: RequestContext, host: str) -> None:
         """Request that a share service ensures its shares again."""
         service = services.get(session, host, BINARY)
         if not services.is_up(service, self.down_time):
             raise exception.ServiceNotUp(binary=BINARY, host=host)
         if not services.begin_ensuring(session, service.id):
             raise exception.ServiceAlreadyEnsuring(binary=BINARY, host=host)
-        self.ensuring.on(host).ensure_shares(
-            session, ctx, service_id=service.id
-        )
+        self.ensuring.on(host).ensure_shares(session, ctx, service_id=service.id)

@@ -11,38 +11,30 @@ from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import TransitionBatch
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_all
-from manila_lite.quota import charges
-from manila_lite.quota import snapshots as snapshot_quota
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import TransitionBatch, fire, fire_all
+from manila_lite.quota import charges, snapshots as snapshot_quota
 from manila_lite.quota.charges import Owner
-from manila_lite.quota.shares import owner_of
-from manila_lite.quota.shares import size_deltas
+from manila_lite.quota.shares import owner_of, size_deltas
 from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations import reverts
-from manila_lite.share.operations import unserved
-from manila_lite.share.operations.migrations.guards import refuse_reset
-from manila_lite.share.operations.migrations.guards import refuse_running
-from manila_lite.share.operations.replication import (
-    snapshots as replicated_snapshots,
-)
+from manila_lite.share.operations import reverts, unserved
+from manila_lite.share.operations.migrations.guards import refuse_reset, refuse_running
+from manila_lite.share.operations.replication import snapshots as replicated_snapshots
 from manila_lite.share.operations.replication.snapshots import LockedReplicas
-from manila_lite.share.operations.reset_events import refuse_contradiction
-from manila_lite.share.operations.reset_events import reset_event
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import SNAPSHOT_BY_FORCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.snapshot_instance import INSTANCE_RESETS
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SNAPSHOT_RESETS
-from manila_lite.states.snapshot_instance import SnapshotStatus
-from manila_lite.work.admission import AdmissionControl
-from manila_lite.work.admission import admission_controlled
+from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
+from manila_lite.states.share_instance import (
+    SHARE_INSTANCE,
+    SNAPSHOT_BY_FORCE,
+    InstanceStatus,
+)
+from manila_lite.states.snapshot_instance import (
+    INSTANCE_RESETS,
+    SNAPSHOT_INSTANCE,
+    SNAPSHOT_RESETS,
+    SnapshotStatus,
+)
+from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
 class Snapshots:
@@ -100,9 +92,7 @@ class Snapshots:
             raise exception.SnapshotsUnsupported(share_id=share.id)
         locked_replicas = self._replicas(session, share, 'snapshot')
         active_id = (
-            locked_replicas.get_active().id
-            if locked_replicas
-            else share.instance_id
+            locked_replicas.get_active().id if locked_replicas else share.instance_id
         )
         moves = TransitionBatch(session)
         if not (force and self._can_be_forced(session, active_id)):
@@ -114,9 +104,7 @@ class Snapshots:
         owner = Owner(
             parent.project_id, owner_user_id(ctx, parent), parent.share_type_id
         )
-        charges.charge(
-            session, owner, deltas_of(parent.size), limits=self.limits
-        )
+        charges.charge(session, owner, deltas_of(parent.size), limits=self.limits)
         created_at = snapshots.next_created_at(session, parent)
         values = {
             'id': snapshot_id,
@@ -134,9 +122,7 @@ class Snapshots:
         instance_ids = {
             of: session.new_id()
             for of in (
-                locked_replicas.ids_for_new_snapshot
-                if locked_replicas
-                else [active_id]
+                locked_replicas.ids_for_new_snapshot if locked_replicas else [active_id]
             )
         }
         moves.insert_rows(
@@ -177,9 +163,7 @@ class Snapshots:
         if status not in SNAPSHOT_BY_FORCE:
             return False
         if snapshots.is_snapshot_in_progress(session, instance_id):
-            raise exception.InvalidShare(
-                reason='another snapshot of it is being taken'
-            )
+            raise exception.InvalidShare(reason='another snapshot of it is being taken')
         return True
 
     def _replicas(
@@ -214,10 +198,7 @@ class Snapshots:
 
     @transaction
     def delete(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        snapshot: rows.SnapshotTarget,
+        self, session: Session, ctx: RequestContext, snapshot: rows.SnapshotTarget
     ) -> None:
         """Request the deletion of a snapshot with all its instances."""
         self._delete(
@@ -231,10 +212,7 @@ class Snapshots:
 
     @transaction
     def force_delete(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        snapshot: rows.SnapshotTarget,
+        self, session: Session, ctx: RequestContext, snapshot: rows.SnapshotTarget
     ) -> None:
         """Request deletion from any status; driver errors are ignored."""
         self._delete(session, ctx, snapshot, 'force_delete', force=True)
@@ -254,12 +232,7 @@ class Snapshots:
             return
         if not force and self._delete_unserved(session, ctx, found):
             return
-        fire_all(
-            session,
-            SNAPSHOT_INSTANCE,
-            [row.instance_id for row in found],
-            event,
-        )
+        fire_all(session, SNAPSHOT_INSTANCE, [row.instance_id for row in found], event)
         for row in found:
             if event == 'defer_delete':
                 self._delete_deferred(session, ctx, row.instance_id)
@@ -275,9 +248,7 @@ class Snapshots:
         instance = snapshots.find(session, snapshot_instance_id)
         assert instance is not None  # the guard has found it
         charges.credit(
-            session,
-            snapshot_quota.owner_of(instance),
-            deltas_of(instance.size),
+            session, snapshot_quota.owner_of(instance), deltas_of(instance.size)
         )
         self.work.on(instance.host).delete_snapshot_instance_deferred(
             session, ctx, snapshot_instance_id=instance.id
@@ -294,11 +265,7 @@ class Snapshots:
         Returns False if that is not the case.
         """
         if len(found) != 1 or not unserved.can_delete(
-            session,
-            SNAPSHOT_INSTANCE,
-            found[0].status,
-            found[0].host,
-            self.down_time,
+            session, SNAPSHOT_INSTANCE, found[0].status, found[0].host, self.down_time
         ):
             return False
         id = found[0].instance_id
@@ -326,18 +293,14 @@ class Snapshots:
 
         With `force`, also if there is no active replica to ask.
         """
-        locked_replicas = replicated_snapshots.lock_replicas(
-            session, snapshot.share_id
-        )
+        locked_replicas = replicated_snapshots.lock_replicas(session, snapshot.share_id)
         found = snapshots.list_for_snapshot(session, snapshot.id)
         if not found:
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot.id)
         if not force:
             locked_replicas.refuse_during_promotion('delete')
             replicated_snapshots.check_deletable(snapshot.id, found)
-        active = (
-            locked_replicas.active if force else locked_replicas.get_active()
-        )
+        active = locked_replicas.active if force else locked_replicas.get_active()
         self._begin_deletion(session, found, force=force)
         if active is None:
             for row in found:
@@ -357,18 +320,12 @@ class Snapshots:
         ids: dict[str, list[str]] = {}
         for row in found:
             event = (
-                'force_delete'
-                if force
-                else replicated_snapshots.deletion_event(row)
+                'force_delete' if force else replicated_snapshots.deletion_event(row)
             )
             ids.setdefault(event, []).append(row.id)
         for event, of_event in sorted(ids.items()):
             fire_all(
-                session,
-                SNAPSHOT_INSTANCE,
-                of_event,
-                event,
-                updated_at=session.now,
+                session, SNAPSHOT_INSTANCE, of_event, event, updated_at=session.now
             )
 
     # Revert
@@ -397,9 +354,7 @@ class Snapshots:
     ) -> None:
         locked_replicas = self._replicas(session, share, 'revert')
         active_id = (
-            locked_replicas.get_active().id
-            if locked_replicas
-            else share.instance_id
+            locked_replicas.get_active().id if locked_replicas else share.instance_id
         )
         found = snapshots.list_instances(session, snapshot_id)
         instance = reverts.get_revertible(share, active_id, snapshot_id, found)
@@ -435,9 +390,7 @@ class Snapshots:
                 session,
                 owner_of(parent),
                 size_deltas(
-                    parent,
-                    growth,
-                    len(locked_replicas.rows) if locked_replicas else 1,
+                    parent, growth, len(locked_replicas.rows) if locked_replicas else 1
                 ),
                 limits=self.limits,
                 reserve=True,
@@ -472,17 +425,10 @@ class Snapshots:
             found = replicated_snapshots.status_determining(
                 snapshots.list_instances(session, snapshot.id)
             )
-        fire_all(
-            session,
-            SNAPSHOT_INSTANCE,
-            [row.instance_id for row in found],
-            event,
-        )
+        fire_all(session, SNAPSHOT_INSTANCE, [row.instance_id for row in found], event)
         for row in found:
             refuse_reset(session, row.share_instance_id)
-            refuse_contradiction(
-                session, SNAPSHOT_INSTANCE, row.instance_id, event
-            )
+            refuse_contradiction(session, SNAPSHOT_INSTANCE, row.instance_id, event)
 
     @transaction
     def reset_instance_status(
@@ -498,9 +444,7 @@ class Snapshots:
         instance = snapshots.find(session, snapshot_instance_id)
         assert instance is not None  # the guard has found it
         refuse_reset(session, instance.share_instance_id)
-        refuse_contradiction(
-            session, SNAPSHOT_INSTANCE, snapshot_instance_id, event
-        )
+        refuse_contradiction(session, SNAPSHOT_INSTANCE, snapshot_instance_id, event)
 
 
 def owner_user_id(ctx: RequestContext, share: rows.OwnedRow) -> str | None:

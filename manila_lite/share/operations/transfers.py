@@ -18,26 +18,18 @@ from manila_lite.db import rows
 from manila_lite.db.moves.access_rules import deny_all
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.backups import share_backups
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import transfers
+from manila_lite.db.queries.shares import instances as share_instances, transfers
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire, fire_matching, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
-from manila_lite.quota.transfers import reservation_of
-from manila_lite.quota.transfers import usage_of
+from manila_lite.quota.transfers import reservation_of, usage_of
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.replication import guards as replica_guards
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_transfer import SHARE_TRANSFER
-from manila_lite.states.share_transfer import TransferStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.share_transfer import SHARE_TRANSFER, TransferStatus
 from manila_lite.work.admission import AdmissionControl
 
 RESOURCE_TYPE = 'share'
@@ -77,9 +69,7 @@ class ShareTransfers:
         self.work = work
         self.access = access
         self.admission = admission
-        self.retention = datetime.timedelta(
-            seconds=conf.transfer_retention_time
-        )
+        self.retention = datetime.timedelta(seconds=conf.transfer_retention_time)
         self.wait = conf.work.transfer_wait
         self.salt_length = conf.share_transfer_salt_length
         self.key_length = conf.share_transfer_key_length
@@ -87,18 +77,11 @@ class ShareTransfers:
     # Offer
 
     def create(
-        self,
-        ctx: RequestContext,
-        share: rows.ShareTarget,
-        name: str | None = None,
+        self, ctx: RequestContext, share: rows.ShareTarget, name: str | None = None
     ) -> NewTransfer:
         """Offer a share to the holder of the key that this returns."""
         return self._create(
-            ctx,
-            share,
-            name,
-            _random(self.key_length),
-            _random(self.salt_length),
+            ctx, share, name, _random(self.key_length), _random(self.salt_length)
         )
 
     @transaction
@@ -113,11 +96,7 @@ class ShareTransfers:
     ) -> NewTransfer:
         target = replica_guards.get_only_instance(session, share)
         fire(
-            session,
-            SHARE_INSTANCE,
-            target.instance_id,
-            'offer',
-            updated_at=session.now,
+            session, SHARE_INSTANCE, target.instance_id, 'offer', updated_at=session.now
         )
         # Behind the guard: no lock, snapshot or replica can be added now.
         instance = share_instances.get(session, target.instance_id)
@@ -126,9 +105,7 @@ class ShareTransfers:
         _refuse_backups(session, share.id)
         usage_of(session, instance)
         # Left by an administrator's reset of the status.
-        fire_matching(
-            session, SHARE_TRANSFER, 'replaced', {'resource_id': share.id}
-        )
+        fire_matching(session, SHARE_TRANSFER, 'replaced', {'resource_id': share.id})
         transfer = NewTransfer(
             id=session.new_id(),
             auth_key=key,
@@ -185,9 +162,7 @@ class ShareTransfers:
         back end fails meanwhile.
         """
         offer = self.db.read(transfers.find_offer, transfer_id)
-        salt, stored = (
-            (offer.salt, offer.crypt_hash) if offer else ('', _hash('', ''))
-        )
+        salt, stored = (offer.salt, offer.crypt_hash) if offer else ('', _hash('', ''))
         is_right = hmac.compare_digest(_hash(salt, key), stored)
         if offer is None or not is_right:
             raise exception.ShareTransferRefused()
@@ -213,9 +188,7 @@ class ShareTransfers:
             self.access.on(offer.host).sync_access(
                 session, ctx, instance_id=offer.instance_id
             )
-        _require_offered(
-            snapshots.lock_share_instance(session, offer.instance_id)
-        )
+        _require_offered(snapshots.lock_share_instance(session, offer.instance_id))
         fire(
             session,
             SHARE_TRANSFER,
@@ -277,8 +250,7 @@ def _refuse_not_transferable(instance: rows.InstanceRow) -> None:
     ):
         if getattr(instance, column):
             raise exception.InvalidShare(
-                reason=f'share {instance.share_id} is {what} and cannot be '
-                'transferred'
+                reason=f'share {instance.share_id} is {what} and cannot be transferred'
             )
     if instance.project_id in (instance.mount_point_name or ''):
         raise exception.InvalidShare(

@@ -8,20 +8,14 @@ from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.rpc.contract import work_kinds
-from manila_lite.rpc.share import BINARY
-from manila_lite.rpc.share import ProvisioningRpc
-from manila_lite.rpc.share import SnapshotsRpc
+from manila_lite.rpc.share import BINARY, ProvisioningRpc, SnapshotsRpc
 from manila_lite.states.machine import Machine
 from manila_lite.work import waiting
 
 EVENT = 'delete_unserved'
 
 _CREATIONS = frozenset(
-    {
-        'create_share_instance',
-        'create_share_from_snapshot',
-        'create_snapshot_instance',
-    }
+    {'create_share_instance', 'create_share_from_snapshot', 'create_snapshot_instance'}
 )
 _KINDS = [
     kind
@@ -32,11 +26,7 @@ _KINDS = [
 
 
 def can_delete(
-    session: Session,
-    machine: Machine,
-    status: str,
-    host: str | None,
-    down_time: float,
+    session: Session, machine: Machine, status: str, host: str | None, down_time: float
 ) -> bool:
     """Whether it may be deleted in this status: its back end is down."""
     if host is None or not machine[EVENT].can_leave(status):

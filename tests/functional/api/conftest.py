@@ -6,37 +6,42 @@ from manila_lite import conf as configuration
 from manila_lite.db.session import Database
 from manila_lite.policies.enforcer import Enforcer
 from tests.functional.api import plain_client
-from tests.functional.api.examples import access as access_examples
-from tests.functional.api.examples import admin as admin_examples
-from tests.functional.api.examples import backups as backup_examples
-from tests.functional.api.examples import groups as group_examples
-from tests.functional.api.examples import lists
-from tests.functional.api.examples import migrations
-from tests.functional.api.examples import networks as network_examples
-from tests.functional.api.examples import replicas as replica_examples
-from tests.functional.api.examples import servers as server_examples
-from tests.functional.api.examples import share_migrations
-from tests.functional.api.examples import shares as share_examples
-from tests.functional.api.examples import snapshots as snapshot_examples
-from tests.functional.api.examples import transfers as transfer_examples
+from tests.functional.api.examples import (
+    access as access_examples,
+    admin as admin_examples,
+    backups as backup_examples,
+    groups as group_examples,
+    lists,
+    migrations,
+    networks as network_examples,
+    replicas as replica_examples,
+    servers as server_examples,
+    share_migrations,
+    shares as share_examples,
+    snapshots as snapshot_examples,
+    transfers as transfer_examples,
+)
 from tests.functional.api.samples.cloud import SampleCloud
-from tests.functional.api.views import access as access_views
-from tests.functional.api.views import admin as admin_views
-from tests.functional.api.views import backups as backup_views
-from tests.functional.api.views import groups as group_views
-from tests.functional.api.views import networks as network_views
-from tests.functional.api.views import replicas as replica_views
-from tests.functional.api.views import servers as server_views
-from tests.functional.api.views import shares as share_views
-from tests.functional.api.views import snapshots as snapshot_views
-from tests.functional.api.views import transfers as transfer_views
+from tests.functional.api.views import (
+    access as access_views,
+    admin as admin_views,
+    backups as backup_views,
+    groups as group_views,
+    networks as network_views,
+    replicas as replica_views,
+    servers as server_views,
+    shares as share_views,
+    snapshots as snapshot_views,
+    transfers as transfer_views,
+)
 from tests.support.api_client import ApiClient
 from tests.support.clock import ManualClock
 from tests.support.cloud import BACKENDS
-from tests.support.databases import empty_tables
-from tests.support.databases import share_statements
-from tests.support.snapshot_access import create_mountable_snapshot
-from tests.support.snapshot_access import enable_snapshot_mounts
+from tests.support.databases import empty_tables, share_statements
+from tests.support.snapshot_access import (
+    create_mountable_snapshot,
+    enable_snapshot_mounts,
+)
 
 EXAMPLES = (
     access_examples,
@@ -116,9 +121,7 @@ def stranger(cloud):
 @pytest.fixture
 def colleague(cloud):
     """Return the client of another member of the project."""
-    return ApiClient(
-        cloud, project='project', user='colleague', roles='member,reader'
-    )
+    return ApiClient(cloud, project='project', user='colleague', roles='member,reader')
 
 
 @pytest.fixture
@@ -142,10 +145,7 @@ def mount(cloud, member):
 
 def member_of(cloud, project='project'):
     return ApiClient(
-        cloud,
-        project=project,
-        user=f'user of {project}',
-        roles='member,reader',
+        cloud, project=project, user=f'user of {project}', roles='member,reader'
     )
 
 

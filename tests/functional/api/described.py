@@ -9,8 +9,7 @@ import jsonschema.protocols
 import orjson
 import webob
 
-from manila_lite import conf as configuration
-from manila_lite import exception
+from manila_lite import conf as configuration, exception
 from manila_lite.api import versions
 from manila_lite.api.description import document
 
@@ -54,19 +53,14 @@ class Description:
             (
                 operation
                 for operation in self.operations
-                if operation.method == method
-                and _matches(operation.path, path)
+                if operation.method == method and _matches(operation.path, path)
             ),
             key=lambda operation: operation.path.count('{'),
             default=None,
         )
 
     def check(
-        self,
-        operation: Operation,
-        status: int,
-        body: bytes,
-        action: str | None = None,
+        self, operation: Operation, status: int, body: bytes, action: str | None = None
     ) -> None:
         """Fail if the operation does not describe this answer."""
         where = f'{operation.method} {operation.path} {action} {status}'
@@ -85,9 +79,7 @@ class Description:
         assert schema is not None, f'{where} has a body: {body!r}'
         errors = [
             f'{"/".join(map(str, error.absolute_path))}: {error.message}'
-            for error in self._validator(schema).iter_errors(
-                orjson.loads(body)
-            )
+            for error in self._validator(schema).iter_errors(orjson.loads(body))
         ]
         assert not errors, f'{where}: {errors[:3]}'
 

@@ -18,9 +18,7 @@ UNSUPPORTED_OPERATIONS = {
     for capability, operations in PLANNED.items()
     for operation in operations
 } | {
-    'GET /v2/extensions/{alias}': (
-        'there are no extensions, so every alias is unknown'
-    )
+    'GET /v2/extensions/{alias}': ('there are no extensions, so every alias is unknown')
 }
 """Operations that are not supported."""
 
@@ -35,25 +33,18 @@ UNREACHABLE_CODES = {
     (operation, 500): 'answers 409 if a service is down, like other operations'
     for operation in (
         'POST /v2/share-networks/{id}/subnets',
-        'POST /v2/share-networks/{id}/action '
-        'share_network_subnet_create_check',
+        'POST /v2/share-networks/{id}/action share_network_subnet_create_check',
     )
 }
 """Published error codes that never occur."""
 
 UNREACHABLE_CODES |= {
     (operation, 404): 'a share_id that the caller does not see finds nothing'
-    for operation in (
-        'GET /v2/share-replicas',
-        'GET /v2/share-replicas/detail',
-    )
+    for operation in ('GET /v2/share-replicas', 'GET /v2/share-replicas/detail')
 }
 
-UNREACHABLE_CODES[
-    'POST /v2/share-servers/{id}/action migration_get_progress', 409
-] = (
-    'if the service is down, the answer is the last known progress with '
-    'its time'
+UNREACHABLE_CODES['POST /v2/share-servers/{id}/action migration_get_progress', 409] = (
+    'if the service is down, the answer is the last known progress with its time'
 )
 
 UNREACHABLE_CODES['POST /v2/share-backups', 409] = (
@@ -101,9 +92,7 @@ RULES = {
         'match a literal part of the text, not a regular expression: a '
         'regular expression of a tenant could overload the database'
     ),
-    'required fields': (
-        'a body without one answers 400; the published code is 500'
-    ),
+    'required fields': ('a body without one answers 400; the published code is 500'),
     'metadata filter of shares': (
         'a value that is no object answers 400 as in other lists, not 500'
     ),
@@ -133,9 +122,7 @@ RULES = {
         'shown as being applied before 2.88, as older clients do not know the '
         'newer states'
     ),
-    'resource locks changed to show': (
-        'answer 400; the published code is 500'
-    ),
+    'resource locks changed to show': ('answer 400; the published code is 500'),
     'lock of a share for a rule': (
         'is deleted with the lock of the rule instead of being left behind'
     ),
@@ -169,8 +156,7 @@ RULES = {
         'limited unless they are those of a link: these answer 400'
     ),
     'number of keys in filters': (
-        'is limited to 20 for metadata, extra_specs and capabilities; more '
-        'answer 400'
+        'is limited to 20 for metadata, extra_specs and capabilities; more answer 400'
     ),
     'markers': (
         'are honoured by every list, alone or in place of that of a link: '
@@ -204,12 +190,10 @@ RULES = {
         'user_message ends in "Done."'
     ),
     'links of share transfers': (
-        'lead to /share-transfers; the path in the published samples does '
-        'not exist'
+        'lead to /share-transfers; the path in the published samples does not exist'
     ),
     'links of share groups': (
-        'lead to /share-groups; the path in the published samples does not '
-        'exist'
+        'lead to /share-groups; the path in the published samples does not exist'
     ),
     'acceptance that takes long': (
         'is answered after some seconds, and carried out later; a user '
@@ -259,8 +243,7 @@ FACTS = {
         'its own; the option has no effect'
     ),
     'host_resource_response': (
-        'the view of a member does not have the field, like the published '
-        'sample'
+        'the view of a member does not have the field, like the published sample'
     ),
     'share-group-types.1': (
         'share_types is required, as the published request says: the default '

@@ -16,17 +16,20 @@ from manila_lite.api.auth.current_users import CurrentUsers
 from manila_lite.api.auth.passwords import PasswordVerifier
 from manila_lite.cmd.build.api import build_api
 from tests.functional.api import published_api
-from tests.functional.api.examples.registry import example
-from tests.functional.api.examples.registry import latest_key
-from tests.functional.api.samples.cloud import DOWN_HOST
-from tests.functional.api.samples.cloud import LARGEST_SHARE
-from tests.functional.api.samples.cloud import SERVICE
-from tests.functional.api.samples.cloud import SampleCloud
+from tests.functional.api.examples.registry import example, latest_key
+from tests.functional.api.samples.cloud import (
+    DOWN_HOST,
+    LARGEST_SHARE,
+    SERVICE,
+    SampleCloud,
+)
 from tests.functional.api.samples.groups import GROUP_TYPE
-from tests.functional.api.samples.requests import FOREIGN
-from tests.functional.api.samples.requests import TENANT
-from tests.functional.api.samples.requests import RequestArgs
-from tests.functional.api.samples.requests import request_args
+from tests.functional.api.samples.requests import (
+    FOREIGN,
+    TENANT,
+    RequestArgs,
+    request_args,
+)
 from tests.support import share_backups
 from tests.support.cloud import TYPE_ID
 
@@ -83,9 +86,7 @@ def refused_request(
 
 @register(406, 'GET /v2/')
 def version_out_of_range(sample):
-    return RefusedRequest(
-        request_args(), {'headers': {versions.HEADER: '2.100'}}
-    )
+    return RefusedRequest(request_args(), {'headers': {versions.HEADER: '2.100'}})
 
 
 @register(401, 'GET /v2/')
@@ -106,9 +107,7 @@ def unknown_user(sample):
 
 @register(503, 'GET /healthcheck')
 def unhealthy(sample):
-    app, _ = build_api(
-        sample.cloud.process, checks={'back end': lambda: 'is on fire'}
-    )
+    app, _ = build_api(sample.cloud.process, checks={'back end': lambda: 'is on fire'})
     return RefusedRequest(request_args(), {'app': app})
 
 
@@ -121,13 +120,7 @@ def negative_limit(sample):
 def unknown_zone(sample):
     return RefusedRequest(
         request_args(
-            {
-                'share': {
-                    'share_proto': 'NFS',
-                    'size': 1,
-                    'availability_zone': 'moon',
-                }
-            }
+            {'share': {'share_proto': 'NFS', 'size': 1, 'availability_zone': 'moon'}}
         )
     )
 
@@ -135,9 +128,7 @@ def unknown_zone(sample):
 @register(413, 'POST /v2/shares')
 def share_above_its_limit(sample):
     return RefusedRequest(
-        request_args(
-            {'share': {'share_proto': 'NFS', 'size': LARGEST_SHARE + 1}}
-        )
+        request_args({'share': {'share_proto': 'NFS', 'size': LARGEST_SHARE + 1}})
     )
 
 
@@ -154,10 +145,7 @@ def member_of_group(sample):
 
 
 @register(
-    409,
-    'DELETE /v2/shares/{id}',
-    f'{_ACTION} force_delete',
-    f'{_ACTION} soft_delete',
+    409, 'DELETE /v2/shares/{id}', f'{_ACTION} force_delete', f'{_ACTION} soft_delete'
 )
 def share_with_replicas(sample):
     return RefusedRequest(request_args(id=sample.replicated_share))
@@ -198,11 +186,7 @@ def ensured_by_a_service_that_is_down(sample):
     return RefusedRequest(request_args({'ensure_shares': {'host': DOWN_HOST}}))
 
 
-@register(
-    400,
-    'GET /v2/scheduler-stats/pools',
-    'GET /v2/scheduler-stats/pools/detail',
-)
+@register(400, 'GET /v2/scheduler-stats/pools', 'GET /v2/scheduler-stats/pools/detail')
 def broken_expression(sample):
     return RefusedRequest(request_args(query='?host=('))
 
@@ -223,9 +207,7 @@ def snapshot_of_unknown_share(sample):
 @register(413, 'POST /v2/snapshots')
 def snapshot_above_the_quota(sample):
     return RefusedRequest(
-        request_args(
-            {'snapshot': {'share_id': sample.oversized_snapshot_source}}
-        )
+        request_args({'snapshot': {'share_id': sample.oversized_snapshot_source}})
     )
 
 
@@ -238,8 +220,7 @@ def snapshot_being_deleted(sample):
 def reverted_to_an_older_snapshot(sample):
     return RefusedRequest(
         request_args(
-            {'snapshot_id': sample.snapshot},
-            id=sample.idle_snapshotted_share(),
+            {'snapshot_id': sample.snapshot}, id=sample.idle_snapshotted_share()
         )
     )
 
@@ -279,8 +260,7 @@ def broken_extra_specs(sample):
 @register(404, 'GET /v2/types/default')
 def no_default_type(sample):
     return RefusedRequest(
-        request_args(),
-        {'app': _app_with(sample, 'default_share_type = nothing')},
+        request_args(), {'app': _app_with(sample, 'default_share_type = nothing')}
     )
 
 
@@ -305,9 +285,7 @@ def type_with_existing_name(sample):
 @register(409, 'PUT /v2/types/{id}')
 def renamed_to_existing_name(sample):
     return RefusedRequest(
-        request_args(
-            {'share_type': {'name': 'default'}}, id=sample.private_type
-        )
+        request_args({'share_type': {'name': 'default'}}, id=sample.private_type)
     )
 
 
@@ -357,9 +335,7 @@ def group_above_the_quota(sample):
         {'quota_set': {'share_groups': 0, 'force': True}},
         expect=200,
     )
-    return RefusedRequest(
-        request_args(sample.group_body()), {'persona': 'member'}
-    )
+    return RefusedRequest(request_args(sample.group_body()), {'persona': 'member'})
 
 
 @register(409, _GROUPS)
@@ -390,11 +366,7 @@ def group_that_is_being_created(sample):
 _GROUP_SNAPSHOTS = 'POST /v2/share-group-snapshots'
 
 
-@register(
-    400,
-    'GET /v2/share-group-snapshots',
-    'GET /v2/share-group-snapshots/detail',
-)
+@register(400, 'GET /v2/share-group-snapshots', 'GET /v2/share-group-snapshots/detail')
 def group_snapshot_list_with_an_unknown_key(sample):
     return RefusedRequest(request_args(query='?colour=red'))
 
@@ -458,8 +430,7 @@ def group_type_of_a_group(sample):
 @register(404, f'{_GROUP_TYPES}/default')
 def no_default_group_type(sample):
     return RefusedRequest(
-        request_args(),
-        {'app': _app_with(sample, 'default_share_group_type = nothing')},
+        request_args(), {'app': _app_with(sample, 'default_share_group_type = nothing')}
     )
 
 
@@ -493,9 +464,7 @@ def access_to_public_group_type(sample):
 
 @register(409, 'POST /v2/qos-types')
 def qos_type_with_existing_name(sample):
-    name = sample.admin.get(f'/qos-types/{sample.qos_type}')['qos_type'][
-        'name'
-    ]
+    name = sample.admin.get(f'/qos-types/{sample.qos_type}')['qos_type']['name']
     return RefusedRequest(request_args({'qos_type': {'name': name}}))
 
 
@@ -531,9 +500,7 @@ def user_and_type(sample):
 def quota_of_unknown_type(sample):
     return RefusedRequest(
         request_args(
-            {'quota_set': {'shares': 7}},
-            query='?share_type=moon',
-            project_id=TENANT,
+            {'quota_set': {'shares': 7}}, query='?share_type=moon', project_id=TENANT
         ),
         since=39,
     )
@@ -573,15 +540,10 @@ def accepted_with_another_key(sample):
 def accepted_above_the_quota(sample):
     offered = sample.new_transfer()
     sample.admin.request(
-        'PUT',
-        f'/quota-sets/{FOREIGN}',
-        {'quota_set': {'gigabytes': 1}},
-        expect=200,
+        'PUT', f'/quota-sets/{FOREIGN}', {'quota_set': {'gigabytes': 1}}, expect=200
     )
     return RefusedRequest(
-        request_args(
-            {'accept': {'auth_key': offered['auth_key']}}, id=offered['id']
-        ),
+        request_args({'accept': {'auth_key': offered['auth_key']}}, id=offered['id']),
         {'persona': 'foreign'},
     )
 

@@ -8,14 +8,11 @@ import sqlalchemy as sa
 import webob
 
 from manila_lite import context
-from manila_lite.api import app
-from manila_lite.api import routes
-from manila_lite.api import versions
+from manila_lite.api import app, routes, versions
 from manila_lite.db import models
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.scheduler.filters import extra_specs
-from manila_lite.scheduler.pools import Capabilities
-from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.pools import Capabilities, Pool
 
 MINE = 'e1284adea3ee4d2482af5ed214f3ad90'
 FOREIGN = '818a3f48dcd644909b3fa2e45a399a27'
@@ -37,9 +34,7 @@ PLAIN_CONTROLLERS = {
     'ShareTypesController',
 }
 PLAIN_ROUTES = [
-    route
-    for route in routes.ROUTES
-    if route.controller.__name__ in PLAIN_CONTROLLERS
+    route for route in routes.ROUTES if route.controller.__name__ in PLAIN_CONTROLLERS
 ]
 
 
@@ -101,9 +96,7 @@ class Api:
         assert answer.status_int == expect, answer.text
         return answer.json if answer.body else None
 
-    def send(
-        self, method, path, body=None, *, minor=99, roles=ADMIN, project=MINE
-    ):
+    def send(self, method, path, body=None, *, minor=99, roles=ADMIN, project=MINE):
         """Send a request; return the response."""
         req = webob.Request.blank(
             '/v2' + path,
@@ -115,9 +108,7 @@ class Api:
             },
         )
         if body is not None:
-            req.body = (
-                body if isinstance(body, bytes) else json.dumps(body).encode()
-            )
+            req.body = body if isinstance(body, bytes) else json.dumps(body).encode()
             req.content_type = 'application/json'
         return req.get_response(self.app)
 
@@ -149,13 +140,7 @@ class Api:
         )['share_type']
 
     def register(
-        self,
-        host,
-        binary='manila-share',
-        zone='nova',
-        *,
-        enabled=True,
-        health=None,
+        self, host, binary='manila-share', zone='nova', *, enabled=True, health=None
     ):
         """Register a service."""
         self.db.write(
@@ -184,9 +169,7 @@ class Api:
         """Return all rows of all tables, to detect changes."""
         return self.db.read(
             lambda session: {
-                table.name: [
-                    tuple(row) for row in session.rows(sa.select(table))
-                ]
+                table.name: [tuple(row) for row in session.rows(sa.select(table))]
                 for table in models.metadata.sorted_tables
             }
         )

@@ -6,8 +6,7 @@ import typing
 
 import pytest
 
-from tests.support import reference
-from tests.support import sampling
+from tests.support import reference, sampling
 
 VERSIONS = range(100)
 """All minor versions N of 2.N."""
@@ -199,12 +198,9 @@ def inferred_extra_specs() -> list[tuple[str, range]]:
             and row['field'].startswith('extra_specs')
             and row['type'] == 'boolean false'
         ):
-            names = re.findall(
-                r'\w+_support', row['field'] + ' ' + row['notes']
-            )
+            names = re.findall(r'\w+_support', row['field'] + ' ' + row['notes'])
             found += [
-                (name, version_range(row['since'], row['until']))
-                for name in names
+                (name, version_range(row['since'], row['until'])) for name in names
             ]
     return found
 

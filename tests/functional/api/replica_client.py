@@ -27,9 +27,7 @@ def create_replica(
     return answer.json.get('share_replica', answer.json)
 
 
-def show_replica(
-    api: ApiClient, replica_id: str, version: str | None = None
-) -> dict:
+def show_replica(api: ApiClient, replica_id: str, version: str | None = None) -> dict:
     return api.get(
         f'/share-replicas/{replica_id}',
         version=version,
@@ -66,9 +64,5 @@ def act_on_replica(
     )
 
 
-def delete_replica(
-    api: ApiClient, replica_id: str, expect: int = 202
-) -> typing.Any:
-    return api.request(
-        'DELETE', f'/share-replicas/{replica_id}', expect=expect
-    )
+def delete_replica(api: ApiClient, replica_id: str, expect: int = 202) -> typing.Any:
+    return api.request('DELETE', f'/share-replicas/{replica_id}', expect=expect)

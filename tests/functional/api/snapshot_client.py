@@ -36,9 +36,7 @@ def create_available_snapshot(
     return snapshot_id
 
 
-def show_snapshot(
-    api: ApiClient, snapshot_id: str, version: str | None = None
-) -> dict:
+def show_snapshot(api: ApiClient, snapshot_id: str, version: str | None = None) -> dict:
     return api.get(f'/snapshots/{snapshot_id}', version=version)['snapshot']
 
 
@@ -50,16 +48,11 @@ def act_on_snapshot(
     expect: int = 202,
 ) -> typing.Any:
     return api.request(
-        'POST',
-        f'/snapshots/{snapshot_id}/action',
-        {action: args},
-        expect=expect,
+        'POST', f'/snapshots/{snapshot_id}/action', {action: args}, expect=expect
     )
 
 
-def delete_snapshot(
-    api: ApiClient, snapshot_id: str, expect: int = 202
-) -> typing.Any:
+def delete_snapshot(api: ApiClient, snapshot_id: str, expect: int = 202) -> typing.Any:
     return api.request('DELETE', f'/snapshots/{snapshot_id}', expect=expect)
 
 

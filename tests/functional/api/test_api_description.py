@@ -9,11 +9,9 @@ import pytest
 import webob
 
 from manila_lite import conf as configuration
-from manila_lite.api import routes
-from manila_lite.api import versions
+from manila_lite.api import routes, versions
 from manila_lite.api.app import build_app
-from manila_lite.api.description import document
-from manila_lite.api.description import operations
+from manila_lite.api.description import document, operations
 from manila_lite.policies.enforcer import Enforcer
 from tests.functional.api.described import description
 from tests.support import sampling
@@ -72,9 +70,7 @@ def test_generators_can_name_all_values_and_keys():
 
 def assert_names_differ(words):
     words = [str(word) for word in words]
-    assert len({re.sub(r'\W', '', one).lower() for one in words}) == len(
-        words
-    ), words
+    assert len({re.sub(r'\W', '', one).lower() for one in words}) == len(words), words
 
 
 def test_operations_and_actions_say_their_versions():
@@ -155,8 +151,7 @@ def test_every_route_is_described_in_its_versions():
                 assert (route.method, route.template) not in found or any(
                     minor in other.window
                     for other in routes.ROUTES
-                    if other.template == route.template
-                    and other.method == route.method
+                    if other.template == route.template and other.method == route.method
                 )
 
 
@@ -173,13 +168,11 @@ def test_who_may_is_said_as_rule_and_roles():
 
 
 @pytest.mark.parametrize(
-    'roles, code',
-    [('reader', 200), ('member', 200), ('admin', 200), ('guest', 403)],
+    'roles, code', [('reader', 200), ('member', 200), ('admin', 200), ('guest', 403)]
 )
 def test_callers_with_a_published_role_may_read_it(cloud, roles, code):
     request = webob.Request.blank(
-        f'/v2{PATH}',
-        headers={'X-Roles': roles, 'X-User': 'u', 'X-Project': 'p'},
+        f'/v2{PATH}', headers={'X-Roles': roles, 'X-User': 'u', 'X-Project': 'p'}
     )
     assert request.get_response(cloud.app).status_int == code
 

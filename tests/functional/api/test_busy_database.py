@@ -3,8 +3,7 @@
 import pytest
 
 from manila_lite.db import engines
-from tests.support import conflicts
-from tests.support import sampling
+from tests.support import conflicts, sampling
 
 pytestmark = sampling.dialects
 
@@ -19,10 +18,7 @@ def test_create_answers_503_with_retry_after(cloud):
     with conflicts.lost_inserts(cloud.url, 'shares'):
         began = cloud.clock()
         response = cloud.api.request(
-            'POST',
-            '/shares',
-            {'share': {'size': 1, 'share_proto': 'NFS'}},
-            expect=503,
+            'POST', '/shares', {'share': {'size': 1, 'share_proto': 'NFS'}}, expect=503
         )
         waited = cloud.clock() - began
     assert 'busy' in response.json['serviceUnavailable']['message']

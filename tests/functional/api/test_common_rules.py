@@ -6,8 +6,7 @@ import pytest
 
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import create_snapshot
-from tests.support import share_groups
-from tests.support import share_migrations
+from tests.support import share_groups, share_migrations
 from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
 
@@ -26,9 +25,7 @@ class Named(typing.NamedTuple):
 
 SPECS = {'driver_handles_share_servers': False}
 NAMED = (
-    Named(
-        '/shares', 'share', {'share_proto': 'NFS', 'size': 1}, 200, 'display_'
-    ),
+    Named('/shares', 'share', {'share_proto': 'NFS', 'size': 1}, 200, 'display_'),
     Named('/snapshots', 'snapshot', {'share_id': '{share}'}, 202, 'display_'),
     Named('/share-networks', 'share_network', {}, 200),
     Named('/security-services', 'security_service', {'type': 'ldap'}, 200),
@@ -59,10 +56,7 @@ def client(cloud, admin, share):
                 for key, value in named.body.items()
             } | values
             answer = admin.request(
-                'POST',
-                named.path,
-                {named.wrapper: body},
-                expect=expect or named.code,
+                'POST', named.path, {named.wrapper: body}, expect=expect or named.code
             )
             return answer.json.get(named.wrapper)
 
@@ -72,8 +66,7 @@ def client(cloud, admin, share):
                 f'{named.path}/{id}',
                 {
                     named.wrapper: {
-                        named.prefix + key: value
-                        for key, value in values.items()
+                        named.prefix + key: value for key, value in values.items()
                     }
                 },
                 expect=expect,
@@ -106,9 +99,7 @@ def test_texts_have_at_most_255_characters(cloud, client, resource, key):
     ],
     ids=lambda named: named.path[1:],
 )
-def test_time_of_the_last_change_is_null_before_the_first(
-    admin, client, resource
-):
+def test_time_of_the_last_change_is_null_before_the_first(admin, client, resource):
     id = client.create(resource)['id']
 
     def updated_at():
@@ -131,9 +122,9 @@ def test_users_and_projects_have_ids_of_255_characters(cloud, admin):
     assert admin.show(share)['user_id'] == user
     snapshot = create_snapshot(api, share)['id']
     cloud.settle()
-    assert [
-        one['id'] for one in api.get('/snapshots?limit=1')['snapshots']
-    ] == [snapshot]
+    assert [one['id'] for one in api.get('/snapshots?limit=1')['snapshots']] == [
+        snapshot
+    ]
     path = f'/quota-sets/{project}/detail?user_id={user}'
     assert admin.get(path)['quota_set']['shares']['in_use'] == 1
     cloud.check_invariants()
@@ -173,13 +164,7 @@ def test_refusal_says_plainly_that_a_service_is_down(cloud, admin, share):
         (
             400,
             '/shares/manage',
-            {
-                'share': {
-                    'protocol': 'NFS',
-                    'export_path': '/new',
-                    'service_host': host,
-                }
-            },
+            {'share': {'protocol': 'NFS', 'export_path': '/new', 'service_host': host}},
         ),
         (
             400,

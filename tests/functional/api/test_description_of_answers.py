@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from manila_lite.api import routes
-from manila_lite.api import wsgi
+from manila_lite.api import routes, wsgi
 from manila_lite.api.description import parameters
 from manila_lite.api.router import RouteIndex
 from manila_lite.api.versions import EXPERIMENTAL_HEADER
@@ -16,8 +15,7 @@ from tests.functional.api import published_api
 from tests.functional.api.described import description
 from tests.functional.api.examples.registry import example
 from tests.functional.api.published_api import by_key
-from tests.functional.api.test_published_surface import PROVOKED
-from tests.functional.api.test_published_surface import SERVED
+from tests.functional.api.test_published_surface import PROVOKED, SERVED
 from tests.functional.api.views.registry import VIEWS
 from tests.support import sampling
 
@@ -52,13 +50,7 @@ def test_published_error_is_described(operation, code):
         assert str(code) in found.content['responses']
 
 
-@by_key(
-    [
-        operation
-        for operation in DESCRIBED
-        if operation.method in ('POST', 'PUT')
-    ]
-)
+@by_key([operation for operation in DESCRIBED if operation.method in ('POST', 'PUT')])
 def test_accepted_body_is_as_described(sample, operation):
     body = example(operation)(sample).body
     if operation.action:
@@ -124,9 +116,7 @@ class _Recording(dict):
 
 
 @by_key([operation for operation in DESCRIBED if operation.method != 'POST'])
-def test_query_keys_are_those_that_the_handler_reads(
-    sample, operation, monkeypatch
-):
+def test_query_keys_are_those_that_the_handler_reads(sample, operation, monkeypatch):
     queries = []
 
     def query(req):
@@ -151,9 +141,7 @@ def test_query_keys_are_those_that_the_handler_reads(
 def declared_keys(operation, args):
     """Return the query keys of an operation, of all versions."""
     path = operation.path.removeprefix('/v2').format(**args.variables)
-    found = RouteIndex(routes.ROUTES, '[0-9a-f]{32}').find(
-        operation.method, path
-    )
+    found = RouteIndex(routes.ROUTES, '[0-9a-f]{32}').find(operation.method, path)
     return {
         row.key
         for route in found.routes

@@ -4,8 +4,7 @@ import pathlib
 
 import pytest
 
-from tests.functional.api import differences
-from tests.functional.api import published_api
+from tests.functional.api import differences, published_api
 
 HERE = pathlib.Path(__file__).parent
 
@@ -49,7 +48,6 @@ def test_missing_fields_are_published():
         assert field in {
             row.field
             for row in published_api.view_fields(
-                resource,
-                *(name for of, name in published_api.view_names([resource])),
+                resource, *(name for of, name in published_api.view_names([resource]))
             )
         }

@@ -41,9 +41,7 @@ def cases(minor, most):
     """Return the operations to try, as parameters."""
     found = [
         pytest.param(
-            minor,
-            operation,
-            id=f'2.{minor} {operation.method} {operation.path}',
+            minor, operation, id=f'2.{minor} {operation.method} {operation.path}'
         )
         for operation in description(minor).operations
     ]
@@ -51,35 +49,24 @@ def cases(minor, most):
 
 
 @sampling.enumeration
-@pytest.mark.parametrize(
-    'minor, operation', cases(versions.MAX, 40) + cases(OLDER, 6)
-)
+@pytest.mark.parametrize('minor, operation', cases(versions.MAX, 40) + cases(OLDER, 6))
 @hypothesis.settings(hypothesis.settings.get_profile('generated'))
 @hypothesis.given(data=st.data())
-def test_answer_to_generated_request_is_as_described(
-    sample, minor, operation, data
-):
+def test_answer_to_generated_request_is_as_described(sample, minor, operation, data):
     args = existing(sample, operation)
     generated = schemathesis.openapi.from_dict(description(minor).content)
     case = data.draw(
         st.sampled_from(MODES).flatmap(
-            lambda mode: generated[operation.path][
-                operation.method
-            ].as_strategy(
+            lambda mode: generated[operation.path][operation.method].as_strategy(
                 generation_mode=mode,
                 headers={versions.HEADER: published_api.version_text(minor)},
             )
         )
     )
     if data.draw(st.integers(0, 3)):
-        case.path_parameters = {
-            **(case.path_parameters or {}),
-            **args.variables,
-        }
+        case.path_parameters = {**(case.path_parameters or {}), **args.variables}
         case.body = naming_existing(case.body, args.body)
-    request = requests.Request(
-        **case.as_transport_kwargs(base_url=_ROOT)
-    ).prepare()
+    request = requests.Request(**case.as_transport_kwargs(base_url=_ROOT)).prepare()
     answer = sample.send(
         operation.method,
         request.url.removeprefix(_ROOT),
@@ -96,18 +83,16 @@ def test_answer_to_generated_request_is_as_described(
 def existing(sample, operation):
     """Return the variables and the body of a request that is accepted."""
     for published in SERVED:
-        if published.method == operation.method and _shape(
-            published.path
-        ) == _shape(operation.path):
+        if published.method == operation.method and _shape(published.path) == _shape(
+            operation.path
+        ):
             args = example(published)(sample)
             values = [
-                args.variables[name[1:-1]]
-                for name in _VARIABLE.findall(published.path)
+                args.variables[name[1:-1]] for name in _VARIABLE.findall(published.path)
             ]
             names = _VARIABLE.findall(operation.path)
             variables = {
-                name[1:-1]: value
-                for name, value in zip(names, values, strict=True)
+                name[1:-1]: value for name, value in zip(names, values, strict=True)
             }
             body = args.body
             if published.action:

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 import pytest
 
 from manila_lite.api import versions
-from tests.functional.api import differences
-from tests.functional.api import hostile_input as hostile
-from tests.functional.api import published_api
+from tests.functional.api import differences, hostile_input as hostile, published_api
 from tests.functional.api.examples.registry import example
 from tests.functional.api.published_api import by_key
 from tests.functional.api.test_published_surface import fault
@@ -25,11 +23,7 @@ OPERATIONS = [
     and operation.accepts_project_id
     and operation.versions[-1] == published_api.VERSIONS[-1]
 ]
-WRITES = [
-    operation
-    for operation in OPERATIONS
-    if operation.method in ('POST', 'PUT')
-]
+WRITES = [operation for operation in OPERATIONS if operation.method in ('POST', 'PUT')]
 READS = [
     operation
     for operation in OPERATIONS
@@ -102,16 +96,11 @@ def test_body_that_is_corrupted(sample, operation, data):
 
 @pytest.mark.parametrize('raw', hostile.RAW.values(), ids=hostile.RAW)
 def test_body_that_is_no_json_object(sample, raw):
-    requests = [
-        (operation, example(operation)(sample)) for operation in WRITES
-    ]
+    requests = [(operation, example(operation)(sample)) for operation in WRITES]
     before = sample.all_rows()
     for operation, args in requests:
         answer = sample.send(
-            operation.method,
-            url(operation, args),
-            raw=raw,
-            headers=EXPERIMENT,
+            operation.method, url(operation, args), raw=raw, headers=EXPERIMENT
         )
         assert refused(answer, codes=(400, 413, 422)), operation.key
     assert sample.all_rows() == before
@@ -130,9 +119,7 @@ def test_body_that_is_no_json_object(sample, raw):
     ],
 )
 def test_body_that_is_not_declared_as_json(sample, kind):
-    requests = [
-        (operation, example(operation)(sample)) for operation in WRITES
-    ]
+    requests = [(operation, example(operation)(sample)) for operation in WRITES]
     before = sample.all_rows()
     for operation, args in requests:
         body = {operation.action: args.body} if operation.action else args.body
@@ -157,9 +144,7 @@ def test_unknown_id(sample, operation):
         for id in hostile.IDS:
             corrupted = args._replace(variables=args.variables | {name: id})
             for persona in ('admin', 'member'):
-                answer = sample.send_request(
-                    operation, corrupted, persona=persona
-                )
+                answer = sample.send_request(operation, corrupted, persona=persona)
                 assert refused(answer, codes=(400, 403, 404)), (name, id)
     assert sample.all_rows() == before
 
@@ -172,18 +157,14 @@ def test_malformed_query(sample, operation):
         for persona in ('admin', 'member'):
             refused(
                 sample.send_request(
-                    operation,
-                    args._replace(query=f'?{query}'),
-                    persona=persona,
+                    operation, args._replace(query=f'?{query}'), persona=persona
                 ),
                 codes=(400, 403, 404),
             )
     assert sample.all_rows() == before
 
 
-@pytest.mark.parametrize(
-    'version', hostile.VERSIONS, ids=lambda version: version[:10]
-)
+@pytest.mark.parametrize('version', hostile.VERSIONS, ids=lambda version: version[:10])
 def test_malformed_version(sample, version):
     for path in ('/v2/shares', f'/v2/shares/{sample.share}', '/v2/'):
         answer = sample.send('GET', path, headers={versions.HEADER: version})
@@ -203,8 +184,7 @@ def test_project_in_the_url_is_the_callers(sample, operation):
 
 @differences.proves('methods that a URL does not have')
 @pytest.mark.parametrize(
-    'method',
-    ['PATCH', 'TRACE', 'CONNECT', 'BREW', 'get', 'PROPFIND', 'DELETE'],
+    'method', ['PATCH', 'TRACE', 'CONNECT', 'BREW', 'get', 'PROPFIND', 'DELETE']
 )
 def test_method_that_no_route_has(sample, method):
     answer = sample.send(method, '/v2/shares')

@@ -7,9 +7,7 @@ its value is.
 import typing
 import urllib.parse
 
-from manila_lite.api import paging
-from manila_lite.api import routes
-from manila_lite.api import wsgi
+from manila_lite.api import paging, routes, wsgi
 from manila_lite.api.description import parameters
 from manila_lite.api.router import RouteIndex
 from tests.functional.api.examples.registry import example
@@ -72,9 +70,7 @@ LISTS = [
 
 
 SORTED = [
-    one
-    for one in SERVED
-    if one.method == 'GET' and 'sort_key' in declared(one)[0]
+    one for one in SERVED if one.method == 'GET' and 'sort_key' in declared(one)[0]
 ]
 
 
@@ -91,9 +87,7 @@ def sender(sample, operation):
     def send(**query):
         query = urllib.parse.urlencode(always | query)
         return sample.send_request(
-            operation,
-            args._replace(query=f'?{query}'),
-            minor=operation.versions[-1],
+            operation, args._replace(query=f'?{query}'), minor=operation.versions[-1]
         )
 
     return send

@@ -8,9 +8,7 @@ from tests.support.relay import before_database
 SHARE = {'share': {'size': 1, 'share_proto': 'NFS'}}
 
 
-@pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True
-)
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
 def test_error_after_the_commit_does_not_ask_to_repeat_blindly(
     build_cloud, database_url
 ):

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.functional.api import differences
-from tests.functional.api.metadata_client import INVALID_ITEMS
-from tests.functional.api.metadata_client import request_metadata
+from tests.functional.api.metadata_client import INVALID_ITEMS, request_metadata
 from tests.functional.api.snapshot_client import create_snapshot
 
 
@@ -23,9 +22,7 @@ def path(request, cloud, member):
 def test_post_merges_and_answers_all_keys(member, path):
     expected = {'metadata': {'color': 'blue', 'shape': 'round', 'new': 'x'}}
     assert (
-        request_metadata(
-            member, 'POST', path, metadata={'color': 'blue', 'new': 'x'}
-        )
+        request_metadata(member, 'POST', path, metadata={'color': 'blue', 'new': 'x'})
         == expected
     )
     assert request_metadata(member, 'GET', path) == expected
@@ -37,37 +34,29 @@ def test_put_replaces_all_keys(member, path):
     assert request_metadata(member, 'PUT', path, metadata={'new': 'x'}) == {
         'metadata': {'new': 'x'}
     }
-    assert request_metadata(member, 'PUT', path, metadata={}) == {
-        'metadata': {}
-    }
+    assert request_metadata(member, 'PUT', path, metadata={}) == {'metadata': {}}
 
 
 @pytest.mark.facts('LP1968069')
 def test_one_key_answers_as_meta(member, path):
-    assert request_metadata(member, 'GET', path, '/color') == {
-        'meta': {'color': 'red'}
-    }
+    assert request_metadata(member, 'GET', path, '/color') == {'meta': {'color': 'red'}}
 
 
 @differences.proves('POST metadata/{key} of shares')
 def test_one_key_is_set_by_a_body_of_that_key(member, path):
-    assert request_metadata(
-        member, 'POST', path, '/color', {'color': 'blue'}
-    ) == {'metadata': {'color': 'blue', 'shape': 'round'}}
+    assert request_metadata(member, 'POST', path, '/color', {'color': 'blue'}) == {
+        'metadata': {'color': 'blue', 'shape': 'round'}
+    }
 
 
-@pytest.mark.parametrize(
-    'metadata', [{}, {'other': 'x'}, {'color': 'x', 'other': 'x'}]
-)
+@pytest.mark.parametrize('metadata', [{}, {'other': 'x'}, {'color': 'x', 'other': 'x'}])
 def test_one_key_is_set_by_no_other_body(member, path, metadata):
     request_metadata(member, 'POST', path, '/color', metadata, expect=400)
 
 
 def test_delete_removes_one_key(member, path):
     assert request_metadata(member, 'DELETE', path, '/color') is None
-    assert request_metadata(member, 'GET', path) == {
-        'metadata': {'shape': 'round'}
-    }
+    assert request_metadata(member, 'GET', path) == {'metadata': {'shape': 'round'}}
 
 
 @pytest.mark.parametrize('method', ['GET', 'DELETE'])
@@ -87,9 +76,7 @@ def test_keys_may_hold_any_character(member, path):
 @pytest.mark.parametrize('metadata', [*INVALID_ITEMS, [], 'x', None])
 def test_sizes_of_keys_and_values_are_limited(member, path, method, metadata):
     before = request_metadata(member, 'GET', path)
-    member.request(
-        method, f'{path}/metadata', {'metadata': metadata}, expect=400
-    )
+    member.request(method, f'{path}/metadata', {'metadata': metadata}, expect=400)
     assert request_metadata(member, 'GET', path) == before
 
 
@@ -97,9 +84,7 @@ def test_sizes_of_keys_and_values_are_limited(member, path, method, metadata):
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
 def test_longest_key_and_value_are_stored(member, path, method):
     longest = {'k' * 255: 'v' * 1023}
-    found = request_metadata(member, method, path, metadata=longest)[
-        'metadata'
-    ]
+    found = request_metadata(member, method, path, metadata=longest)['metadata']
     assert longest.items() <= found.items()
 
 

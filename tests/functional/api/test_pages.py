@@ -7,23 +7,22 @@ import urllib.parse
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.api import routes
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import routes, versions, wsgi
 from manila_lite.api.filters import Filter
 from manila_lite.api.v2 import literals
-from manila_lite.db.models import group_types
-from manila_lite.db.models import locks
-from manila_lite.db.models import networks
-from manila_lite.db.models import services
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from manila_lite.db.models import transfers
+from manila_lite.db.models import (
+    group_types,
+    locks,
+    networks,
+    services,
+    share_groups,
+    shares,
+    snapshots,
+    transfers,
+)
 from manila_lite.db.queries import pages
 from tests.functional.api import differences
-from tests.support import bulk_shares
-from tests.support import sampling
+from tests.support import bulk_shares, sampling
 from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
 from tests.support.rows import SHARE_FLAGS
@@ -63,9 +62,7 @@ def member(cloud):
 def page_of(api, path):
     """Return the ids of a page, and the path of the next one or None."""
     body = api.get(path)
-    (items,) = (
-        found for key, found in body.items() if not key.endswith('_links')
-    )
+    (items,) = (found for key, found in body.items() if not key.endswith('_links'))
     next_path = None
     for key, found in body.items():
         if key.endswith('_links'):
@@ -131,11 +128,7 @@ ROWS = {
     ),
     '/share-groups': (
         share_groups.ShareGroup.__table__,
-        {
-            'project_id': MINE,
-            'status': 'available',
-            'share_group_type_id': GROUP_TYPE,
-        },
+        {'project_id': MINE, 'status': 'available', 'share_group_type_id': GROUP_TYPE},
     ),
     '/share-transfers': (
         transfers.Transfer.__table__,
@@ -167,9 +160,7 @@ WITHOUT_DETAIL = {'/messages/detail', '/resource-locks/detail'}
 NEWEST_FIRST = list(reversed(range(NUMBER)))
 OWN = [number for number in NEWEST_FIRST if number % PROJECTS == 1]
 WITH_PUBLIC = [
-    number
-    for number in NEWEST_FIRST
-    if number % PROJECTS == 1 or number % 5 == 0
+    number for number in NEWEST_FIRST if number % PROJECTS == 1 or number % 5 == 0
 ]
 
 
@@ -257,10 +248,7 @@ def test_new_marker_beside_an_old_link_counts(cloud, admin):
         assert page_of(admin, again) == ([], None)
         earlier = f'marker={pages_of_list[0][1]}'
         again = re.sub('marker=[^&]*', earlier, last_link)
-        assert page_of(admin, again)[0] == [
-            pages_of_list[0][2],
-            *pages_of_list[1][:2],
-        ]
+        assert page_of(admin, again)[0] == [pages_of_list[0][2], *pages_of_list[1][:2]]
 
 
 def sort_keys_of(path):
@@ -285,11 +273,7 @@ def test_markers_lead_through_lists_in_any_order(cloud, admin, path):
         for query in (
             'sort_dir=asc',
             'sort_dir=desc',
-            *(
-                ['is_public=true', 'all_tenants=1']
-                if path == '/shares'
-                else []
-            ),
+            *(['is_public=true', 'all_tenants=1'] if path == '/shares' else []),
         ):
             listed = f'{path}?sort_key={key}&{query}'
             found = follow(admin, f'{listed}&limit=9')
@@ -304,15 +288,11 @@ def _make_some_equal(session):
         (snapshots.Snapshot.__table__, ['1', '4', '5']),
     ):
         session.run(
-            sa.update(table)
-            .where(table.c.id.in_(ids))
-            .values(display_name='a name')
+            sa.update(table).where(table.c.id.in_(ids)).values(display_name='a name')
         )
     table = shares.Share.__table__
     ids = map(bulk_shares.share_id, range(0, NUMBER, 7))
-    session.run(
-        sa.update(table).where(table.c.id.in_(ids)).values(display_name=None)
-    )
+    session.run(sa.update(table).where(table.c.id.in_(ids)).values(display_name=None))
 
 
 def test_marker_of_another_project_says_nothing(member):
@@ -344,8 +324,7 @@ def _insert(session, table, values):
                     for name, value in values.items()
                 },
                 'id': str(number),
-                'created_at': session.now
-                + datetime.timedelta(seconds=number // 3),
+                'created_at': session.now + datetime.timedelta(seconds=number // 3),
                 **_times(session, table),
             }
             for number in range(OTHERS)
@@ -368,9 +347,7 @@ def paged_lists():
         and route.handler != 'members'
         and any(
             isinstance(known, Filter) and known.key == 'limit'
-            for known in wsgi.declaration(
-                route.controller, route.handler
-            ).query
+            for known in wsgi.declaration(route.controller, route.handler).query
         )
     )
 
@@ -415,14 +392,9 @@ def test_next_page_is_not_shifted_by_new_and_deleted_shares(cloud, member):
 
 
 def _delete(session, *ids):
-    for table, column in (
-        (shares.ShareInstance, 'share_id'),
-        (shares.Share, 'id'),
-    ):
+    for table, column in ((shares.ShareInstance, 'share_id'), (shares.Share, 'id')):
         session.run(
-            sa.delete(table.__table__).where(
-                table.__table__.c[column].in_(ids)
-            )
+            sa.delete(table.__table__).where(table.__table__.c[column].in_(ids))
         )
 
 

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from tests.functional.api import differences
-from tests.functional.api import published_api
+from tests.functional.api import differences, published_api
 from tests.functional.api.views.registry import VIEWS
 from tests.support import sampling
 
@@ -15,15 +14,12 @@ _POOL = re.compile('[^@#]+@[^@#]+#[^@#]+')
 
 
 def _text(pattern):
-    return lambda value: (
-        isinstance(value, str) and bool(re.fullmatch(pattern, value))
-    )
+    return lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value))
 
 
 def _list(*keys):
     return lambda value: (
-        isinstance(value, list)
-        and all(set(keys) <= set(item) for item in value)
+        isinstance(value, list) and all(set(keys) <= set(item) for item in value)
     )
 
 
@@ -38,9 +34,7 @@ TYPE_CHECKS = {
     'array of subnet without share_network_id and share_network_name': (
         lambda value: all(
             set(item) >= {'id', 'neutron_net_id'}
-            and set(item).isdisjoint(
-                {'share_network_id', 'share_network_name'}
-            )
+            and set(item).isdisjoint({'share_network_id', 'share_network_name'})
             for item in value
         )
     ),
@@ -52,8 +46,7 @@ TYPE_CHECKS = {
         isinstance(text, str) for text in value.values()
     ),
     'array of string': lambda value: (
-        isinstance(value, list)
-        and all(isinstance(item, str) for item in value)
+        isinstance(value, list) and all(isinstance(item, str) for item in value)
     ),
     'array of {id,size,share_id}': _list('id', 'size', 'share_id'),
     'array of {base,type}': _list('base', 'type'),
@@ -70,8 +63,7 @@ TYPE_CHECKS = {
         isinstance(value_of_host, bool) for value_of_host in value.values()
     ),
     'object host -> null': lambda value: (
-        value
-        and all(value_of_host is None for value_of_host in value.values())
+        value and all(value_of_host is None for value_of_host in value.values())
     ),
     'object operation,current_security_service,new_security_service': _object(
         'operation', 'current_security_service', 'new_security_service'
@@ -117,9 +109,7 @@ RESOURCES = {view.resource for view in VIEWS} | {'extension'}
 @pytest.mark.parametrize(
     'view, persona',
     CASES,
-    ids=[
-        ' '.join((view.title, *view.parts, persona)) for view, persona in CASES
-    ],
+    ids=[' '.join((view.title, *view.parts, persona)) for view, persona in CASES],
 )
 def test_view_has_its_published_fields_in_every_version(sample, view, persona):
     rows = [
@@ -131,9 +121,7 @@ def test_view_has_its_published_fields_in_every_version(sample, view, persona):
     for minor in published_api.versions_to_try(
         served, served, *(row.versions for row in rows)
     ):
-        expected = published_api.visible_fields(
-            rows, minor, persona == 'admin'
-        )
+        expected = published_api.visible_fields(rows, minor, persona == 'admin')
         items = view.fetch_items(sample, sample.apis[persona], minor)
         assert items
         for item in items:
@@ -158,8 +146,7 @@ def test_tenants_see_extra_specs_that_a_type_does_not_set(sample):
     rows = published_api.inferred_extra_specs()
     for minor in published_api.VERSIONS:
         specs = sample.member.get(
-            f'/types/{sample.minimal_type}',
-            version=published_api.version_text(minor),
+            f'/types/{sample.minimal_type}', version=published_api.version_text(minor)
         )['share_type']['extra_specs']
         expected = {name for name, versions in rows if minor in versions}
         assert {

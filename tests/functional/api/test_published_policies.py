@@ -2,19 +2,16 @@
 
 import pytest
 
-from tests.functional.api import differences
-from tests.functional.api import published_api
+from tests.functional.api import differences, published_api
 from tests.functional.api.error_cases import UNKNOWN
 from tests.functional.api.examples.registry import example
 from tests.functional.api.published_api import by_key
-from tests.functional.api.samples.requests import PERSONAS
-from tests.functional.api.samples.requests import TENANT
+from tests.functional.api.samples.requests import PERSONAS, TENANT
 
 OPERATIONS = [
     operation
     for operation in published_api.operations()
-    if operation.policies
-    and operation.key not in differences.UNSUPPORTED_OPERATIONS
+    if operation.policies and operation.key not in differences.UNSUPPORTED_OPERATIONS
 ]
 _ALLOWED = {
     'admin': {'admin'},
@@ -68,9 +65,7 @@ def test_operation_is_for_its_published_personas(sample, operation):
     for persona in set(PERSONAS) - {'foreign'}:
         args = example(operation)(sample)
         before = sample.all_rows()
-        answer = sample.send_request(
-            operation, args, persona=persona, minor=minor
-        )
+        answer = sample.send_request(operation, args, persona=persona, minor=minor)
         if persona in allowed(operation):
             assert answer.status_int == operation.success_code, persona
         else:
@@ -82,10 +77,7 @@ def refused_code(operation):
     """Return 403, or 404 if the operation hides the existence of resources."""
     return (
         403
-        if (
-            403 in operation.error_codes
-            or operation.key in differences.ADDITIONAL_403
-        )
+        if (403 in operation.error_codes or operation.key in differences.ADDITIONAL_403)
         else 404
     )
 
@@ -101,9 +93,7 @@ def test_foreign_resource_answers_like_an_unknown_one(sample, operation):
     answers = []
     for id in (real, UNKNOWN):
         args.variables[name] = id
-        answer = sample.send_request(
-            operation, args, persona='foreign', minor=minor
-        )
+        answer = sample.send_request(operation, args, persona='foreign', minor=minor)
         assert answer.status_int == expected
         answers.append(answer.text.replace(id, 'the id'))
     assert answers[0] == answers[1]
@@ -118,9 +108,7 @@ def test_foreign_resource_answers_like_an_unknown_one(sample, operation):
         if not operation.persona.startswith('owner user')
     ]
 )
-def test_role_without_the_operation_gets_the_same_for_every_id(
-    sample, operation
-):
+def test_role_without_the_operation_gets_the_same_for_every_id(sample, operation):
     minor = operation.versions[-1]
     args = example(operation)(sample)
     name, real = next(iter(args.variables.items()))
@@ -128,16 +116,12 @@ def test_role_without_the_operation_gets_the_same_for_every_id(
     for persona in {'member', 'reader', 'guest'} - allowed(operation):
         for id in (real, UNKNOWN):
             args.variables[name] = id
-            answer = sample.send_request(
-                operation, args, persona=persona, minor=minor
-            )
+            answer = sample.send_request(operation, args, persona=persona, minor=minor)
             assert answer.status_int == refused_code(operation), persona
     assert sample.all_rows() == before
 
 
-@by_key(
-    [operation for operation in OPERATIONS if 'instances/{' in operation.path]
-)
+@by_key([operation for operation in OPERATIONS if 'instances/{' in operation.path])
 def test_tenants_do_not_learn_about_instances(sample, operation):
     args = example(operation)(sample)
     answers = set()
@@ -186,10 +170,7 @@ def test_quotas_of_another_project_are_forbidden(sample, operation):
         (f'/snapshots?all_tenants=1&project_id={TENANT}', 'snapshots'),
         ('/share-networks', 'share_networks'),
         ('/share-networks/detail?all_tenants=1', 'share_networks'),
-        (
-            f'/share-networks?all_tenants=1&project_id={TENANT}',
-            'share_networks',
-        ),
+        (f'/share-networks?all_tenants=1&project_id={TENANT}', 'share_networks'),
         ('/security-services', 'security_services'),
         ('/security-services/detail?all_tenants=1', 'security_services'),
         ('/share-replicas', 'share_replicas'),
@@ -198,22 +179,13 @@ def test_quotas_of_another_project_are_forbidden(sample, operation):
         ('/share-groups/detail?all_tenants=1', 'share_groups'),
         (f'/share-groups?all_tenants=1&project_id={TENANT}', 'share_groups'),
         ('/share-group-snapshots', 'share_group_snapshots'),
-        (
-            '/share-group-snapshots/detail?all_tenants=1',
-            'share_group_snapshots',
-        ),
+        ('/share-group-snapshots/detail?all_tenants=1', 'share_group_snapshots'),
         ('/share-transfers', 'transfers'),
         ('/share-transfers/detail?all_tenants=1', 'transfers'),
-        (
-            f'/share-transfers?all_tenants=1&source_project_id={TENANT}',
-            'transfers',
-        ),
+        (f'/share-transfers?all_tenants=1&source_project_id={TENANT}', 'transfers'),
         ('/resource-locks', 'resource_locks'),
         ('/resource-locks?all_projects=1', 'resource_locks'),
-        (
-            f'/resource-locks?all_projects=1&project_id={TENANT}',
-            'resource_locks',
-        ),
+        (f'/resource-locks?all_projects=1&project_id={TENANT}', 'resource_locks'),
     ],
 )
 def test_lists_hold_nothing_of_another_project(sample, path, key):

@@ -6,16 +6,16 @@ import inspect
 import pytest
 
 from manila_lite import messages
-from manila_lite.api import router
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import router, versions, wsgi
 from manila_lite.db.queries.admin import pools
-from tests.functional.api.plain_client import ADMIN
-from tests.functional.api.plain_client import GUEST
-from tests.functional.api.plain_client import MEMBER
-from tests.functional.api.plain_client import MINE
-from tests.functional.api.plain_client import PLAIN_ROUTES
-from tests.functional.api.plain_client import READER
+from tests.functional.api.plain_client import (
+    ADMIN,
+    GUEST,
+    MEMBER,
+    MINE,
+    PLAIN_ROUTES,
+    READER,
+)
 from tests.support import reference
 
 EVERY_VERSION = range(versions.MIN, versions.MAX + 1)
@@ -64,9 +64,7 @@ def operations():
 def fields_of(resource, view, minor):
     return {
         row['field']
-        for row in published(
-            'response-fields.csv', resource=resource, view=view
-        )
+        for row in published('response-fields.csv', resource=resource, view=view)
         if minor in window(row, 'since', 'until')
     }
 
@@ -108,9 +106,7 @@ def test_every_route_is_published():
     paths = {
         (
             row['method'],
-            index()
-            .find(row['method'], row['path'].removeprefix('/v2'))
-            .routes[0],
+            index().find(row['method'], row['path'].removeprefix('/v2')).routes[0],
         )
         for row in operations()
     }
@@ -124,12 +120,7 @@ def filled(api):
     api.register('node@a')
     api.create_type('default')
     path = '/types/' + api.create_type('private', public=False)['id']
-    api(
-        'POST',
-        f'{path}/action',
-        {'addProjectAccess': {'project': MINE}},
-        expect=202,
-    )
+    api('POST', f'{path}/action', {'addProjectAccess': {'project': MINE}}, expect=202)
     return path
 
 
@@ -143,15 +134,13 @@ def test_types_show_the_published_fields(api, filled):
     wrappers = [
         row['field']
         for view in ('show wrapper', 'list wrapper')
-        for row in published(
-            'response-fields.csv', resource='share type', view=view
-        )
+        for row in published('response-fields.csv', resource='share type', view=view)
     ]
     for minor in EVERY_VERSION:
         fields = fields_of('share type', 'item', minor)
-        of_specs = {
-            field for field in fields if field.startswith('extra_specs')
-        } - {'extra_specs'}
+        of_specs = {field for field in fields if field.startswith('extra_specs')} - {
+            'extra_specs'
+        }
         specs = {'driver_handles_share_servers'}
         for field in of_specs:
             specs |= {field.partition('.')[2]} if '.' in field else inferred
@@ -241,8 +230,6 @@ def test_operations_are_allowed_for_published_personas(api, filled):
         body = {row['action']: {}} if row['action'] else None
         minor = window(row, 'min_version', 'max_version').until
         for roles in (GUEST, READER, MEMBER):
-            answer = api.send(
-                row['method'], path, body, minor=minor, roles=roles
-            )
+            answer = api.send(row['method'], path, body, minor=minor, roles=roles)
             allowed = roles in PERSONAS[row['default_role']]
             assert (answer.status_int != 403) == allowed, (row, roles)

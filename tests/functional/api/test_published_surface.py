@@ -4,18 +4,14 @@ import re
 
 import pytest
 
-from manila_lite.api import faults
-from manila_lite.api import routes
-from manila_lite.api import versions
+from manila_lite.api import faults, routes, versions
 from manila_lite.api.router import ACTION
-from tests.functional.api import differences
-from tests.functional.api import published_api
+from tests.functional.api import differences, published_api
 from tests.functional.api.error_cases import refused_request
 from tests.functional.api.examples.registry import example
 from tests.functional.api.published_api import by_key
 from tests.functional.api.samples.requests import request_args
-from tests.support import reference
-from tests.support import sampling
+from tests.support import reference, sampling
 
 pytestmark = sampling.suite('the published surface', 200)
 
@@ -38,23 +34,16 @@ SERVED = [
 )
 def test_operation_answers_within_its_versions(sample, operation):
     """With and without a project id in the URL."""
-    for minor in published_api.versions_to_try(
-        operation.versions, operation.versions
-    ):
+    for minor in published_api.versions_to_try(operation.versions, operation.versions):
         answer = sample.send_request(
             operation,
             example(operation)(sample),
             minor=minor,
             project=minor % 2 == 1 and operation.accepts_project_id,
         )
-        assert answer.status_int == operation.success_code, (
-            minor,
-            answer.text,
-        )
+        assert answer.status_int == operation.success_code, (minor, answer.text)
         if operation.is_versioned:
-            assert answer.headers[
-                versions.HEADER
-            ] == published_api.version_text(minor)
+            assert answer.headers[versions.HEADER] == published_api.version_text(minor)
             assert answer.headers['Vary'] == versions.HEADER
 
 
@@ -71,8 +60,7 @@ def test_operation_is_unknown_outside_its_versions(sample, operation):
     args = example(operation)(sample)
     before = sample.all_rows()
     for minor in published_api.versions_to_try(
-        set(published_api.VERSIONS) - set(operation.versions),
-        operation.versions,
+        set(published_api.VERSIONS) - set(operation.versions), operation.versions
     ):
         answer = sample.send_request(
             operation, args, minor=minor, project=minor % 2 == 1
@@ -100,9 +88,7 @@ def test_experiment_answers_without_its_header_where_listed(sample, operation):
         assert answer.status_int == operation.success_code, answer.text
 
 
-@pytest.mark.facts(
-    'graduate-share-replication.2', 'graduate-share-migration.2'
-)
+@pytest.mark.facts('graduate-share-replication.2', 'graduate-share-migration.2')
 @sampling.enumeration
 @by_key(
     [
@@ -127,9 +113,7 @@ def test_experiment_needs_its_header(sample, operation):
             operation, args, minor=minor, headers={header: 'false'}
         )
         assert answer.status_int == (
-            404
-            if minor in operation.experimental_versions
-            else operation.success_code
+            404 if minor in operation.experimental_versions else operation.success_code
         )
 
 
@@ -175,9 +159,7 @@ def test_listed_difference_is_still_there(sample, key):
 
 def test_unreachable_codes_are_published():
     assert set(differences.UNREACHABLE_CODES) <= {
-        (operation.key, code)
-        for operation in SERVED
-        for code in operation.error_codes
+        (operation.key, code) for operation in SERVED for code in operation.error_codes
     }
 
 
@@ -190,8 +172,7 @@ def test_every_operation_of_the_service_is_published():
     """An operation without a row would not be tested."""
     rows = reference.table('api-surface.csv')
     keys = {
-        ' '.join((row['method'], row['path'], row['action'])).strip()
-        for row in rows
+        ' '.join((row['method'], row['path'], row['action'])).strip() for row in rows
     }
     assert [
         key
@@ -207,9 +188,7 @@ def _is_extension(key):
 
 
 def test_extension_paths_collide_with_no_published_path():
-    published_paths = {
-        row['path'] for row in reference.table('api-surface.csv')
-    }
+    published_paths = {row['path'] for row in reference.table('api-surface.csv')}
     for extension in differences.EXTENSION_PATHS:
         assert any(
             route.path.startswith(extension.removeprefix('/v2'))
@@ -221,9 +200,7 @@ def test_extension_paths_collide_with_no_published_path():
             assert first not in parts, path
             # A path variable would match the segment of the extension.
             assert not (
-                parts
-                and parts[0].startswith('{')
-                and 'project' not in parts[0]
+                parts and parts[0].startswith('{') and 'project' not in parts[0]
             ), path
 
 

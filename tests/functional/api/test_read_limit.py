@@ -5,8 +5,7 @@ import sqlalchemy as sa
 import webob
 
 from manila_lite import exception
-from tests.support import bulk_shares
-from tests.support import sampling
+from tests.support import bulk_shares, sampling
 from tests.support.cloud import TYPE_ID
 
 pytestmark = sampling.dialects
@@ -53,12 +52,8 @@ def test_busy_database_does_not_answer(build_cloud, database_url):
     assert 'does not answer' in response.text
 
 
-@pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True
-)
-def test_database_that_keeps_readers_waiting_does_not_answer(
-    build_cloud, database_url
-):
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
+def test_database_that_keeps_readers_waiting_does_not_answer(build_cloud, database_url):
     cloud = build_cloud('read_time_limit = 0.1', url=database_url)
     lock, unlock = {
         'mysql': ('LOCK TABLES availability_zones WRITE', 'UNLOCK TABLES'),

@@ -12,10 +12,7 @@ import urllib.parse
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import share_backups
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import share_backups, share_groups, shares, snapshots
 from tests.functional.api import differences
 from tests.functional.api.samples.requests import TENANT
 from tests.support.api_client import ApiClient
@@ -90,14 +87,10 @@ def test_hidden_field_does_not_sort_lists_of_members(sample, key):
     """The order is the default one, or the key is refused as unknown."""
     spread(sample)
     for way in ('asc', 'desc'):
-        plain = sample.member.get(
-            f'{LISTS[key]}?sort_dir={way}', **EXPERIMENTAL
-        )
+        plain = sample.member.get(f'{LISTS[key]}?sort_dir={way}', **EXPERIMENTAL)
         for field in hidden_fields(key):
             answer = sample.member.request(
-                'GET',
-                f'{LISTS[key]}?sort_key={field}&sort_dir={way}',
-                **EXPERIMENTAL,
+                'GET', f'{LISTS[key]}?sort_key={field}&sort_dir={way}', **EXPERIMENTAL
             )
             if answer.status_int != 400:
                 assert ids(answer.json[key]) == ids(plain[key]), field
@@ -120,9 +113,9 @@ def test_administrators_filter_and_sort_by_hidden_fields(sample, key, field):
     other = '11111111-0000-4000-8000-000000000000'
     found = sample.admin.get(f'{path}{field}={other}', **EXPERIMENTAL)
     assert found[key] == []
-    found = sample.admin.get(
-        f'{path}sort_key={field}&sort_dir=asc', **EXPERIMENTAL
-    )[key]
+    found = sample.admin.get(f'{path}sort_key={field}&sort_dir=asc', **EXPERIMENTAL)[
+        key
+    ]
     values = [one[field] for one in found if one[field]]
     assert values == sorted(values)
 
@@ -177,9 +170,7 @@ def _resource(cloud, api, path):
         ('/snapshots', 'share_snapshot:list_all_projects'),
     ],
 )
-def test_lists_of_all_projects_have_a_policy_of_their_own(
-    opened, path, policy
-):
+def test_lists_of_all_projects_have_a_policy_of_their_own(opened, path, policy):
     cloud = opened(policy, 'role:auditor')
     member = ApiClient(cloud, roles='member,reader')
     stranger = ApiClient(cloud, project='another', roles='member,reader')
@@ -255,15 +246,11 @@ def _create(**body: object) -> Callable:
 
 
 def _act(name: str, body: object = None) -> Callable:
-    return lambda sample, api: api.act(
-        sample.idle_share(), name, body, expect=None
-    )
+    return lambda sample, api: api.act(sample.idle_share(), name, body, expect=None)
 
 
 RESERVED = [
-    Reserved(
-        'only_host', _create(scheduler_hints={'only_host': NOWHERE}), 200
-    ),
+    Reserved('only_host', _create(scheduler_hints={'only_host': NOWHERE}), 200),
     Reserved('create public share', _create(is_public=True), 403),
     Reserved('sealed metadata', _create(metadata={'__sealed': 'x'}), 403),
     Reserved(
@@ -276,9 +263,7 @@ RESERVED = [
     Reserved(
         'change sealed metadata',
         lambda sample, api: api.request(
-            'POST',
-            f'/shares/{sample.share}/metadata',
-            {'metadata': {'__sealed': 'x'}},
+            'POST', f'/shares/{sample.share}/metadata', {'metadata': {'__sealed': 'x'}}
         ),
         403,
     ),
@@ -320,16 +305,13 @@ RESERVED = [
     Reserved(
         'lock of an administrator',
         lambda sample, api: api.request(
-            'DELETE',
-            '/resource-locks/' + sample.new_lock(tenant_admin(sample)),
+            'DELETE', '/resource-locks/' + sample.new_lock(tenant_admin(sample))
         ),
         403,
     ),
     Reserved(
         'filter by network_type',
-        lambda sample, api: api.request(
-            'GET', '/share-networks?network_type=vlan'
-        ),
+        lambda sample, api: api.request('GET', '/share-networks?network_type=vlan'),
         403,
     ),
 ]
@@ -355,13 +337,10 @@ def test_location_for_administrators_is_found_by_them_only(sample):
     """Filters do not match the paths and ids that members do not see."""
     for admin_only in (True, False):
         export = sample.export_of(sample.share, admin_only)
-        path = sample.admin.get(
-            f'/shares/{sample.share}/export_locations/{export}'
-        )['export_location']['path']
-        for query in (
-            f'export_location_id={export}',
-            f'export_location_path={path}',
-        ):
+        path = sample.admin.get(f'/shares/{sample.share}/export_locations/{export}')[
+            'export_location'
+        ]['path']
+        for query in (f'export_location_id={export}', f'export_location_path={path}'):
             found = sample.member.get(f'/shares?{query}')['shares']
             assert ids(found) == ([] if admin_only else [sample.share])
 
@@ -400,11 +379,7 @@ def _group_from_snapshot(sample, admin):
     return admin.request(
         'POST',
         '/share-groups',
-        {
-            'share_group': {
-                'source_share_group_snapshot_id': sample.group_snapshot
-            }
-        },
+        {'share_group': {'source_share_group_snapshot_id': sample.group_snapshot}},
     )
 
 
@@ -486,9 +461,7 @@ def _server_migration(action: str) -> Callable:
                     'writable': False,
                     'nondisruptive': False,
                     'preserve_snapshots': False,
-                    'new_share_network_id': sample.new_network(
-                        sample.apis['foreign']
-                    ),
+                    'new_share_network_id': sample.new_network(sample.apis['foreign']),
                 }
             },
             **EXPERIMENTAL,
@@ -501,9 +474,7 @@ PAIRS = [
     Pair(
         'share on a network',
         lambda sample, admin: admin.create(
-            share_type=server_type(sample),
-            share_network_id=sample.network,
-            expect=None,
+            share_type=server_type(sample), share_network_id=sample.network, expect=None
         ),
     ),
     Pair(
@@ -654,9 +625,9 @@ def server_type(sample: typing.Any) -> str:
     """Create a share type whose shares are on share servers."""
     body = sample.type_body(public=True)
     body['share_type']['extra_specs']['driver_handles_share_servers'] = True
-    return sample.admin.request('POST', '/types', body, expect=200).json[
-        'share_type'
-    ]['id']
+    return sample.admin.request('POST', '/types', body, expect=200).json['share_type'][
+        'id'
+    ]
 
 
 def server_with_a_share(sample: typing.Any) -> str:
@@ -672,9 +643,9 @@ def types_with_servers(sample: typing.Any) -> dict[str, typing.Any]:
     body = sample.group_type_body()
     share_types = [server_type(sample)]
     body['share_group_type']['share_types'] = share_types
-    created = sample.admin.request(
-        'POST', '/share-group-types', body, expect=200
-    ).json['share_group_type']
+    created = sample.admin.request('POST', '/share-group-types', body, expect=200).json[
+        'share_group_type'
+    ]
     return {'share_group_type_id': created['id'], 'share_types': share_types}
 
 
@@ -695,9 +666,7 @@ def real_values(sample: typing.Any, key: str, field: str) -> set[str]:
     """Return the values of a field that administrators see, for a query."""
     return {
         urllib.parse.quote(one[field])
-        for one in sample.admin.get(
-            f'{LISTS[key]}?all_tenants=1', **EXPERIMENTAL
-        )[key]
+        for one in sample.admin.get(f'{LISTS[key]}?all_tenants=1', **EXPERIMENTAL)[key]
         if one.get(field)
     }
 
@@ -722,9 +691,7 @@ def spread(sample: typing.Any) -> None:
             _GROUP.c.share_server_id,
         ):
             found = session.rows(
-                sa.select(column.table.c.id).order_by(
-                    column.table.c.created_at
-                )
+                sa.select(column.table.c.id).order_by(column.table.c.created_at)
             )
             for number, row in enumerate(found):
                 session.run(

@@ -47,8 +47,7 @@ def resources(cloud, admin):
     (subnet,) = network['share_network_subnets']
     return (
         f'/shares/{share}',
-        f'/shares/{share}/export_locations/'
-        + locations['export_locations'][0]['id'],
+        f'/shares/{share}/export_locations/' + locations['export_locations'][0]['id'],
         f'/share-access-rules/{rule}',
         f'/snapshots/{snapshot}',
         f'/share-networks/{network["id"]}/subnets/{subnet["id"]}',
@@ -65,9 +64,9 @@ def test_metadata_keys_differ_in_every_character(admin, resources):
     expected = {key: f'value of {key}' for key in keys}
     for path in resources:
         url = f'{path}/metadata'
-        found = admin.request(
-            'PUT', url, {'metadata': expected}, expect=200
-        ).json['metadata']
+        found = admin.request('PUT', url, {'metadata': expected}, expect=200).json[
+            'metadata'
+        ]
         assert expected.items() <= found.items()
         for number, key in enumerate(keys):
             safe = '/' if number % 2 else ''
@@ -98,11 +97,7 @@ def test_metadata_key_has_no_space_at_its_ends(admin, resources):
 
 def test_resources_are_all_that_have_metadata(resources):
     of_replicas = '/share-replicas/{share_replica_id}/metadata'
-    paths = {
-        route.path
-        for route in routes.ROUTES
-        if route.path.endswith('/metadata')
-    }
+    paths = {route.path for route in routes.ROUTES if route.path.endswith('/metadata')}
     assert len(paths - {of_replicas}) == len(resources)
 
 

@@ -51,18 +51,12 @@ def _instance(sample: typing.Any) -> str:
 
 
 def _export(sample: typing.Any) -> str:
-    return f'{_share(sample)}/export_locations/' + sample.export_of(
-        sample.share
-    )
+    return f'{_share(sample)}/export_locations/' + sample.export_of(sample.share)
 
 
 PARTS = [
     Part(
-        'metadata of a share',
-        _share,
-        _key('metadata'),
-        '/metadata',
-        _key('metadata'),
+        'metadata of a share', _share, _key('metadata'), '/metadata', _key('metadata')
     ),
     Part(
         'key of a share',
@@ -116,17 +110,13 @@ PARTS = [
     Part(
         'subnets of a share network',
         lambda sample: f'/share-networks/{sample.network}',
-        lambda network: [
-            one['id'] for one in network['share_network_subnets']
-        ],
+        lambda network: [one['id'] for one in network['share_network_subnets']],
         '/subnets',
         lambda answer: [one['id'] for one in answer['share_network_subnets']],
     ),
     Part(
         'metadata of a subnet',
-        lambda sample: (
-            f'/share-networks/{sample.network}/subnets/{sample.subnet}'
-        ),
+        lambda sample: f'/share-networks/{sample.network}/subnets/{sample.subnet}',
         _key('metadata'),
         '/metadata',
         _key('metadata'),
@@ -136,9 +126,7 @@ PARTS = [
         lambda sample: f'/share-group-snapshots/{sample.group_snapshot}',
         lambda snapshot: [one['id'] for one in snapshot['members']],
         '/members',
-        lambda answer: [
-            one['id'] for one in answer['share_group_snapshot_members']
-        ],
+        lambda answer: [one['id'] for one in answer['share_group_snapshot_members']],
     ),
     Part(
         'details of a share server',
@@ -177,10 +165,7 @@ PARTS = [
 def make_public(sample):
     for share in (sample.share, sample.spare_share):
         sample.admin.request(
-            'PUT',
-            f'/shares/{share}',
-            {'share': {'is_public': True}},
-            expect=200,
+            'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
         )
 
 
@@ -212,9 +197,7 @@ def test_part_is_what_the_resource_shows(sample, part, persona, public):
 
 def test_each_part_is_seen_by_someone(sample):
     for part in PARTS:
-        sample.admin.get(
-            part.resource(sample), version=part.version, **EXPERIMENTAL
-        )
+        sample.admin.get(part.resource(sample), version=part.version, **EXPERIMENTAL)
 
 
 @pytest.mark.parametrize('path', [_share, _export])

@@ -3,8 +3,7 @@
 
 def listed(api, query=''):
     return [
-        one['id']
-        for one in api.get(f'/share-transfers/detail{query}')['transfers']
+        one['id'] for one in api.get(f'/share-transfers/detail{query}')['transfers']
     ]
 
 
@@ -16,17 +15,14 @@ def allow(api, share, client='10.0.0.1'):
 def rules_of(api, share):
     return [
         (rule['access_to'], rule['state'])
-        for rule in api.get(f'/share-access-rules?share_id={share}')[
-            'access_list'
-        ]
+        for rule in api.get(f'/share-access-rules?share_id={share}')['access_list']
     ]
 
 
 def usage_of(cloud, *projects):
     return [
         tuple(
-            cloud.usage(name, project)
-            for name in ('shares', 'gigabytes', 'snapshots')
+            cloud.usage(name, project) for name in ('shares', 'gigabytes', 'snapshots')
         )
         for project in projects
     ]

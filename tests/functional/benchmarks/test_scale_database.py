@@ -7,8 +7,7 @@ from benchmarks import scale_database
 from manila_lite.db import schema
 from manila_lite.db.models import types
 from manila_lite.db.session import Database
-from tests.support import databases
-from tests.support import sampling
+from tests.support import databases, sampling
 
 TYPES = types.ShareType.__table__
 
@@ -27,9 +26,7 @@ def names(db):
 
 def count_types(db):
     return db.read(
-        lambda session: session.value(
-            sa.select(sa.func.count()).select_from(TYPES)
-        )
+        lambda session: session.value(sa.select(sa.func.count()).select_from(TYPES))
     )
 
 
@@ -51,9 +48,9 @@ def create_installation(db):
 
 
 def create_foreign_table(db):
-    sa.Table(
-        'foreign_table', sa.MetaData(), sa.Column('one', sa.Integer)
-    ).create(db.engine)
+    sa.Table('foreign_table', sa.MetaData(), sa.Column('one', sa.Integer)).create(
+        db.engine
+    )
 
 
 def measure(db, *, keep=False):
@@ -103,10 +100,7 @@ def test_tables_that_cannot_be_filled_are_dropped(db):
     def fail():
         raise RuntimeError('the disk is full')
 
-    with (
-        pytest.raises(RuntimeError),
-        scale_database.filled(db, fail, keep=True),
-    ):
+    with pytest.raises(RuntimeError), scale_database.filled(db, fail, keep=True):
         pass
     assert names(db) == set()
 

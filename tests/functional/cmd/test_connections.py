@@ -10,8 +10,7 @@ from waitress.trigger import trigger as waitress_trigger
 
 from manila_lite import conf as options
 from manila_lite.cmd.web import web_server
-from tests.support.processes import open_files
-from tests.support.processes import wait_until
+from tests.support.processes import open_files, wait_until
 
 LONG = b'x' * 4_000_000
 REQUEST = b'GET /%s HTTP/1.1\r\nHost: here\r\n\r\n'
@@ -117,9 +116,7 @@ def test_half_sent_requests_and_readers_that_stop_delay_nobody(serve, connect):
     assert time.monotonic() - began < 10
 
 
-def test_requests_in_one_packet_are_answered_when_the_client_reads(
-    serve, connect
-):
+def test_requests_in_one_packet_are_answered_when_the_client_reads(serve, connect):
     (client,) = connect(serve(), 1)
     client.sendall(REQUEST % b'long' * 5)
     received = 0
@@ -127,9 +124,7 @@ def test_requests_in_one_packet_are_answered_when_the_client_reads(
         received += len(receive(client))
 
 
-def test_a_new_connection_replaces_the_one_inactive_for_longest(
-    serve, connect
-):
+def test_a_new_connection_replaces_the_one_inactive_for_longest(serve, connect):
     port = serve('client_max_connections = 20\n')
     first = connect(port, 1)[0]
     ask(first)
@@ -172,9 +167,7 @@ def test_a_client_beyond_its_time_is_disconnected_however_active(
 
 
 @pytest.mark.parametrize('length', [1 << 20, 8 << 20])
-def test_client_that_sends_too_large_a_body_reads_the_refusal(
-    serve, connect, length
-):
+def test_client_that_sends_too_large_a_body_reads_the_refusal(serve, connect, length):
     (client,) = connect(serve(), 1)
     client.sendall(
         b'POST / HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n' % length
@@ -194,9 +187,7 @@ def test_client_that_asks_before_it_sends_is_refused_at_once(serve, connect):
 
 
 @pytest.mark.parametrize('step', [3600.0, -3600.0], ids=['on', 'back'])
-def test_a_clock_that_is_set_changes_no_time_limit(
-    serve, connect, monkeypatch, step
-):
+def test_a_clock_that_is_set_changes_no_time_limit(serve, connect, monkeypatch, step):
     port = serve('client_header_timeout = 1\nclient_idle_timeout = 600\n')
     idle, slow = connect(port, 2)
     ask(idle)
@@ -226,8 +217,7 @@ def test_requests_that_run_end_before_the_server_does(tmp_path, connect):
 
     file = tmp_path / 'manila.conf'
     file.write_text(
-        '[DEFAULT]\nosapi_share_listen = 127.0.0.1\n'
-        'osapi_share_listen_port = 0\n'
+        '[DEFAULT]\nosapi_share_listen = 127.0.0.1\nosapi_share_listen_port = 0\n'
     )
     server = web_server(app, options.new(files=[str(file)]))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -247,9 +237,7 @@ def test_requests_that_run_end_before_the_server_does(tmp_path, connect):
     assert not thread.is_alive()
 
 
-def test_server_can_end_when_its_loop_is_awake_already(
-    configured, monkeypatch
-):
+def test_server_can_end_when_its_loop_is_awake_already(configured, monkeypatch):
     """Something else may wake the loop between a request and its signal."""
     wake = waitress_trigger._physical_pull
 
@@ -259,8 +247,7 @@ def test_server_can_end_when_its_loop_is_awake_already(
         wake(trigger)
 
     _, path = configured(
-        '[DEFAULT]\nosapi_share_listen = 127.0.0.1\n'
-        'osapi_share_listen_port = 0\n'
+        '[DEFAULT]\nosapi_share_listen = 127.0.0.1\nosapi_share_listen_port = 0\n'
     )
     server = web_server(answer, options.new(files=[path]))
     thread = threading.Thread(target=server.run, daemon=True)

@@ -9,8 +9,7 @@ import pytest
 
 from manila_lite.cmd import console
 from tests.support import command_line
-from tests.support.manage_command import COMMAND
-from tests.support.manage_command import manage
+from tests.support.manage_command import COMMAND, manage
 
 
 @pytest.mark.parametrize(
@@ -42,10 +41,7 @@ def test_every_command_knows_its_version(name):
     ended = command_line.run(
         lambda argv: run_as(point.load(), name, *argv), ['--version']
     )
-    assert (ended.code, ended.out) == (
-        0,
-        f'{name} {metadata.version("manila_lite")}\n',
-    )
+    assert (ended.code, ended.out) == (0, f'{name} {metadata.version("manila_lite")}\n')
 
 
 def run_as(main, name, *argv):

@@ -9,12 +9,9 @@ from manila_lite.cmd import data_migrations
 from manila_lite.cmd.data_migrations import DataMigration
 from manila_lite.db import schema
 from manila_lite.db.queries.shares import encryption_keys
-from tests.functional.cmd.test_manage import upgrade_checked
-from tests.functional.cmd.test_manage import verdicts
-from tests.support.manage_command import manage
-from tests.support.manage_command import run
-from tests.support.rows import insert_instance
-from tests.support.rows import insert_share
+from tests.functional.cmd.test_manage import upgrade_checked, verdicts
+from tests.support.manage_command import manage, run
+from tests.support.rows import insert_instance, insert_share
 
 NAME = 'encryption_key_uses'
 
@@ -53,21 +50,14 @@ def test_rows_are_migrated_until_none_is_left(where, installed_db):
 def test_maximum_leaves_rows_and_says_so(where, installed_db):
     add_uncounted_shares(installed_db, 5)
     some = ('--max-count', '3', *where)
-    assert migrated(*some, code=1) == [
-        {'migration': NAME, 'migrated': 3, 'left': 2}
-    ]
+    assert migrated(*some, code=1) == [{'migration': NAME, 'migrated': 3, 'left': 2}]
     assert migrated(*some) == [{'migration': NAME, 'migrated': 2, 'left': 0}]
 
 
 @pytest.mark.parametrize('count', ['0', '-1', 'x'])
 def test_maximum_that_is_not_positive_is_refused(configured, count):
     output = manage(
-        'db',
-        'online_data_migrations',
-        '--max-count',
-        count,
-        *configured(''),
-        code=2,
+        'db', 'online_data_migrations', '--max-count', count, *configured(''), code=2
     )
     assert '--max-count' in output
 
@@ -98,11 +88,7 @@ def with_schema(db, revision):
 
 def relying(required_by, waiting=3):
     return DataMigration(
-        'moved_rows',
-        2,
-        lambda session: waiting,
-        lambda db, conf, most: 0,
-        required_by,
+        'moved_rows', 2, lambda session: waiting, lambda db, conf, most: 0, required_by
     )
 
 
@@ -131,9 +117,7 @@ def test_contraction_that_relies_on_a_migration_is_refused_while_rows_wait(
     if not is_refused:
         check()
         return
-    with pytest.raises(
-        data_migrations.DataMigrationsWait, match='3 of moved_rows'
-    ):
+    with pytest.raises(data_migrations.DataMigrationsWait, match='3 of moved_rows'):
         check()
 
 
@@ -141,6 +125,5 @@ def test_names_of_migrations_are_unique_and_their_revisions_known():
     names = [one.name for one in data_migrations.MIGRATIONS]
     assert len(set(names)) == len(names)
     assert all(
-        (one.required_by or '') <= schema.HEAD
-        for one in data_migrations.MIGRATIONS
+        (one.required_by or '') <= schema.HEAD for one in data_migrations.MIGRATIONS
     )

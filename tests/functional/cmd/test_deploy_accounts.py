@@ -11,9 +11,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from tests.support import deploy_scripts
-from tests.support import postgresql_server
-from tests.support import requirements
+from tests.support import deploy_scripts, postgresql_server, requirements
 from tests.support.processes import BINARIES
 
 PASSWORDS = ["""a b;c$d"e'f%g@h#""", r'\':\\', 'plain']
@@ -66,9 +64,7 @@ def test_account_in_postgresql_is_made_once(postgresql, tmp_path, password):
 
 
 @pytest.mark.parametrize('password', PASSWORDS[:2])
-def test_services_sign_in_to_postgresql(
-    postgresql, tmp_path, monkeypatch, password
-):
+def test_services_sign_in_to_postgresql(postgresql, tmp_path, monkeypatch, password):
     """With the URL in their configuration."""
     prepare = f"""
 set -euo pipefail
@@ -97,10 +93,7 @@ use_identity
     # Migrations read it once more.
     file.write_text(re.sub('^log_dir.*', '', file.read_text(), flags=re.M))
     migrated = subprocess.run(
-        [
-            *(BINARIES / 'manila-lite-manage', 'db', 'sync'),
-            *('--config-file', file),
-        ],
+        [*(BINARIES / 'manila-lite-manage', 'db', 'sync'), *('--config-file', file)],
         check=False,
     )
     assert migrated.returncode == 0
@@ -115,9 +108,7 @@ DROP DATABASE IF EXISTS {name};
 DROP USER IF EXISTS {name}@'%';
 """
     mariadb = deploy_scripts.tool('mariadb')
-    found = subprocess.run(
-        [mariadb], input='SELECT 1', text=True, capture_output=True
-    )
+    found = subprocess.run([mariadb], input='SELECT 1', text=True, capture_output=True)
     if os.geteuid() or found.returncode:
         requirements.missing(f'no administrator of MariaDB: {found.stderr}')
     try:

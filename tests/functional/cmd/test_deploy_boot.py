@@ -9,9 +9,7 @@ import subprocess
 
 import pytest
 
-from tests.support import clean_root
-from tests.support import deploy_scripts
-from tests.support import requirements
+from tests.support import clean_root, deploy_scripts, requirements
 from tests.support.deploy_scripts import tool
 
 ADDRESS = '192.0.2.11'
@@ -52,14 +50,7 @@ def isolated(script, *arguments):
     clean_root.require_namespaces()
     ended = subprocess.run(
         [
-            *(
-                'unshare',
-                '--net',
-                '--pid',
-                '--fork',
-                '--kill-child',
-                '--mount-proc',
-            ),
+            *('unshare', '--net', '--pid', '--fork', '--kill-child', '--mount-proc'),
             *('bash', '-euc', f'ip link set lo up\n{script}', '-'),
             *map(str, arguments),
         ],
@@ -99,10 +90,7 @@ def test_haproxy_listens_before_its_address_is_there(shell, tmp_path):
     file.write_text(shell(f'proxy_conf {ADDRESS}'))
     lines = isolated(HAPROXY, haproxy, file).splitlines()
     # No API is up.
-    assert [line for line in lines if line in ('listens', '503')] == [
-        'listens',
-        '503',
-    ]
+    assert [line for line in lines if line in ('listens', '503')] == ['listens', '503']
 
 
 def test_keystone_is_reached_by_an_address_that_comes_late(shell):
@@ -197,9 +185,7 @@ put_boot_order() {
         ('set_up_proxy', 'haproxy'),
     ],
 )
-def test_server_at_the_address_of_the_node_gets_its_drop_in(
-    shell, function, name
-):
+def test_server_at_the_address_of_the_node_gets_its_drop_in(shell, function, name):
     clusters = list(pathlib.Path('/etc/postgresql').glob('*/main'))
     if name == 'postgresql@' and len(clusters) != 1:
         requirements.missing('no cluster of PostgreSQL is configured')

@@ -14,10 +14,7 @@ import sqlalchemy as sa
 
 from manila_lite.db import schema
 from manila_lite.db.session import Database
-from tests.support import certificates
-from tests.support import clean_root
-from tests.support import databases
-from tests.support import sampling
+from tests.support import certificates, clean_root, databases, sampling
 
 # Virtual environments find what pip would have to download. Packages of
 # Debian need not be those of this machine.
@@ -90,10 +87,7 @@ class Node:
 
 
 # A machine may have more to do than this.
-pytestmark = [
-    pytest.mark.timeout(900),
-    sampling.suite('nodes that deploy sets up', 0),
-]
+pytestmark = [pytest.mark.timeout(900), sampling.suite('nodes that deploy sets up', 0)]
 
 
 @pytest.fixture
@@ -277,9 +271,7 @@ def test_versions_stand_beside_each_other(node):
     steps = node.run(UPGRADE)
     assert steps['again'] == ['Nothing to change.']
     (first,) = steps['first']
-    assert re.fullmatch(
-        r'/opt/manila_lite-releases/[\d.]+-[0-9a-f]{12}', first
-    )
+    assert re.fullmatch(r'/opt/manila_lite-releases/[\d.]+-[0-9a-f]{12}', first)
     second, previous, python = steps['second']
     assert (previous, second == first) == (first, False)
     assert python.startswith(f'{second}/bin/python')

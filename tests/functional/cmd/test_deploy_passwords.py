@@ -15,10 +15,8 @@ from tooz import coordination
 from manila_lite import conf as options
 from manila_lite.rpc import transport
 from tests.support import deploy_scripts
-from tests.support.deploy_scripts import option
-from tests.support.deploy_scripts import tool
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.deploy_scripts import option, tool
+from tests.support.processes import free_port, wait_until
 
 PASSWORDS = [
     """a b;c$d"e'f%g@h#""",
@@ -49,9 +47,7 @@ def deploy(password, tmp_path):
     )
 
 
-def test_services_read_the_passwords_of_database_and_broker(
-    deploy, password, tmp_path
-):
+def test_services_read_the_passwords_of_database_and_broker(deploy, password, tmp_path):
     file = tmp_path / 'manila_lite.conf'
     file.write_text(deploy('use_servers; use_identity; service_conf'))
     url = option(file, 'connection', 'database')
@@ -60,9 +56,7 @@ def test_services_read_the_passwords_of_database_and_broker(
     import oslo_messaging  # noqa: PLC0415 needs the line before
 
     conf = options.new(files=[str(file)])
-    url = oslo_messaging.TransportURL.parse(
-        conf, option(file, 'transport_url')
-    )
+    url = oslo_messaging.TransportURL.parse(conf, option(file, 'transport_url'))
     assert url.hosts[0].password == password
 
 
@@ -161,9 +155,7 @@ def test_a_password_of_locks_that_tooz_cannot_read_is_refused(deploy):
         deploy("LOCKS_PASSWORD='a#b'; use_servers")
 
 
-def test_generated_secrets_are_read_as_they_were_written(
-    deploy, password, tmp_path
-):
+def test_generated_secrets_are_read_as_they_were_written(deploy, password, tmp_path):
     secrets = tmp_path / 'secrets'
     secrets.touch()
     quoted = shlex.quote(password)

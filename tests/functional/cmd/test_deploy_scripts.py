@@ -12,15 +12,9 @@ import pytest
 import requests
 
 from manila_lite import conf as options
-from tests.support import deploy_scripts
-from tests.support import sampling
-from tests.support.deploy_scripts import DEPLOY
-from tests.support.deploy_scripts import PREPARE
-from tests.support.deploy_scripts import ROOT
-from tests.support.deploy_scripts import run
-from tests.support.deploy_scripts import tool
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support import deploy_scripts, sampling
+from tests.support.deploy_scripts import DEPLOY, PREPARE, ROOT, run, tool
+from tests.support.processes import free_port, wait_until
 
 SCRIPTS = sorted(
     path
@@ -123,9 +117,7 @@ def planted():
 @pytest.mark.parametrize('name', ['key', 'key.deploy-new', 'key.new'])
 def test_root_writes_through_no_link_of_the_service(shell, planted, name):
     planted.link(name, planted.file)
-    lines = (
-        f'put_file nobody:nogroup 600 {planted.folder}/key <<< "$TOKEN_KEY"'
-    )
+    lines = f'put_file nobody:nogroup 600 {planted.folder}/key <<< "$TOKEN_KEY"'
     assert shell(lines) == f'wrote {planted.folder}/key\n'
     key = planted.folder / 'key'
     assert (key.is_symlink(), key.read_text()) == (False, 'f\n')
@@ -196,9 +188,7 @@ def test_purge_keeps_backups(shell, tmp_path):
 @pytest.mark.parametrize(
     'roles, backends', [('controller', []), ('share', ['fast', 'large'])]
 )
-def test_services_understand_their_configuration(
-    shell, tmp_path, roles, backends
-):
+def test_services_understand_their_configuration(shell, tmp_path, roles, backends):
     file = tmp_path / 'manila_lite.conf'
     file.write_text(shell(f'service_conf {roles}'))
     conf = options.new(files=[str(file)])
@@ -236,9 +226,7 @@ def test_controllers_alone_get_the_password_for_keystone(shell, tmp_path):
 def test_clients_and_the_api_use_the_keystone_that_is_named(shell, url, used):
     lines = f'AUTH=keystone KEYSTONE_AUTH_URL={url}; use_identity'
     assert shell(f'{lines}; echo "$KEYSTONE_AUTH_URL"').strip() == used
-    assert shell(f'{lines}; echo "$OWN_KEYSTONE"').strip() == (
-        'no' if url else 'yes'
-    )
+    assert shell(f'{lines}; echo "$OWN_KEYSTONE"').strip() == ('no' if url else 'yes')
 
 
 def test_passwords_that_the_file_has_are_kept(shell, tmp_path):

@@ -8,8 +8,7 @@ import shutil
 
 import pytest
 
-from tests.support import clean_root
-from tests.support import deploy_scripts
+from tests.support import clean_root, deploy_scripts
 
 USERS = ('haproxy', 'postgres', 'redis')
 # Each ends the script after it has done the step of this number.
@@ -144,12 +143,8 @@ def root(tmp_path):
         ('set_up_proxy', 5),
     ],
 )
-def test_server_reads_what_an_interrupted_run_has_written(
-    root, function, steps
-):
-    ended = root.run(
-        [], [f'bash -euo pipefail /root/run {function}'], stdin=''
-    )
+def test_server_reads_what_an_interrupted_run_has_written(root, function, steps):
+    ended = root.run([], [f'bash -euo pipefail /root/run {function}'], stdin='')
     assert ended.returncode == 0, ended.stdout
     assert ended.stdout.count('Nothing to change.') == steps, ended.stdout
 
@@ -172,9 +167,7 @@ def test_removed_node_has_servers_as_before(root, name, steps):
         f'NODE_IP={address}\nCONTROLLERS={address}\n'
     )
     ended = root.run(
-        [],
-        [f'bash -euo pipefail /root/close set_up_{name} close_{name}'],
-        stdin='',
+        [], [f'bash -euo pipefail /root/close set_up_{name} close_{name}'], stdin=''
     )
     assert ended.returncode == 0, ended.stdout
     assert 'left' not in ended.stdout, ended.stdout
@@ -210,10 +203,7 @@ def test_broker_that_did_not_run_before_is_stopped(tmp_path):
             BROKER + lines, '', tmp_path, FOLDER=str(tmp_path)
         ).splitlines()
 
-    stopped = [
-        'systemctl disable --now rabbitmq-server',
-        'stopped rabbitmq-server',
-    ]
+    stopped = ['systemctl disable --now rabbitmq-server', 'stopped rabbitmq-server']
     lines = 'note_stopped rabbitmq-server; systemctl start rabbitmq-server;'
     # The second run finds it running.
     assert shell(f'{lines} {lines} close_rabbitmq')[2:] == stopped

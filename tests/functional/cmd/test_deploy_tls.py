@@ -9,10 +9,8 @@ import threading
 
 import pytest
 
-from tests.support import certificates
-from tests.support import deploy_scripts
-from tests.support.deploy_scripts import option
-from tests.support.deploy_scripts import tool
+from tests.support import certificates, deploy_scripts
+from tests.support.deploy_scripts import option, tool
 
 
 class Answers(http.server.BaseHTTPRequestHandler):

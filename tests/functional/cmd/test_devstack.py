@@ -151,8 +151,7 @@ def test_phases_set_up_a_service_in_the_cloud(devstack):
         f'configure_keystone_authtoken_middleware {devstack.conf} manila_lite',
         'recreate_database manila_lite',
         'create_service_user manila_lite',
-        'get_or_create_service manila_lite shared-file-system '
-        'Shared file systems',
+        'get_or_create_service manila_lite shared-file-system Shared file systems',
         f'get_or_create_endpoint shared-file-system RegionOne {url}',
         'get_or_create_service manila_lite_v2 sharev2 Shared file systems',
         f'get_or_create_endpoint sharev2 RegionOne {url}',
@@ -172,10 +171,7 @@ def test_phases_set_up_a_service_in_the_cloud(devstack):
 
     devstack.run('stack', 'test-config')
     latest = versions.text(versions.MAX)
-    assert (
-        f'iniset tempest.conf share max_api_microversion {latest}'
-        in devstack.calls
-    )
+    assert f'iniset tempest.conf share max_api_microversion {latest}' in devstack.calls
 
 
 def test_commands_that_devstack_runs_exist(devstack):
@@ -191,9 +187,7 @@ def test_tempest_is_configured_only_where_it_is_enabled(devstack):
 
 
 def test_mysql_is_refused_with_what_to_do(devstack):
-    printed = devstack.run(
-        'stack', 'install', code=1, DATABASE_SERVER='Ver 8.0.40'
-    )
+    printed = devstack.run('stack', 'install', code=1, DATABASE_SERVER='Ver 8.0.40')
     assert 'enable_service postgresql' in printed
 
 

@@ -16,9 +16,7 @@ NOT_LISTED = {
 FILES = {
     str(path.relative_to(ETC))
     for path in ETC.rglob('*')
-    if path.is_file()
-    and path.name not in NOT_LISTED
-    and path.suffix != '.sample'
+    if path.is_file() and path.name not in NOT_LISTED and path.suffix != '.sample'
 }
 
 

@@ -11,16 +11,11 @@ from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.gone_backends import GoneBackends
 from manila_lite.cmd.manage import main
 from manila_lite.db.models import engine
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import incarnations, services
 from manila_lite.db.session import Database
-from manila_lite.work import cancel
-from manila_lite.work import table
+from manila_lite.work import cancel, table
 from tests.support import command_line
-from tests.support.service_process import CTX
-from tests.support.service_process import MESSAGE
-from tests.support.service_process import POOL
-from tests.support.service_process import WORK
+from tests.support.service_process import CTX, MESSAGE, POOL, WORK
 from tests.support.unserved import lose
 
 JOURNAL = engine.Transition.__table__
@@ -47,9 +42,7 @@ def work_of(node, resource_id=None):
     return [
         row.id
         for row in node.rows(
-            sa.select(WORK.c.id, WORK.c.resource_id).order_by(
-                WORK.c.created_at
-            )
+            sa.select(WORK.c.id, WORK.c.resource_id).order_by(WORK.c.created_at)
         )
         if resource_id in (None, row.resource_id)
     ]
@@ -85,9 +78,7 @@ def allow_and_extend(node, share):
 
 
 def reserved(node):
-    return node.value(
-        sa.text('SELECT COALESCE(SUM(reserved), 0) FROM quota_usages')
-    )
+    return node.value(sa.text('SELECT COALESCE(SUM(reserved), 0) FROM quota_usages'))
 
 
 # work cancel
@@ -114,9 +105,7 @@ def test_journal_and_log_show_who_cancelled(node, gone):
     )
     assert [row.made_by for row in made_by] == [gone.ctx.actor]
     log = node.rows(sa.text('SELECT reason FROM recovery_log'))
-    assert [row.reason for row in log] == [
-        f'The work was cancelled by {USER}.'
-    ]
+    assert [row.reason for row in log] == [f'The work was cancelled by {USER}.']
 
 
 def test_share_that_waits_for_a_pool_can_be_cancelled(node, gone):
@@ -151,9 +140,7 @@ def test_work_that_is_retried_later_can_be_cancelled(node, gone):
 
 
 @pytest.mark.parametrize('lease, refused', [(60.0, True), (-1.0, False)])
-def test_work_of_a_living_process_cannot_be_cancelled(
-    node, gone, lease, refused
-):
+def test_work_of_a_living_process_cannot_be_cancelled(node, gone, lease, refused):
     share = create(node)
     node.ask('extend', share, 5, force=True)
     (work_id,) = work_of(node)
@@ -165,9 +152,7 @@ def test_work_of_a_living_process_cannot_be_cancelled(
     ):
         gone.cancel_work(work_id)
     assert work_of(node) == ([work_id] if refused else [])
-    assert node.status(share) == (
-        'extending' if refused else 'extending_error'
-    )
+    assert node.status(share) == ('extending' if refused else 'extending_error')
 
 
 def test_process_that_was_cancelled_meanwhile_cannot_finish(node, gone):
@@ -237,12 +222,7 @@ def test_force_delete_that_is_cancelled_removes_the_rows(node, gone):
     gone.cancel_work(*work_of(node))
     with pytest.raises(exception.NotFound):
         node.target(share)
-    assert (
-        node.value(
-            sa.text('SELECT COALESCE(SUM(in_use), 0) FROM quota_usages')
-        )
-        == 0
-    )
+    assert node.value(sa.text('SELECT COALESCE(SUM(in_use), 0) FROM quota_usages')) == 0
 
 
 # service remove
@@ -334,10 +314,7 @@ def test_removed_service_may_come_back(node, gone):
     gone.remove_service(ALPHA, 'manila-share')
     node.backend().beat()
     node.backend().report()
-    assert {row.host for row in node.db.read(services.list_all)} == {
-        'node',
-        ALPHA,
-    }
+    assert {row.host for row in node.db.read(services.list_all)} == {'node', ALPHA}
     share = create(node)
     assert node.target(share).host == f'{ALPHA}#pool'
 
@@ -367,9 +344,7 @@ def test_share_is_deleted_without_its_driver(node, gone):
         )
     )
     assert [tuple(row) for row in told] == [(share, 'INFO')]
-    events = node.rows(
-        sa.select(JOURNAL.c.made_by).where(JOURNAL.c.event == 'deleted')
-    )
+    events = node.rows(sa.select(JOURNAL.c.made_by).where(JOURNAL.c.event == 'deleted'))
     assert [row.made_by for row in events] == [gone.ctx.actor]
 
 
@@ -392,9 +367,7 @@ def test_share_with_unfinished_rules_is_deleted_without_its_driver(node, gone):
 
 
 @pytest.mark.parametrize('begun', [0, 1])
-def test_share_whose_work_was_begun_is_deleted_without_its_driver(
-    node, gone, begun
-):
+def test_share_whose_work_was_begun_is_deleted_without_its_driver(node, gone, begun):
     share = create(node)
     works = allow_and_extend(node, share)
     node.db.write(table.claim, works[begun], [ALPHA], 'dead', -1.0)

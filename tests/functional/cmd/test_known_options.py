@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from manila_lite.cmd import known_options
-from manila_lite.cmd import start
+from manila_lite.cmd import known_options, start
 from manila_lite.cmd.manage import main
 from tests.support import command_line
 
@@ -84,8 +83,7 @@ def words(found):
     [
         (
             '[DEFAULT]\nreport_intervall = 5\n',
-            '[DEFAULT] report_intervall is unknown; '
-            'did you mean report_interval?',
+            '[DEFAULT] report_intervall is unknown; did you mean report_interval?',
         ),
         (
             '[databse]\nconnection = x\nmax_retries = 1\n',
@@ -101,8 +99,7 @@ def words(found):
             'did you mean memcached_servers?',
         ),
         (
-            f'[DEFAULT]\nenabled_share_backends = a\n[a]\n{BACKEND}'
-            'local_rot = /srv\n',
+            f'[DEFAULT]\nenabled_share_backends = a\n[a]\n{BACKEND}local_rot = /srv\n',
             '[a] local_rot is unknown; did you mean local_root?',
         ),
         (
@@ -132,8 +129,7 @@ def test_options_of_an_adopted_file_are_ignored_for_a_reason(check):
     found = check(ADOPTED)
     assert found.unknown == []
     reasons = {
-        f'[{setting.section}] {setting.name}': why
-        for setting, why in found.ignored
+        f'[{setting.section}] {setting.name}': why for setting, why in found.ignored
     }
     assert set(reasons) == {
         '[DEFAULT] rootwrap_config',

@@ -7,12 +7,9 @@ import pytest
 from manila_lite import conf as options
 from manila_lite.cmd import lock_reach
 from manila_lite.db.queries.admin import incarnations
-from manila_lite.rpc.share import BINARY
-from manila_lite.rpc.share import TOPIC
-from tests.functional.cmd.test_manage import upgrade_checked
-from tests.functional.cmd.test_manage import verdicts
-from tests.support.installation import SEPARATE
-from tests.support.installation import Installation
+from manila_lite.rpc.share import BINARY, TOPIC
+from tests.functional.cmd.test_manage import upgrade_checked, verdicts
+from tests.support.installation import SEPARATE, Installation
 
 FILES, REDIS = 'file:///var/lib/locks', 'redis://locks'
 
@@ -55,9 +52,7 @@ def test_share_service_warns_of_locks_that_end_at_its_host(
 ):
     register(db, *hosts)
     lock_reach.warn(configure(url), db)
-    assert ('share services run on 2 hosts: one, two' in caplog.text) == (
-        is_logged
-    )
+    assert ('share services run on 2 hosts: one, two' in caplog.text) == (is_logged)
 
 
 def test_share_service_warns_when_it_starts(tmp_path):
@@ -79,9 +74,7 @@ def test_hosts_without_share_services_do_not_count(db, caplog):
     assert caplog.text == ''
 
 
-def test_upgrade_check_warns_of_locks_that_end_at_their_host(
-    db, state, configured
-):
+def test_upgrade_check_warns_of_locks_that_end_at_their_host(db, state, configured):
     where = ('--state-dir', state)
     register(db, 'one@north', 'two@south')
     printed = upgrade_checked(*where, code=1)

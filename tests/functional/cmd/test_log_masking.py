@@ -5,15 +5,12 @@ import io
 import logging
 
 from oslo_config import cfg
-from oslo_log import formatters
-from oslo_log import log
+from oslo_log import formatters, log
 import pytest
 
 from manila_lite.api import request_log
-from manila_lite.cmd import log_masking
-from manila_lite.cmd import plain_lines
-from manila_lite.context import RequestContext
-from manila_lite.context import logged_as
+from manila_lite.cmd import log_masking, plain_lines
+from manila_lite.context import RequestContext, logged_as
 
 SECRET = 'password=hunter2'
 
@@ -123,9 +120,7 @@ def test_line_of_a_request_looks_like_those_of_the_library(has_caller):
     record = logging.LogRecord(
         request_log.NAME, logging.INFO, __file__, 1, 'GET /', None, None
     )
-    formatter = formatters.ContextFormatter(
-        config=conf, datefmt=conf.log_date_format
-    )
+    formatter = formatters.ContextFormatter(config=conf, datefmt=conf.log_date_format)
     with logged_as(caller) if has_caller else contextlib.nullcontext():
         expected = formatter.format(record)
         plain = plain_lines.for_formatter(formatter)

@@ -10,14 +10,10 @@ import yaml
 from manila_lite import release
 from manila_lite.cmd import known_options
 from manila_lite.db import schema
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import incarnations, pools, services
 from manila_lite.work import table
 from tests.support import databases
-from tests.support.manage_command import columns
-from tests.support.manage_command import manage
-from tests.support.manage_command import run
+from tests.support.manage_command import columns, manage, run
 from tests.support.unserved import lose
 
 # db
@@ -41,9 +37,7 @@ def test_schema_is_missing_then_created_then_found(kind, tmp_path, configured):
 
 def test_schema_of_another_release_fails_the_check(state, db):
     with db.engine.begin() as connection:
-        connection.exec_driver_sql(
-            "UPDATE alembic_version SET version_num = 'ffff'"
-        )
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'ffff'")
         connection.exec_driver_sql("UPDATE schema_served SET oldest = 'fffe'")
     output = manage('db', 'check', '--state-dir', state, code=3)
     assert 'ffff' in output
@@ -57,19 +51,13 @@ def test_sync_makes_the_state_directory_for_its_owner_only(tmp_path):
 
 @pytest.mark.parametrize(
     'command',
-    [
-        ('db', 'check'),
-        ('db', 'version'),
-        ('service', 'list'),
-        ('work', 'list'),
-    ],
+    [('db', 'check'), ('db', 'version'), ('service', 'list'), ('work', 'list')],
 )
 def test_read_commands_create_no_database(tmp_path, command):
     folder = tmp_path / 'mistyped'
     output = manage(*command, '--state-dir', str(folder), code=1)
     assert output.splitlines() == [
-        f'manila-lite-manage: database {folder}/manila_lite.sqlite '
-        'does not exist'
+        f'manila-lite-manage: database {folder}/manila_lite.sqlite does not exist'
     ]
     assert not folder.exists()
 
@@ -128,8 +116,7 @@ def test_broken_configuration_is_reported_clearly(configured, text, reason):
 
 def test_debug_log_keeps_the_connection_secret(tmp_path, configured):
     where = configured(
-        '[DEFAULT]\ndebug = true\n[database]\n'
-        f'connection = sqlite:///{tmp_path}/hush\n'
+        f'[DEFAULT]\ndebug = true\n[database]\nconnection = sqlite:///{tmp_path}/hush\n'
     )
     ended = run('db', 'sync', *where)
     assert 'database.connection ' in ended.err
@@ -215,11 +202,7 @@ def test_services_are_listed_for_programs(state, db, option, read):
 
 def test_service_is_described(state, db):
     register(db, 'node@a', health='its disk is gone')
-    db.write(
-        incarnations.register,
-        host='node@a',
-        **FACTS | {'incarnation': 'second'},
-    )
+    db.write(incarnations.register, host='node@a', **FACTS | {'incarnation': 'second'})
     pool = pools.PoolReport('node@a#gold', {}, 100.0, 60.0)
     db.write(pools.save_report, 'node@a', [pool], {})
     for resource_id in ('one', 'two'):
@@ -228,16 +211,11 @@ def test_service_is_described(state, db):
     printed = manage('service', 'describe', 'node@a', *where)
     for text in ('host: node@a', 'state: up', 'node@a#gold', 'second'):
         assert text in printed
-    found = json.loads(
-        manage('service', 'describe', 'node@a', '--json', *where)
-    )
+    found = json.loads(manage('service', 'describe', 'node@a', '--json', *where))
     assert found['work'] == [
         {'kind': 'provisioning.create', 'state': 'queued', 'count': 2}
     ]
-    assert [one['problem'] for one in found['processes']] == [
-        'its disk is gone',
-        None,
-    ]
+    assert [one['problem'] for one in found['processes']] == ['its disk is gone', None]
     assert found['pools'][0]['free_gb'] == 60.0
     output = manage('service', 'describe', 'node@b', *where, code=1)
     assert 'node@b' in output
@@ -379,9 +357,7 @@ def test_upgrade_check_warns_of_old_names(state, configured):
         ('report_interval = often\n', 'Configuration'),
     ],
 )
-def test_upgrade_check_fails_before_a_service_would(
-    state, configured, text, check
-):
+def test_upgrade_check_fails_before_a_service_would(state, configured, text, check):
     where = configured(f'[DEFAULT]\n{text}')
     printed = upgrade_checked('--state-dir', state, *where, code=2)
     assert verdicts(printed)[check] == 'Failure'
@@ -417,12 +393,6 @@ def test_description_is_printed_for_the_version(state):
 
 def test_description_of_an_unknown_version_is_refused(state):
     output = manage(
-        'api',
-        'description',
-        '--version',
-        '2.100',
-        '--state-dir',
-        state,
-        code=1,
+        'api', 'description', '--version', '2.100', '--state-dir', state, code=1
     )
     assert '2.99' in output

@@ -10,12 +10,10 @@ from manila_lite import metrics
 from manila_lite.cmd.build import database_metrics
 from manila_lite.cmd.build.database_metrics import DatabaseMetrics
 from manila_lite.cmd.build.metrics import METRICS
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import services, shares
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans
-from tests.support import databases
-from tests.support import mass_rows
+from tests.support import databases, mass_rows
 
 INSTANCE = shares.ShareInstance.__table__
 POOL = services.Pool.__table__
@@ -94,8 +92,7 @@ def test_age_of_the_last_sync_is_that_of_the_oldest_by_back_end(db):
                 sa.update(INSTANCE)
                 .where(INSTANCE.c.id == row.id)
                 .values(
-                    synced_at=session.now
-                    - datetime.timedelta(seconds=1000 - number)
+                    synced_at=session.now - datetime.timedelta(seconds=1000 - number)
                 )
             )
         return [row.service_host for row in rows]
@@ -109,12 +106,8 @@ def test_age_of_the_last_sync_is_that_of_the_oldest_by_back_end(db):
 
 
 def test_service_without_heartbeat_is_not_up(db):
-    assert set(read(DatabaseMetrics(db, 60.0, []))['service_up'].values()) == {
-        1
-    }
-    assert set(read(DatabaseMetrics(db, -1.0, []))['service_up'].values()) == {
-        0
-    }
+    assert set(read(DatabaseMetrics(db, 60.0, []))['service_up'].values()) == {1}
+    assert set(read(DatabaseMetrics(db, -1.0, []))['service_up'].values()) == {0}
 
 
 def test_quota_is_shown_of_projects_that_are_named(db):
@@ -136,8 +129,7 @@ def test_database_that_does_not_answer_leaves_out_its_metrics(tmp_path):
 
 def test_a_source_yields_what_is_documented(db):
     names = {
-        metric.name.removeprefix(metrics.PREFIX)
-        for metric in database_metrics.METRICS
+        metric.name.removeprefix(metrics.PREFIX) for metric in database_metrics.METRICS
     }
     assert read(DatabaseMetrics(db, 60.0, [])).keys() == names
 

@@ -15,8 +15,7 @@ import pytest
 import requests
 import yaml
 
-from manila_lite import conf as options
-from manila_lite import metrics
+from manila_lite import conf as options, metrics
 from manila_lite.api.metrics_page import MetricsPage
 from manila_lite.cmd import monitoring
 from manila_lite.cmd.build.metrics import METRICS
@@ -68,10 +67,7 @@ def test_expression_names_metrics_and_labels_that_exist(expression):
 @pytest.mark.parametrize(
     'expression, text',
     [
-        *(
-            (rule['expr'], ' '.join(rule['annotations'].values()))
-            for rule in rules()
-        ),
+        *((rule['expr'], ' '.join(rule['annotations'].values())) for rule in rules()),
         *((expression, legend) for _, expression, legend in targets()),
     ],
 )
@@ -151,16 +147,10 @@ def test_alert_fires_for_the_first_row_in_error(promtool, tmp_path):
                 'tests': [
                     {
                         'interval': '1m',
-                        'input_series': [
-                            {'series': series, 'values': '_x120 1x200'}
-                        ],
+                        'input_series': [{'series': series, 'values': '_x120 1x200'}],
                         'alert_rule_test': [
                             {**rule, 'eval_time': '100m', 'exp_alerts': []},
-                            {
-                                **rule,
-                                'eval_time': '130m',
-                                'exp_alerts': [fired],
-                            },
+                            {**rule, 'eval_time': '130m', 'exp_alerts': [fired]},
                             {**rule, 'eval_time': '200m', 'exp_alerts': []},
                         ],
                     }
@@ -171,9 +161,7 @@ def test_alert_fires_for_the_first_row_in_error(promtool, tmp_path):
     promtool('test', 'rules', file)
 
 
-def test_alert_fires_for_a_replica_that_is_not_synchronised(
-    promtool, tmp_path
-):
+def test_alert_fires_for_a_replica_that_is_not_synchronised(promtool, tmp_path):
     """API and scheduler show it both; it ends with the next sync."""
     series = 'manila_lite_replica_sync_oldest_age_seconds'
     rule = {'alertname': 'ManilaLiteReplicaNotSynced'}
@@ -193,33 +181,20 @@ def test_alert_fires_for_a_replica_that_is_not_synchronised(
                     {
                         'interval': '1m',
                         'input_series': [
-                            {
-                                'series': f'{series}{{{labels}}}',
-                                'values': values,
-                            }
+                            {'series': f'{series}{{{labels}}}', 'values': values}
                             for labels, values in (
                                 # It grows by a minute each minute.
-                                (
-                                    'host="node@beta",instance="api"',
-                                    '0+60x70 60x60',
-                                ),
+                                ('host="node@beta",instance="api"', '0+60x70 60x60'),
                                 (
                                     'host="node@beta",instance="scheduler"',
                                     '0+60x70 60x60',
                                 ),
-                                (
-                                    'host="node@gamma",instance="api"',
-                                    '300x130',
-                                ),
+                                ('host="node@gamma",instance="api"', '300x130'),
                             )
                         ],
                         'alert_rule_test': [
                             {**rule, 'eval_time': '60m', 'exp_alerts': []},
-                            {
-                                **rule,
-                                'eval_time': '70m',
-                                'exp_alerts': [fired],
-                            },
+                            {**rule, 'eval_time': '70m', 'exp_alerts': [fired]},
                             {**rule, 'eval_time': '80m', 'exp_alerts': []},
                         ],
                     }
@@ -239,9 +214,7 @@ def test_promtool_accepts_the_expressions_of_the_dashboard(promtool, tmp_path):
         for number, (_, expression, _) in enumerate(targets())
     ]
     file = tmp_path / 'rules.yaml'
-    file.write_text(
-        yaml.safe_dump({'groups': [{'name': 'all', 'rules': recorded}]})
-    )
+    file.write_text(yaml.safe_dump({'groups': [{'name': 'all', 'rules': recorded}]}))
     promtool('check', 'rules', file)
 
 

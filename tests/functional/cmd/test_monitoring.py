@@ -6,8 +6,7 @@ import threading
 import pytest
 import requests
 
-from manila_lite import conf as options
-from manila_lite import metrics
+from manila_lite import conf as options, metrics
 from manila_lite.api.metrics_page import MetricsPage
 from manila_lite.cmd import monitoring
 from tests.support.processes import free_port
@@ -23,9 +22,7 @@ def serve(configured):
     def start(checks, text=''):
         _, path = configured(text)
         port = free_port()
-        (server,) = monitoring.servers(
-            options.new(files=[path]), port, checks, PAGE
-        )
+        (server,) = monitoring.servers(options.new(files=[path]), port, checks, PAGE)
         server.start()
         started.append(server)
         return f'http://127.0.0.1:{port}'
@@ -54,9 +51,7 @@ def failing():
         ),
     ],
 )
-def test_bus_is_shown_and_required_only_if_configured(
-    serve, text, code, answer
-):
+def test_bus_is_shown_and_required_only_if_configured(serve, text, code, answer):
     url = serve({'database': healthy, 'bus': failing}, text)
     found = requests.get(f'{url}/healthcheck', timeout=10)
     assert (found.status_code, found.text) == (code, answer)

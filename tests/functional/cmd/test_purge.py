@@ -6,12 +6,14 @@ import json
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import cluster_tasks
-from manila_lite.db.models import driver_calls
-from manila_lite.db.models import engine
-from manila_lite.db.models import recovery
-from manila_lite.db.models import server_migrations
-from manila_lite.db.models import services
+from manila_lite.db.models import (
+    cluster_tasks,
+    driver_calls,
+    engine,
+    recovery,
+    server_migrations,
+    services,
+)
 from manila_lite.db.queries.admin import incarnations
 from tests.support import sampling
 from tests.support.manage_command import manage
@@ -76,10 +78,7 @@ def add_old_rows(session, days):
                 'expires_at': age(session, 0),
             },
         ),
-        (
-            DECISION,
-            {**INSTANCE, 'action': 'retried', 'duration': 0.0, 'made_at': old},
-        ),
+        (DECISION, {**INSTANCE, 'action': 'retried', 'duration': 0.0, 'made_at': old}),
         (
             CALL,
             {
@@ -157,9 +156,7 @@ def test_every_table_is_purged_by_the_ages_of_the_options(where, installed_db):
 def test_age_overrides_the_options(where, installed_db):
     installed_db.write(add_old_rows, 3)
     add_service(installed_db, 3)
-    options = where(
-        '[work]\njournal_retention = 0\n[retention]\nservices = 0\n'
-    )
+    options = where('[work]\njournal_retention = 0\n[retention]\nservices = 0\n')
     assert purge('--dry-run', *options) == {
         'messages': 1,
         'recovery_log': 0,

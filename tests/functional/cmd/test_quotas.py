@@ -2,15 +2,15 @@
 
 import json
 
-from tests.support.manage_command import columns
-from tests.support.manage_command import manage
+from tests.support.manage_command import columns, manage
 
 
 def test_quotas_are_shown_and_set(state):
     where = ('--state-dir', state)
-    assert columns(manage('quota', 'set', 'red', '--shares', '7', *where))[
-        :2
-    ] == [['resource', 'limit'], ['shares', '7']]
+    assert columns(manage('quota', 'set', 'red', '--shares', '7', *where))[:2] == [
+        ['resource', 'limit'],
+        ['shares', '7'],
+    ]
     manage('quota', 'set', 'red', '--user', 'ann', '--shares', '3', *where)
     for scope, shares in ((('red',), 7), (('red', '--user', 'ann'), 3)):
         found = json.loads(manage('quota', 'show', *scope, '--json', *where))
@@ -46,12 +46,5 @@ def test_default_quotas_are_shown_and_set(state, configured):
 
 def test_quotas_of_an_unknown_type_are_refused(state):
     assert 'gold' in manage(
-        'quota',
-        'show',
-        'red',
-        '--share-type',
-        'gold',
-        '--state-dir',
-        state,
-        code=1,
+        'quota', 'show', 'red', '--share-type', 'gold', '--state-dir', state, code=1
     )

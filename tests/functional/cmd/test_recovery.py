@@ -61,9 +61,7 @@ def test_stuck_resources_are_shown_and_not_changed(recovery, stuck, verb):
                 'host': 'node@alpha#pool',
                 'holder': 'nobody',
                 'owner': None,
-                'next_step': (
-                    'it is given up: migration_lost, which ends in error'
-                ),
+                'next_step': ('it is given up: migration_lost, which ends in error'),
             }
             == shown
         )
@@ -100,9 +98,7 @@ def test_lists_can_be_filtered(recovery, stuck, cloud, args, count):
         (['share_instance', None], 'Requested rescue of share_instance'),
     ],
 )
-def test_requests_are_carried_out_and_recorded(
-    recovery, stuck, cloud, args, answer
-):
+def test_requests_are_carried_out_and_recorded(recovery, stuck, cloud, args, answer):
     assert answer in recovery('run', *[arg or stuck for arg in args])
     cloud.run_pending()
     assert recovery('list') == []
@@ -127,9 +123,7 @@ def test_requests_are_carried_out_and_recorded(
         (['share_instance'], exception.InvalidInput),
     ],
 )
-def test_unknown_hosts_and_resources_are_refused(
-    recovery, stuck, cloud, args, error
-):
+def test_unknown_hosts_and_resources_are_refused(recovery, stuck, cloud, args, error):
     with pytest.raises(error):
         recovery('run', *args)
     assert not cloud.step()

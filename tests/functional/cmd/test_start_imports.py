@@ -58,9 +58,7 @@ def loaded(tmp_path_factory):
     folder = tmp_path_factory.mktemp('start')
     names = folder / 'modules'
     code = CHILD.format(
-        path=str(names),
-        port=processes.free_port(),
-        state=str(folder / 'state'),
+        path=str(names), port=processes.free_port(), state=str(folder / 'state')
     )
     with subprocess.Popen(
         [sys.executable, '-c', code],
@@ -85,9 +83,7 @@ def test_heavy_libraries_are_loaded_on_demand(loaded):
 
 def test_api_description_is_made_on_demand(loaded):
     assert 'manila_lite.api.v2.api_description' in loaded
-    assert not any(
-        name.startswith('manila_lite.api.description') for name in loaded
-    )
+    assert not any(name.startswith('manila_lite.api.description') for name in loaded)
 
 
 def test_dialect_of_postgresql_is_loaded_where_it_is_used(loaded):
@@ -96,6 +92,4 @@ def test_dialect_of_postgresql_is_loaded_where_it_is_used(loaded):
 
 
 def test_one_lock_service_is_loaded(loaded):
-    assert {
-        name for name in loaded if name.startswith('tooz.drivers.')
-    } == DRIVERS
+    assert {name for name in loaded if name.startswith('tooz.drivers.')} == DRIVERS

@@ -12,23 +12,14 @@ import tempfile
 import pytest
 
 from manila_lite.cmd.manage import main
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import machine
-from manila_lite.share.drivers.btrfs import privileges
-from manila_lite.share.drivers.btrfs import trials
+from manila_lite.share.drivers.btrfs import kernel, machine, privileges, trials
 from manila_lite.share.drivers.btrfs.servers import ShareServer
-from tests.support import command_line
-from tests.support import requirements
-from tests.support import storage
-from tests.support.manage_command import COMMAND
-from tests.support.manage_command import manage
+from tests.support import command_line, requirements, storage
+from tests.support.manage_command import COMMAND, manage
 from tests.support.nfs_client import NfsClient
-from tests.support.processes import Command
-from tests.support.processes import free_port
+from tests.support.processes import Command, free_port
 
-INSTALLER = pathlib.Path(__file__).parents[3] / (
-    'tools/install-storage-packages'
-)
+INSTALLER = pathlib.Path(__file__).parents[3] / ('tools/install-storage-packages')
 PACKAGES = {
     'mkfs.btrfs': 'btrfs-progs',
     'dbus-daemon': 'dbus',
@@ -39,10 +30,7 @@ PACKAGES = {
     'nsenter': 'util-linux',
     'unshare': 'util-linux',
 }
-LIBRARIES = {
-    'libfsalvfs.so': 'nfs-ganesha-vfs',
-    'libnss_wrapper.so': 'libnss-wrapper',
-}
+LIBRARIES = {'libfsalvfs.so': 'nfs-ganesha-vfs', 'libnss_wrapper.so': 'libnss-wrapper'}
 
 
 @pytest.fixture
@@ -86,9 +74,7 @@ def programs(tmp_path, monkeypatch):
 def test_package_of_a_missing_program_is_named(programs, program):
     (programs / program).unlink()
     ended = command_line.run(main, ['storage', 'check'], '')
-    problems = [
-        line for line in ended.out.splitlines() if not line.endswith(': ok')
-    ]
+    problems = [line for line in ended.out.splitlines() if not line.endswith(': ok')]
     missing, *not_tried = problems
     assert re.fullmatch(
         f'{program}( for CIFS| for share servers)?: '
@@ -138,8 +124,7 @@ def test_missing_libraries_and_kernel_features_are_named(tmp_path):
         layer.mkdir()
         os.mknod(layer / path.name, stat.S_IFCHR, 0)  # hides the other
         script.append(
-            f'mount -t overlay overlay -o lowerdir={layer}:{path.parent} '
-            f'{path.parent}'
+            f'mount -t overlay overlay -o lowerdir={layer}:{path.parent} {path.parent}'
         )
     script += [
         'if [ -d /lib/modules ]; then mount -t tmpfs none /lib/modules; fi',
@@ -164,9 +149,7 @@ def test_missing_libraries_and_kernel_features_are_named(tmp_path):
 
 def test_container_without_privileges_is_told_what_it_cannot_do():
     storage.require_servers()
-    problems, code = check_through(
-        'setpriv', '--bounding-set=-sys_admin,-net_admin'
-    )
+    problems, code = check_through('setpriv', '--bounding-set=-sys_admin,-net_admin')
     assert code == 1
     refusals = {
         'mount of a btrfs in a file': 'CAP_SYS_ADMIN and loop devices',
@@ -334,9 +317,7 @@ def test_users_of_cifs_shares_are_added_listed_and_removed(folder):
     (folder / 'smb').mkdir()
 
     def user(*args, **values):
-        return manage(
-            'storage', 'user', *args, '--root', str(folder), **values
-        )
+        return manage('storage', 'user', *args, '--root', str(folder), **values)
 
     assert user('add', 'alice', stdin='a secret\n') == ''
     assert user('list').split() == ['name', 'alice']
@@ -353,9 +334,7 @@ def test_each_share_server_has_users_of_its_own(folder):
         ShareServer(folder / 'servers' / server_id).write([], is_ready=False)
 
     def user(*args, **values):
-        return manage(
-            'storage', 'user', *args, '--root', str(folder), **values
-        )
+        return manage('storage', 'user', *args, '--root', str(folder), **values)
 
     on_one, on_two = (('--share-server', server_id) for server_id in ids)
     refused = user('list', *on_one, code=1)

@@ -75,9 +75,7 @@ class Parent:
         """Wait for a number of lines; return the processes they name."""
 
         def found() -> list[int]:
-            lines = [
-                line.split() for line in self._log.read_text().splitlines()
-            ]
+            lines = [line.split() for line in self._log.read_text().splitlines()]
             return [int(line[-1]) for line in lines if line[0] == first]
 
         return wait_until(
@@ -120,9 +118,7 @@ def test_all_are_stopped_by_the_signal_and_once(start):
     parent.wait_until_ready()
     parent.process.terminate()
     assert parent.process.wait(30) == 0
-    assert sorted(parent.wait_for(str(signal.SIGTERM.value), 2)) == sorted(
-        pids
-    )
+    assert sorted(parent.wait_for(str(signal.SIGTERM.value), 2)) == sorted(pids)
     assert parent.count('stops') == parent.count('ready') == 1
 
 
@@ -148,9 +144,7 @@ def test_none_outlives_a_parent_that_is_killed(start):
     parent = start(0, 0)
     pids = parent.wait_for('serves', 2)
     parent.process.kill()
-    wait_until(
-        lambda: not any(exists(pid) for pid in pids), 'processes have ended'
-    )
+    wait_until(lambda: not any(exists(pid) for pid in pids), 'processes have ended')
 
 
 def test_reload_is_passed_on(start):

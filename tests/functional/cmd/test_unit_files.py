@@ -67,9 +67,7 @@ def test_unit_allows_no_more_than_its_service_needs(name):
     service = read(UNITS / f'{name}.service')['Service']
     expected = HARDENING[name]
     assert {key: service.get(key) for key in expected} == expected
-    assert ('AmbientCapabilities' in service) == (
-        'AmbientCapabilities' in expected
-    )
+    assert ('AmbientCapabilities' in service) == ('AmbientCapabilities' in expected)
     assert service['User'] != 'root'
 
 
@@ -123,8 +121,6 @@ def test_controller_takes_the_names_of_api_and_scheduler(tmp_path):
     names = ('manila-lite-api.service', 'manila-lite-scheduler.service')
     systemctl('enable')
     for name in names:
-        assert (units / name).readlink().name == (
-            'manila-lite-controller.service'
-        )
+        assert (units / name).readlink().name == ('manila-lite-controller.service')
     systemctl('disable')
     assert not any((units / name).is_symlink() for name in names)

@@ -10,11 +10,9 @@ from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin.releases import Release
 from manila_lite.db.session import Database
 from manila_lite.work import table
-from tests.functional.cmd.test_manage import upgrade_checked
-from tests.functional.cmd.test_manage import verdicts
+from tests.functional.cmd.test_manage import upgrade_checked, verdicts
 from tests.support import databases
-from tests.support.manage_command import columns
-from tests.support.manage_command import manage
+from tests.support.manage_command import columns, manage
 from tests.support.processes import Command
 
 HERE = release.NUMBER
@@ -108,9 +106,7 @@ def stamp(db, version, oldest):
         connection.exec_driver_sql(
             f"UPDATE alembic_version SET version_num = '{version}'"
         )
-        connection.exec_driver_sql(
-            f"UPDATE schema_served SET oldest = '{oldest}'"
-        )
+        connection.exec_driver_sql(f"UPDATE schema_served SET oldest = '{oldest}'")
 
 
 def test_newer_schema_that_serves_this_release_is_a_warning(state, db):
@@ -183,9 +179,7 @@ PROGRAMS = ('api', 'scheduler', 'share', 'data')
 
 
 @pytest.mark.parametrize('program', PROGRAMS)
-def test_a_process_does_not_start_beside_a_release_too_far_away(
-    program, tmp_path
-):
+def test_a_process_does_not_start_beside_a_release_too_far_away(program, tmp_path):
     with databases.temporary_database('sqlite', tmp_path) as url:
         db = Database(url)
         schema.sync(db)

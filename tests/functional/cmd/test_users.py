@@ -10,8 +10,7 @@ import sys
 import pytest
 
 from manila_lite.api.auth import users
-from tests.support.manage_command import columns
-from tests.support.manage_command import manage
+from tests.support.manage_command import columns, manage
 from tests.support.processes import Command
 
 ANN = (
@@ -41,9 +40,7 @@ def test_added_user_can_sign_in_until_removed(tmp_path):
     ]
     manage('user', 'remove', 'ann', '--state-dir', state)
     assert users.read(f'{state}/users') == {}
-    assert 'ann' in manage(
-        'user', 'remove', 'ann', '--state-dir', state, code=1
-    )
+    assert 'ann' in manage('user', 'remove', 'ann', '--state-dir', state, code=1)
 
 
 def test_role_that_no_policy_mentions_is_refused(tmp_path, configured):
@@ -79,11 +76,7 @@ def test_password_is_replaced_and_nothing_else(tmp_path):
 
 def test_users_go_into_the_configured_file(tmp_path, configured):
     path = tmp_path / 'elsewhere' / 'people'
-    manage(
-        *ANN[:-1],
-        *configured(f'[http_basic]\nusers_file = {path}\n'),
-        stdin='x\n',
-    )
+    manage(*ANN[:-1], *configured(f'[http_basic]\nusers_file = {path}\n'), stdin='x\n')
     assert list(users.read(str(path))) == ['ann']
 
 

@@ -11,8 +11,7 @@ import requests
 
 from tests.functional.stories import suites
 from tests.support import requirements
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 ETC = ROOT / 'etc/manila_lite'
@@ -46,9 +45,7 @@ def run(*words, **options):
     )
     printed = ended.stdout + ended.stderr
     unmet = [
-        line
-        for line in printed.splitlines()
-        if any(text in line for text in NOT_THERE)
+        line for line in printed.splitlines() if any(text in line for text in NOT_THERE)
     ]
     if ended.returncode and unmet:
         requirements.missing(f'no package index: {unmet[0].strip()}')

@@ -8,15 +8,14 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.api import paging
-from manila_lite.db.queries.shares import displayed_instance
-from manila_lite.db.queries.shares import shares as share_rows
-from manila_lite.db.queries.shares import views as share_views
+from manila_lite.db.queries.shares import (
+    displayed_instance,
+    shares as share_rows,
+    views as share_views,
+)
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support import sampling
-from tests.support.rows import INSTANCE
-from tests.support.rows import SHARE
-from tests.support.rows import insert_instance
-from tests.support.rows import insert_share
+from tests.support.rows import INSTANCE, SHARE, insert_instance, insert_share
 
 pytestmark = sampling.dialects
 
@@ -45,9 +44,7 @@ def add(session, instances, replication_type='writable'):
 
 def shown(db, share_id):
     """Return the displayed status and host of a share."""
-    found = db.read(
-        share_views.get, share_id, exports=share_views.Exports.NONE
-    )
+    found = db.read(share_views.get, share_id, exports=share_views.Exports.NONE)
     (row,) = found.rows
     return row.status, row.host
 
@@ -104,8 +101,7 @@ def test_python_and_sql_choose_the_same_instance(db):
             row.id: row.speaker
             for row in session.rows(
                 sa.select(
-                    SHARE.c.id,
-                    displayed_instance.select_column('id').label('speaker'),
+                    SHARE.c.id, displayed_instance.select_column('id').label('speaker')
                 )
             )
         }

@@ -57,11 +57,7 @@ def test_last_calls_for_a_share_are_found_at_once(db):
         'snapshot_instance': [],
     }
     found = db.read(history.list_driver_calls, parts, most=3)
-    assert [row.id for row in found] == [
-        'call-18008',
-        'call-18007',
-        'call-16008',
-    ]
+    assert [row.id for row in found] == ['call-18008', 'call-18007', 'call-16008']
     assert not query_plans.scanned_tables(
         db, history.list_driver_calls, parts, most=200
     )
@@ -79,9 +75,7 @@ def test_old_calls_are_found_at_once(db):
 def test_oldest_calls_are_deleted(db):
     def delete(session):
         until = NOON + datetime.timedelta(seconds=2)
-        assert (
-            retention.delete_until(session, retention.DRIVER_CALLS, until) == 3
-        )
+        assert retention.delete_until(session, retention.DRIVER_CALLS, until) == 3
         return session.value(sa.select(sa.func.min(CALL.c.started_at)))
 
     assert db.write(delete) == NOON + datetime.timedelta(seconds=3)

@@ -6,13 +6,11 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
-from manila_lite.db.queries.admin import events
-from manila_lite.db.queries.admin import retention
+from manila_lite.db.queries.admin import events, retention
 from manila_lite.db.session import Database
 from manila_lite.scheduler.events import BATCH
 from tests.functional.db import query_plans
-from tests.support import databases
-from tests.support import mass_rows
+from tests.support import databases, mass_rows
 
 JOURNAL = engine.Transition.__table__
 MOVES = 100_000
@@ -39,16 +37,12 @@ IDS = [f'unknown {number}' for number in range(BATCH)]
 
 
 def begin(session):
-    session.run(
-        sa.insert(events.TASK), name=events.TASK_NAME, due_at=0.0, position=0
-    )
+    session.run(sa.insert(events.TASK), name=events.TASK_NAME, due_at=0.0, position=0)
 
 
 def mark_unsent(session):
     session.run(
-        sa.update(JOURNAL)
-        .where(JOURNAL.c.id > MOVES - PAUSE)
-        .values(is_sent=None)
+        sa.update(JOURNAL).where(JOURNAL.c.id > MOVES - PAUSE).values(is_sent=None)
     )
 
 
@@ -92,9 +86,7 @@ def test_purge_that_waits_reads_nothing(db):
     """All moves that were sent are gone, and the others cannot go."""
 
     def purge(session):
-        session.run(
-            sa.update(JOURNAL).where(JOURNAL.c.id <= 3).values(is_sent=None)
-        )
+        session.run(sa.update(JOURNAL).where(JOURNAL.c.id <= 3).values(is_sent=None))
         return retention.delete_sent_moves(session, NOW, BATCH)
 
     scanned = query_plans.scanned_tables(db, purge)

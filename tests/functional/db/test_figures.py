@@ -7,17 +7,13 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import engine
-from manila_lite.db.models import quotas
-from manila_lite.db.models import shares
+from manila_lite.db.models import engine, quotas, shares
 from manila_lite.db.models.base import NEVER
-from manila_lite.db.queries.admin import figures
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import figures, services
 from manila_lite.db.session import Database
 from manila_lite.states import share_replica
 from tests.functional.db import query_plans
-from tests.support import databases
-from tests.support import mass_rows
+from tests.support import databases, mass_rows
 from tests.unit.states.test_states import MACHINES
 
 SIZES = mass_rows.Sizes(
@@ -66,19 +62,14 @@ def move_some(session):
     wait for their next try.
     """
     now = session.value(sa.select(db_now()))
-    ids = [
-        row.id
-        for row in session.rows(sa.select(WORK.c.id).order_by(WORK.c.id))
-    ]
+    ids = [row.id for row in session.rows(sa.select(WORK.c.id).order_by(WORK.c.id))]
     for chosen, values in (
         (ids, {'state': 'queued', 'next_try_at': now + 900}),
         (ids[:1], {'state': 'running', 'lease_until': now + 900}),
         (ids[1:3], {'state': 'running', 'lease_until': now - 900}),
         (ids[3:6], {'next_try_at': now - 1}),
     ):
-        session.run(
-            sa.update(WORK).where(WORK.c.id.in_(chosen)).values(**values)
-        )
+        session.run(sa.update(WORK).where(WORK.c.id.in_(chosen)).values(**values))
     ids = [
         row.id
         for row in session.rows(
@@ -90,9 +81,7 @@ def move_some(session):
     ]
     for status, chosen in (('extending', ids[:30]), ('error', ids[30:])):
         session.run(
-            sa.update(INSTANCE)
-            .where(INSTANCE.c.id.in_(chosen))
-            .values(status=status)
+            sa.update(INSTANCE).where(INSTANCE.c.id.in_(chosen)).values(status=status)
         )
     replicas = session.rows(
         sa.select(INSTANCE.c.id)
@@ -165,9 +154,7 @@ def test_counts_end_at_their_limits(db):
         if row.resource == 'share_instance'
     }
     assert in_error == {'extending': 3, 'error': 3}
-    waiting = [
-        row.number for row in found.work if row.state in ('queued', 'delayed')
-    ]
+    waiting = [row.number for row in found.work if row.state in ('queued', 'delayed')]
     assert sum(waiting) == 5
 
 

@@ -2,9 +2,7 @@
 
 from concurrent import futures
 
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import incarnations, pools, services
 from manila_lite.db.session import Database
 from tests.support import sampling
 
@@ -30,10 +28,7 @@ def start(db, number):
         'node@alpha',
         [
             pools.PoolReport(
-                host='node@alpha#pool',
-                capabilities={},
-                total_gb=10.0,
-                free_gb=10.0,
+                host='node@alpha#pool', capabilities={}, total_gb=10.0, free_gb=10.0
             )
         ],
         {},
@@ -45,8 +40,7 @@ def test_concurrent_registrations_of_one_service_succeed(database_url):
     try:
         with futures.ThreadPoolExecutor(COUNT) as threads:
             for done in [
-                threads.submit(start, db, number)
-                for number, db in enumerate(dbs)
+                threads.submit(start, db, number) for number, db in enumerate(dbs)
             ]:
                 done.result()
         assert len(dbs[0].read(services.list_all)) == 1

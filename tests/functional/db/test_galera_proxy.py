@@ -13,8 +13,7 @@ import threading
 import pytest
 
 from tests.support import requirements
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 
 PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/databases.rst'
 NODES = {'192.0.2.31': '127.0.0.31', '192.0.2.32': '127.0.0.32'} | {
@@ -31,9 +30,7 @@ class Node:
         self.checks = 0
         self._servers = [
             _Server((address, port), _handler(self)),
-            http.server.ThreadingHTTPServer(
-                (address, check_port), _health(self)
-            ),
+            http.server.ThreadingHTTPServer((address, check_port), _health(self)),
         ]
         for server in self._servers:
             threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -21,9 +21,7 @@ INSTANCE = shares.ShareInstance.__table__
 def fill(session):
     """Let half of all shares have keys of their own, half of them counted."""
     insert_type(session, 'type')
-    bulk_shares.insert_shares(
-        session, SHARES, type_id='type', projects=PROJECTS
-    )
+    bulk_shares.insert_shares(session, SHARES, type_id='type', projects=PROJECTS)
     with_key = range(0, SHARES, 2)
     session.run_many(
         sa.update(INSTANCE)

@@ -64,9 +64,7 @@ def plans_of_rules(db, **criteria):
         (plans_of_rules, 'metadata', {}),
     ],
 )
-def test_plan_does_not_grow_with_the_number_of_pairs(
-    db, plans_of, name, others
-):
+def test_plan_does_not_grow_with_the_number_of_pairs(db, plans_of, name, others):
     def steps(pairs):
         found = plans_of(db, **{name: pairs}, **others)
         return [len(plan.splitlines()) for plan in found]

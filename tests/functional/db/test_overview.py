@@ -8,8 +8,7 @@ from manila_lite.db.queries.admin import overview
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans
-from tests.support import databases
-from tests.support import mass_rows
+from tests.support import databases, mass_rows
 
 SIZES = mass_rows.Sizes(
     shares=20_000,
@@ -51,9 +50,7 @@ def move_some(session):
     ids = [f'00000002-0000-4000-8000-{10**11 + 3 + 100 * n}' for n in range(7)]
     assert (
         session.run(
-            sa.update(INSTANCE)
-            .where(INSTANCE.c.id.in_(ids))
-            .values(status='error')
+            sa.update(INSTANCE).where(INSTANCE.c.id.in_(ids)).values(status='error')
         )
         == 7
     )
@@ -88,9 +85,7 @@ def test_counts_are_one_statement(db, project):
 @pytest.mark.parametrize('condition', overview.CONDITIONS)
 @pytest.mark.parametrize('project', [None, PROJECT])
 def test_rows_are_listed_in_the_order_of_their_ids(db, condition, project):
-    rows = db.read(
-        overview.list_rows, 'share_instance', condition, project, most=3
-    )
+    rows = db.read(overview.list_rows, 'share_instance', condition, project, most=3)
     assert [row.id for row in rows] == sorted(row.id for row in rows)
     if len(rows) == 3:
         following = db.read(

@@ -10,8 +10,7 @@ from manila_lite.api.ui import site
 from manila_lite.cmd.build.api import build_api
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans
-from tests.support import databases
-from tests.support import mass_rows
+from tests.support import databases, mass_rows
 from tests.support.browser import Browser
 from tests.support.service_process import ServiceProcess
 
@@ -102,8 +101,7 @@ def browsers(db, tmp_path_factory):
         folder,
         db.url,
         fill=False,
-        default='auth_strategy = http_basic\n'
-        f'default_share_type = {mass_rows.TYPE}',
+        default=f'auth_strategy = http_basic\ndefault_share_type = {mass_rows.TYPE}',
         work=CONF.format(folder=folder),
     )
     app, _ = build_api(node.process)

@@ -10,29 +10,30 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.queries import pages
-from manila_lite.db.queries.admin import cluster_tasks
-from manila_lite.db.queries.admin import disks
-from manila_lite.db.queries.admin import events
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import queues
-from manila_lite.db.queries.admin import recovery
-from manila_lite.db.queries.admin import retention
+from manila_lite.db.queries.admin import (
+    cluster_tasks,
+    disks,
+    events,
+    incarnations,
+    pools,
+    queues,
+    recovery,
+    retention,
+)
 from manila_lite.db.queries.groups import member_sources
-from manila_lite.db.queries.replicas import role_corrections
-from manila_lite.db.queries.replicas import updates as replica_updates
+from manila_lite.db.queries.replicas import role_corrections, updates as replica_updates
 from manila_lite.db.queries.servers import idle_servers
-from manila_lite.db.queries.shares import instances
-from manila_lite.db.queries.shares import shares
-from manila_lite.db.queries.shares import transfers as share_transfers
+from manila_lite.db.queries.shares import (
+    instances,
+    shares,
+    transfers as share_transfers,
+)
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Database
 from manila_lite.scheduler.event_kinds import KINDS
-from manila_lite.work import cancel
-from manila_lite.work import table
+from manila_lite.work import cancel, table
 from tests.functional.db import query_plans
-from tests.support import databases
-from tests.support import mass_rows
+from tests.support import databases, mass_rows
 from tests.support.service_process import ServiceProcess
 
 SIZES = mass_rows.Sizes(

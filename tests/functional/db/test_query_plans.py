@@ -9,8 +9,7 @@ import re
 import pytest
 
 from manila_lite.api import paging
-from manila_lite.db.queries.shares import instance_views
-from manila_lite.db.queries.shares import views as share_views
+from manila_lite.db.queries.shares import instance_views, views as share_views
 from tests.functional.db.query_plans import plans
 from tests.support import bulk_shares
 from tests.support.rows import insert_type
@@ -85,9 +84,7 @@ def later_page(db):
     """Return the page behind the DEEP newest shares of a project."""
     number = PROJECTS * (SHARES_OF_EACH - DEEP) + 1
     row = db.read(
-        share_views.get,
-        bulk_shares.share_id(number),
-        exports=share_views.Exports.NONE,
+        share_views.get, bulk_shares.share_id(number), exports=share_views.Exports.NONE
     ).rows[0]
     return paging.parse(
         {
@@ -100,9 +97,7 @@ def later_page(db):
 
 def marked_page(db):
     """Return the same page by the id of the share that it follows."""
-    return paging.parse(
-        {'limit': str(LIMIT), 'marker': later_page(db).after.id}
-    )
+    return paging.parse({'limit': str(LIMIT), 'marker': later_page(db).after.id})
 
 
 LATER = pytest.mark.parametrize('page_of', [later_page, marked_page])
@@ -143,9 +138,7 @@ def test_later_page_begins_at_its_row_in_the_index(
     assert ENTERS_INDEX[db.dialect].search(plan), plan
 
 
-@pytest.mark.parametrize(
-    'page_of', [lambda db: first_page(), later_page, marked_page]
-)
+@pytest.mark.parametrize('page_of', [lambda db: first_page(), later_page, marked_page])
 def test_page_of_instances_is_read_in_the_order_of_an_index(db, page_of):
     page = page_of(db)
     rows, paths = plans(
@@ -163,9 +156,7 @@ def test_page_of_instances_is_read_in_the_order_of_an_index(db, page_of):
 
 
 @pytest.mark.parametrize('include_hidden', [True, False])
-@pytest.mark.parametrize(
-    'page_of', [lambda db: first_page(), later_page, marked_page]
-)
+@pytest.mark.parametrize('page_of', [lambda db: first_page(), later_page, marked_page])
 def test_public_shares_are_read_from_two_indexes(db, include_hidden, page_of):
     filters = wanted(include_hidden, 'project 1', include_public=True)
     (plan,) = plans(db, share_views.list_summaries, filters, page_of(db))
@@ -187,6 +178,4 @@ def test_details_are_read_for_the_page_only(db, wanted, index):
     assert len(found) == 2  # the shares, their metadata
     for plan in found:
         assert index in plan
-        assert not [
-            word for word in SLOW_AROUND[db.dialect] if word in plan
-        ], plan
+        assert not [word for word in SLOW_AROUND[db.dialect] if word in plan], plan

@@ -5,8 +5,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
+from manila_lite.db.models import engine, services
 from manila_lite.db.queries.admin import queues
 from tests.functional.db.query_plans import plans
 
@@ -77,8 +76,7 @@ def fill(session):
 
 
 @pytest.mark.parametrize(
-    'number, limit, full',
-    [(1, WAITING, True), (1, WAITING + 1, False), (0, 1, False)],
+    'number, limit, full', [(1, WAITING, True), (1, WAITING + 1, False), (0, 1, False)]
 )
 def test_queue_of_a_back_end_is_full_at_its_limit(db, number, limit, full):
     assert db.read(queues.is_backend_full, host(number), limit, 60.0) is full
@@ -96,9 +94,7 @@ def test_placements_are_closed_when_all_is_full(db, queue, limit, closed):
     assert db.read(queues.is_placement_closed, queue, limit, 60.0) is closed
 
 
-@pytest.mark.parametrize(
-    'query', [queues.is_backend_full, queues.is_placement_closed]
-)
+@pytest.mark.parametrize('query', [queues.is_backend_full, queues.is_placement_closed])
 def test_full_queues_are_found_in_the_index(db, query):
     (plan,) = plans(db, query, host(1), LIMIT, 60.0)
     assert INDEX in plan

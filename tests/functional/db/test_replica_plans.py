@@ -6,9 +6,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.queries.replicas import updates as replica_updates
 from tests.functional.db import test_snapshot_plans
 from tests.functional.db.query_plans import plans
-from tests.functional.db.test_snapshot_plans import SHARES
-from tests.functional.db.test_snapshot_plans import TABLES
-from tests.functional.db.test_snapshot_plans import id_of
+from tests.functional.db.test_snapshot_plans import SHARES, TABLES, id_of
 from tests.support import bulk_replicas
 
 __all__ = ['TABLES']
@@ -44,11 +42,7 @@ def fill(session):
         ],
     )
     bulk_replicas.insert_replicated_shares(
-        session,
-        REPLICAS,
-        type_id='type',
-        active_on='h@a#p',
-        passive_on='h@b#p',
+        session, REPLICAS, type_id='type', active_on='h@a#p', passive_on='h@b#p'
     )
 
 
@@ -60,9 +54,7 @@ def test_replicas_to_be_updated_are_found_by_an_index(db):
 
 
 def test_pages_follow_each_other_in_order(db):
-    whole = [
-        row.id for row in db.read(replica_updates.list_page, 'h@b', '', 1000)
-    ]
+    whole = [row.id for row in db.read(replica_updates.list_page, 'h@b', '', 1000)]
     assert whole == sorted(whole)
     found, after = [], ''
     while page := db.read(replica_updates.list_page, 'h@b', after, 7):

@@ -5,19 +5,18 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import cluster_tasks
-from manila_lite.db.models import engine
-from manila_lite.db.models import server_migrations
-from manila_lite.db.models import services
-from manila_lite.db.models import share_servers
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import retention
+from manila_lite.db.models import (
+    cluster_tasks,
+    engine,
+    server_migrations,
+    services,
+    share_servers,
+)
+from manila_lite.db.queries.admin import pools, retention
 from manila_lite.db.session import Database
 from manila_lite.work import table
 from tests.support import sampling
-from tests.support.rows import MIGRATION_FLAGS
-from tests.support.rows import insert_instance
-from tests.support.rows import insert_share
+from tests.support.rows import MIGRATION_FLAGS, insert_instance, insert_share
 
 pytestmark = sampling.dialects
 
@@ -63,17 +62,12 @@ def test_the_oldest_moves_are_deleted_first(db):
         ),
     )
     found = [
-        db.write(
-            retention.delete_until, retention.JOURNAL, days_ago(db, 1.5), 3
-        )
+        db.write(retention.delete_until, retention.JOURNAL, days_ago(db, 1.5), 3)
         for _ in range(3)
     ]
     assert found == [3, 1, 0]
     assert (
-        db.read(
-            lambda session: session.value(sa.select(JOURNAL.c.resource_id))
-        )
-        == '1'
+        db.read(lambda session: session.value(sa.select(JOURNAL.c.resource_id))) == '1'
     )
 
 
@@ -89,9 +83,7 @@ def add_move(db):
             'is_sent': True,
         },
     )
-    return db.read(
-        lambda session: session.value(sa.select(sa.func.max(JOURNAL.c.id)))
-    )
+    return db.read(lambda session: session.value(sa.select(sa.func.max(JOURNAL.c.id))))
 
 
 def delete_moves(db):
@@ -105,9 +97,7 @@ def delete_sent_moves(db):
 @pytest.mark.parametrize('delete', [delete_moves, delete_sent_moves])
 def test_no_move_gets_the_id_of_a_deleted_one(db, delete):
     """It would be taken for one that has been sent."""
-    insert(
-        db, sa.insert(TASK), {'name': 'events', 'position': 0, 'due_at': 0.0}
-    )
+    insert(db, sa.insert(TASK), {'name': 'events', 'position': 0, 'due_at': 0.0})
     known = [add_move(db) for _ in range(2)]
     assert delete(db) == 1
     assert add_move(db) > max(known)
@@ -136,16 +126,13 @@ def test_running_server_migrations_are_kept(db):
         ),
     )
     assert (
-        db.write(
-            retention.delete_until,
-            retention.SERVER_MIGRATIONS,
-            days_ago(db, 2),
-        )
+        db.write(retention.delete_until, retention.SERVER_MIGRATIONS, days_ago(db, 2))
         == 1
     )
-    assert set(
-        db.read(lambda session: session.rows(sa.select(MIGRATION.c.id)))
-    ) == {('running',), ('new',)}
+    assert set(db.read(lambda session: session.rows(sa.select(MIGRATION.c.id)))) == {
+        ('running',),
+        ('new',),
+    }
 
 
 # Dead services
@@ -169,9 +156,7 @@ def service(db):
         disabled=False,
         ensuring=False,
     )
-    db.write(
-        pools.save_report, HOST, [pools.PoolReport(POOL, {}, 1.0, 1.0)], {}
-    )
+    db.write(pools.save_report, HOST, [pools.PoolReport(POOL, {}, 1.0, 1.0)], {})
 
 
 def remaining(db):
@@ -217,9 +202,7 @@ def add_work(db):
 
 
 def disable(db):
-    db.write(
-        lambda session: session.run(sa.update(SERVICE).values(disabled=True))
-    )
+    db.write(lambda session: session.run(sa.update(SERVICE).values(disabled=True)))
 
 
 @pytest.mark.facts('LP1990839.2')

@@ -9,11 +9,9 @@ from oslo_db import exception as db_exc
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db import connection_pool
-from manila_lite.db import read_limit
+from manila_lite.db import connection_pool, read_limit
 from manila_lite.db.session import Database
-from tests.support import databases
-from tests.support import restartable
+from tests.support import databases, restartable
 
 DRIVERS = (
     'mysql+pymysql',

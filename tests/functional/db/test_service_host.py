@@ -7,8 +7,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.session import Database
 from tests.support import sampling
-from tests.support.rows import insert_instance
-from tests.support.rows import insert_share
+from tests.support.rows import insert_instance, insert_share
 
 pytestmark = sampling.dialects
 
@@ -34,15 +33,11 @@ def db(database_url):
 
 
 def insert(session, host):
-    insert_instance(
-        session, insert_share(session), host=host, status='migrating'
-    )
+    insert_instance(session, insert_share(session), host=host, status='migrating')
 
 
 def derived(db):
-    return db.read(
-        lambda session: session.value(sa.select(INSTANCE.c.service_host))
-    )
+    return db.read(lambda session: session.value(sa.select(INSTANCE.c.service_host)))
 
 
 @pytest.mark.parametrize('host, service', SERVICES.items())
@@ -68,10 +63,7 @@ def test_service_follows_a_changed_host(db):
 )
 def test_only_the_service_itself_finds_its_rows(db, service, found):
     db.write(insert, 'node@b_ck#pool')
-    assert (
-        len(db.read(recovery.list_stuck, 'share_instance', service, most=9))
-        == found
-    )
+    assert len(db.read(recovery.list_stuck, 'share_instance', service, most=9)) == found
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from tests.support import mariadb_server
-from tests.support import postgresql_server
+from tests.support import mariadb_server, postgresql_server
 from tests.support.processes import wait_until
 from tests.support.relay import before_database
 
@@ -37,17 +36,13 @@ class Administrator:
         return self.ask(self.count_waiting)
 
     def wait_until_stopped(self, count=1):
-        wait_until(
-            lambda: self.ask(self.count_stopped) == count, 'a commit stops'
-        )
+        wait_until(lambda: self.ask(self.count_stopped) == count, 'a commit stops')
 
 
 class OfPostgreSql(Administrator):
     """Commits wait for a synchronous standby that does not exist."""
 
-    count_stopped = (
-        "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-    )
+    count_stopped = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
     count_waiting = (
         'SELECT COUNT(*) FROM pg_stat_activity '
         "WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT%%'"
@@ -67,8 +62,7 @@ class OfPostgreSql(Administrator):
     def go_on(self):
         self._has_ended.set()
         self.ask(
-            'ALTER SYSTEM RESET synchronous_standby_names',
-            'SELECT pg_reload_conf()',
+            'ALTER SYSTEM RESET synchronous_standby_names', 'SELECT pg_reload_conf()'
         )
         self._committing.join()
 
@@ -104,20 +98,15 @@ def administrator(request, tmp_path_factory):
     with contextlib.ExitStack() as stack:
         if request.param == 'postgresql':
             server = stack.enter_context(postgresql_server.run('--auth=trust'))
-            yield stack.enter_context(
-                contextlib.closing(OfPostgreSql(server.url))
-            )
+            yield stack.enter_context(contextlib.closing(OfPostgreSql(server.url)))
         else:
             server = stack.enter_context(
                 mariadb_server.run(tmp_path_factory.mktemp('server'))
             )
             server.execute(
-                'GRANT RELOAD, PROCESS ON *.* '
-                f"TO {mariadb_server.USER}@'127.0.0.1'"
+                f"GRANT RELOAD, PROCESS ON *.* TO {mariadb_server.USER}@'127.0.0.1'"
             )
-            yield stack.enter_context(
-                contextlib.closing(OfMariaDb(server.url))
-            )
+            yield stack.enter_context(contextlib.closing(OfMariaDb(server.url)))
 
 
 def test_one_post_creates_one_share(administrator, build_cloud):

@@ -2,13 +2,10 @@
 
 import pytest
 
-from tests.functional.api.snapshot_client import create_snapshot
-from tests.functional.api.snapshot_client import delete_snapshot
+from tests.functional.api.snapshot_client import create_snapshot, delete_snapshot
 from tests.functional.db import test_sql_budgets as budgets
-from tests.functional.db.test_sql_budgets import cost
-from tests.functional.db.test_sql_budgets import created
-from tests.support.cloud_snapshots import enable_snapshot_features
-from tests.support.cloud_snapshots import revert
+from tests.functional.db.test_sql_budgets import cost, created
+from tests.support.cloud_snapshots import enable_snapshot_features, revert
 
 MANY = 30
 
@@ -27,9 +24,7 @@ def taken(cloud, share, **body):
 def test_take_snapshot(cloud, metadata, statements):
     share = created(cloud)
     taken(cloud, share)  # the first one inserts rows of quota usage
-    _, accepted = cost(
-        cloud, create_snapshot, cloud.api, share, metadata=metadata
-    )
+    _, accepted = cost(cloud, create_snapshot, cloud.api, share, metadata=metadata)
     assert accepted == statements
     assert cost(cloud, budgets.carry_out, cloud)[1] == 13
 

@@ -9,14 +9,14 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.api import paging
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots as models
-from manila_lite.db.queries.snapshots import instance_views
-from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.queries.snapshots import views as snapshot_views
+from manila_lite.db.models import shares, snapshots as models
+from manila_lite.db.queries.snapshots import (
+    instance_views,
+    snapshots,
+    views as snapshot_views,
+)
 from tests.functional.db.query_plans import plans
-from tests.support.rows import SHARE_FLAGS
-from tests.support.rows import insert_type
+from tests.support.rows import SHARE_FLAGS, insert_type
 
 SHARES, SNAPSHOTS_OF_EACH, PROJECTS = 60, 60, 20
 LIMIT = 20
@@ -29,12 +29,7 @@ INSTANCES = 'ix_share_snapshot_instances_created_at_id'
 
 # What no plan of the page itself may contain.
 SLOW = {
-    'sqlite': (
-        'TEMP B-TREE',
-        'SCAN share_snapshot_',
-        'AUTOMATIC',
-        'SCAN shares',
-    ),
+    'sqlite': ('TEMP B-TREE', 'SCAN share_snapshot_', 'AUTOMATIC', 'SCAN shares'),
     'mysql': ('filesort', 'temporary', 'MATERIALIZED', ' ALL '),
     'postgresql': ('Sort', 'Seq Scan on share_snapshots', 'Hash'),
 }
@@ -128,11 +123,7 @@ def fill(session):
     session.run_many(
         sa.insert(models.SnapshotMetadata.__table__),
         [
-            {
-                'share_snapshot_id': id_of(number),
-                'key': 'key',
-                'value': 'value',
-            }
+            {'share_snapshot_id': id_of(number), 'key': 'key', 'value': 'value'}
             for number in numbers
         ],
     )
@@ -160,10 +151,7 @@ LISTS = pytest.mark.parametrize(
     [
         (snapshot_views.SnapshotFilter('project 1'), ONE_PROJECT),
         (snapshot_views.SnapshotFilter(), ALL_TENANTS),
-        (
-            snapshot_views.SnapshotFilter(snapshot={'share_id': id_of(1)}),
-            ONE_SHARE,
-        ),
+        (snapshot_views.SnapshotFilter(snapshot={'share_id': id_of(1)}), ONE_SHARE),
     ],
     ids=['of a project', 'of all tenants', 'of a share'],
 )
@@ -186,10 +174,7 @@ def test_later_page_is_read_in_the_order_of_an_index(db, wanted, index):
 @pytest.mark.parametrize('later', [False, True])
 def test_page_of_instances_is_read_in_the_order_of_an_index(db, later):
     (plan,) = plans(
-        db,
-        instance_views.list_instances,
-        None,
-        later_page(db) if later else page(),
+        db, instance_views.list_instances, None, later_page(db) if later else page()
     )
     assert INSTANCES in plan
     slow = {*SLOW[db.dialect]} - {'SCAN share_snapshot_'}
@@ -202,9 +187,7 @@ def test_details_are_read_for_the_page_only(db, wanted, index):
     assert len(found) == 2  # the snapshots, their metadata
     for plan in found:
         assert index in plan
-        assert not [
-            word for word in SLOW_AROUND[db.dialect] if word in plan
-        ], plan
+        assert not [word for word in SLOW_AROUND[db.dialect] if word in plan], plan
 
 
 @pytest.mark.parametrize('used', [True, False])
@@ -222,6 +205,6 @@ def test_clones_of_a_snapshot_are_found_by_an_index(db, used):
 def test_newest_snapshot_of_a_share_is_found_by_an_index(db):
     (plan,) = plans(db, snapshots.get_parent, id_of(1))
     assert ONE_SHARE in plan
-    assert not [
-        word for word in SLOW[db.dialect] if word in plan and word != 'Hash'
-    ], plan
+    assert not [word for word in SLOW[db.dialect] if word in plan and word != 'Hash'], (
+        plan
+    )

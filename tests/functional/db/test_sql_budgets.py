@@ -8,10 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import access
-from tests.support import cloud_snapshots
-from tests.support import share_groups
-from tests.support.access import RULE
-from tests.support.access import ShareRules
+from tests.support import cloud_snapshots, share_groups
+from tests.support.access import RULE, ShareRules
 
 METADATA = access.AccessRuleMetadata.__table__
 MAPPING = access.InstanceAccessRule.__table__
@@ -52,9 +50,7 @@ def created(cloud, **body):
     return share_id
 
 
-@pytest.mark.parametrize(
-    'version, statements', [('2.8', 3), ('2.9', 2), ('2.99', 2)]
-)
+@pytest.mark.parametrize('version, statements', [('2.8', 3), ('2.9', 2), ('2.99', 2)])
 def test_show_share(cloud, version, statements):
     share = created(cloud, metadata={'color': 'red'})
     _, taken = cost(cloud, cloud.api.show, share, version=version)
@@ -159,12 +155,7 @@ def test_delete_share(cloud):
 def test_request_about_a_share(cloud, method, path, body, statements):
     share = created(cloud, metadata={'color': 'red'})
     _, taken = cost(
-        cloud,
-        cloud.api.request,
-        method,
-        f'/shares/{share}{path}',
-        body,
-        expect=200,
+        cloud, cloud.api.request, method, f'/shares/{share}{path}', body, expect=200
     )
     assert taken == statements
 
@@ -186,9 +177,7 @@ def test_rules_of_any_number(cloud, rules):
     )
     _, carried_out = cost(cloud, carry_out, cloud)
     assert (changed, carried_out) == (13, 15)
-    _, denied = cost(
-        cloud, cloud.api.act, share, 'deny_access', {'access_id': rule}
-    )
+    _, denied = cost(cloud, cloud.api.act, share, 'deny_access', {'access_id': rule})
     _, carried_out = cost(cloud, carry_out, cloud)
     assert (denied, carried_out) == (8, 17)
 
@@ -262,10 +251,7 @@ def let_in(cloud, share, count):
 def allow(cloud, share, to):
     """Request a rule and return its id."""
     return cloud.api.act(
-        share,
-        'allow_access',
-        {'access_type': 'ip', 'access_to': to},
-        expect=200,
+        share, 'allow_access', {'access_type': 'ip', 'access_to': to}, expect=200
     ).json['access']['id']
 
 
@@ -277,14 +263,12 @@ def test_snapshot_of_a_share_group(cloud):
     group = answer.json['share_group']['id']
 
     def take():
-        requested, first = cost(
-            cloud, share_groups.request_snapshot, cloud.api, group
-        )
+        requested, first = cost(cloud, share_groups.request_snapshot, cloud.api, group)
         _, then = cost(cloud, carry_out, cloud)
         id = requested.json['share_group_snapshot']['id']
-        assert len(
-            share_groups.show_snapshot(cloud.api, id)['members']
-        ) == len(cloud.api.get(f'/shares?share_group_id={group}')['shares'])
+        assert len(share_groups.show_snapshot(cloud.api, id)['members']) == len(
+            cloud.api.get(f'/shares?share_group_id={group}')['shares']
+        )
         return first, then
 
     created(cloud, share_group_id=group)

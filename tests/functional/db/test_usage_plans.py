@@ -32,9 +32,7 @@ SLOW = {
 
 def fill(session):
     insert_type(session, 'type')
-    bulk_shares.insert_shares(
-        session, SHARES, type_id='type', projects=PROJECTS
-    )
+    bulk_shares.insert_shares(session, SHARES, type_id='type', projects=PROJECTS)
     session.run_many(
         sa.insert(snapshots.Snapshot.__table__),
         [
@@ -66,15 +64,8 @@ def test_recount_of_a_project_counts_its_rows(db):
     counted = db.read(recount.recount, 'project 1')
     assert {key.project_id for key in counted} == {'project 1'}
     assert {
-        key.resource: usage
-        for key, usage in counted.items()
-        if key.scope == 'project'
+        key.resource: usage for key, usage in counted.items() if key.scope == 'project'
     } == {
         resource: Usage(in_use=OF_EACH)
-        for resource in (
-            'shares',
-            'gigabytes',
-            'snapshots',
-            'snapshot_gigabytes',
-        )
+        for resource in ('shares', 'gigabytes', 'snapshots', 'snapshot_gigabytes')
     }

@@ -8,12 +8,10 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.conf import network as options
-from manila_lite.db.models import networks
-from manila_lite.db.models import share_servers
+from manila_lite.db.models import networks, share_servers
 from manila_lite.db.session import Database
 from manila_lite.network.standalone import StandaloneNetwork
-from tests.support import databases
-from tests.support import sampling
+from tests.support import databases, sampling
 
 pytestmark = sampling.dialects
 
@@ -32,8 +30,7 @@ def plugin(db, label='user', **values):
         'standalone_network_plugin_mask': '16',
     }
     given |= {
-        f'standalone_network_plugin_{name}': value
-        for name, value in values.items()
+        f'standalone_network_plugin_{name}': value for name, value in values.items()
     }
     return StandaloneNetwork(db, given, group='section', label=label)
 
@@ -89,9 +86,7 @@ def allocated(db):
 
 def test_concurrent_allocations_are_all_different(db, database_url):
     # On database servers two connection pools, as two processes have.
-    databases_used = (
-        [db] if db.dialect == 'sqlite' else [db, Database(database_url)]
-    )
+    databases_used = [db] if db.dialect == 'sqlite' else [db, Database(database_url)]
     plugins = [plugin(each) for each in databases_used]
     with futures.ThreadPoolExecutor(THREADS) as pool:
         given = list(
@@ -116,12 +111,8 @@ def test_concurrent_allocations_and_releases_leave_no_stray_rows(db):
     def live(number):
         network.allocate_network(f'server-{number}', 'subnet', 2)
         if number % 2:
-            assert (
-                db.write(network.deallocate_network, f'server-{number}') == 2
-            )
-            assert (
-                db.write(network.deallocate_network, f'server-{number}') == 0
-            )
+            assert db.write(network.deallocate_network, f'server-{number}') == 2
+            assert db.write(network.deallocate_network, f'server-{number}') == 0
 
     with futures.ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(live, range(60)))
@@ -224,10 +215,7 @@ def test_addresses_of_managed_servers_are_recorded_once(own):
         'server-0', 'subnet', ['10.0.0.2', '192.0.2.7']
     )
     assert rest == ['192.0.2.7']
-    assert (
-        network.manage_network_allocations('server-0', 'subnet', ['10.0.0.2'])
-        == []
-    )
+    assert network.manage_network_allocations('server-0', 'subnet', ['10.0.0.2']) == []
     (row,) = network.allocate_network('server-1', 'subnet', 1)
     assert row.ip_address == '10.0.0.3'
 
@@ -265,18 +253,14 @@ def test_an_address_freed_long_ago_is_like_one_never_used(db):
     db.write(network.deallocate_network, 'server-0')
     db.write(
         lambda session: session.run(
-            sa.update(FREED).values(
-                freed_at=session.now - datetime.timedelta(days=8)
-            )
+            sa.update(FREED).values(freed_at=session.now - datetime.timedelta(days=8))
         )
     )
     (row,) = network.allocate_network('server-1', 'subnet', 1)
     assert row.ip_address == '10.0.0.10'
     network.allocate_network('server-2', 'subnet', 1)
     db.write(network.deallocate_network, 'server-2')
-    remembered = db.read(
-        lambda session: session.rows(sa.select(FREED.c.ip_address))
-    )
+    remembered = db.read(lambda session: session.rows(sa.select(FREED.c.ip_address)))
     assert [row.ip_address for row in remembered] == ['10.0.0.11']
 
 
@@ -294,9 +278,7 @@ def test_addresses_freed_and_allocated_concurrently_are_different(db):
         # A release that is requested twice at once is one.
         for number in range(10):
             released = [
-                pool.submit(
-                    db.write, network.deallocate_network, f'server-{number}'
-                )
+                pool.submit(db.write, network.deallocate_network, f'server-{number}')
                 for _ in range(3)
             ]
             assert sum(one.result() for one in released) == 2

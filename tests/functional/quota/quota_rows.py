@@ -3,13 +3,9 @@
 import orjson
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import engine, shares, snapshots
 from manila_lite.db.queries.admin import quotas
-from manila_lite.quota import charges
-from manila_lite.quota import recount
-from manila_lite.quota import sets
+from manila_lite.quota import charges, recount, sets
 from tests.support import rows
 
 INSTANCE = shares.ShareInstance.__table__
@@ -111,20 +107,14 @@ def add_work(session, reservations, id=None):
 def create_share(session, owner, size):
     """Charge for a share and insert it; return its id."""
     charges.charge(
-        session,
-        owner,
-        {'shares': 1, 'gigabytes': size},
-        limits=DEFAULTS,
-        size=size,
+        session, owner, {'shares': 1, 'gigabytes': size}, limits=DEFAULTS, size=size
     )
     return add_share(session, owner, size)
 
 
 def usage(db, resource, project_id='blue', **scope):
     """Return (in use, reserved) of a scope from its usage row."""
-    found = db.read(
-        sets.show_usage, DEFAULTS, sets.scope_of(project_id, **scope)
-    )
+    found = db.read(sets.show_usage, DEFAULTS, sets.scope_of(project_id, **scope))
     return found[resource][1:]
 
 

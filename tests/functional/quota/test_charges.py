@@ -7,13 +7,10 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.queries.admin.quotas import USAGE
-from manila_lite.quota import charges
-from manila_lite.quota import sets
+from manila_lite.quota import charges, sets
 from manila_lite.quota.charges import Owner
 from tests.functional.quota import quota_rows
-from tests.functional.quota.quota_rows import ALICE
-from tests.functional.quota.quota_rows import DEFAULTS
-from tests.functional.quota.quota_rows import GOLD
+from tests.functional.quota.quota_rows import ALICE, DEFAULTS, GOLD
 from tests.support import sampling
 from tests.support.rows import delete_share
 
@@ -49,9 +46,7 @@ def test_first_charge_creates_rows_of_all_scopes(db):
         (Owner('blue'), 1),
     ],
 )
-def test_owner_without_user_or_type_is_charged_in_fewer_scopes(
-    db, owner, rows
-):
+def test_owner_without_user_or_type_is_charged_in_fewer_scopes(db, owner, rows):
     charge(db, {'shares': 1}, owner)
     assert (
         db.read(
@@ -99,9 +94,7 @@ def test_charge_on_existing_rows_takes_one_statement(db):
         ),
     ],
 )
-def test_exceeded_limit_is_named_and_nothing_changes(
-    db, resource, error, message
-):
+def test_exceeded_limit_is_named_and_nothing_changes(db, resource, error, message):
     most = DEFAULTS[resource]
     used = min(4, most)
     charge(db, {resource: used, 'snapshots': 1})
@@ -116,10 +109,7 @@ def test_exceeded_limit_is_named_and_nothing_changes(
 
 @pytest.mark.parametrize(
     'scope, word',
-    [
-        ({'user_id': 'alice'}, 'user '),
-        ({'share_type_id': GOLD}, 'share type '),
-    ],
+    [({'user_id': 'alice'}, 'user '), ({'share_type_id': GOLD}, 'share type ')],
 )
 def test_limit_of_user_or_type_applies_below_the_project(db, scope, word):
     limit(db, {'gigabytes': 10}, **scope)
@@ -148,11 +138,7 @@ def test_unlimited_allows_any_amount(db):
 def test_negative_delta_is_never_refused(db):
     charge(db, {'gigabytes': 50})
     db.write(
-        sets.change,
-        DEFAULTS,
-        sets.scope_of('blue'),
-        {'gigabytes': 10},
-        force=True,
+        sets.change, DEFAULTS, sets.scope_of('blue'), {'gigabytes': 10}, force=True
     )
     charge(db, {'gigabytes': -5, 'shares': 1})
     assert quota_rows.usage(db, 'gigabytes') == (45, 0)

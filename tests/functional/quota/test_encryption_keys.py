@@ -8,11 +8,8 @@ import pytest
 from manila_lite import exception
 from manila_lite.quota import encryption_keys
 from tests.functional.quota import quota_rows
-from tests.functional.quota.quota_rows import ALICE
-from tests.functional.quota.quota_rows import DEFAULTS
-from tests.support import cloud_snapshots
-from tests.support import sampling
-from tests.support import share_transfers
+from tests.functional.quota.quota_rows import ALICE, DEFAULTS
+from tests.support import cloud_snapshots, sampling, share_transfers
 from tests.support.cloud import TYPE_ID
 from tests.support.concurrent_calls import at_once
 
@@ -80,18 +77,10 @@ def test_new_key_past_the_limit_is_refused_and_a_known_one_is_not(cloud):
     refused = cloud.api.request(
         'POST',
         '/shares',
-        {
-            'share': {
-                'share_proto': 'NFS',
-                'size': 1,
-                'encryption_key_ref': OTHER,
-            }
-        },
+        {'share': {'share_proto': 'NFS', 'size': 1, 'encryption_key_ref': OTHER}},
         expect=413,
     )
-    assert (
-        'EncryptionKeysLimitExceeded' in refused.json['overLimit']['message']
-    )
+    assert 'EncryptionKeysLimitExceeded' in refused.json['overLimit']['message']
     assert cloud.usage('shares') == (1, 0)
     create(cloud)
     assert used(cloud) == (1, 0)
@@ -165,9 +154,7 @@ def test_concurrent_shares_charge_each_key_once(db):
     held = [
         key
         for key, has in zip(
-            keys,
-            at_once(*(functools.partial(use, key) for key in keys)),
-            strict=True,
+            keys, at_once(*(functools.partial(use, key) for key in keys)), strict=True
         )
         if has
     ]

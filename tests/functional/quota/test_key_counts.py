@@ -7,23 +7,14 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.queries.shares import encryption_keys as key_rows
-from manila_lite.db.queries.shares import instances
-from manila_lite.quota import charges
-from manila_lite.quota import encryption_keys
-from manila_lite.quota import key_counts
-from manila_lite.quota import transfers
+from manila_lite.db.queries.shares import encryption_keys as key_rows, instances
+from manila_lite.quota import charges, encryption_keys, key_counts, transfers
 from manila_lite.quota.charges import Owner
 from tests.functional.quota import quota_rows
-from tests.functional.quota.quota_rows import ALICE
-from tests.functional.quota.quota_rows import DEFAULTS
-from tests.functional.quota.quota_rows import GOLD
-from tests.functional.quota.quota_rows import SILVER
-from tests.support import invariants
-from tests.support import sampling
+from tests.functional.quota.quota_rows import ALICE, DEFAULTS, GOLD, SILVER
+from tests.support import invariants, sampling
 from tests.support.concurrent_calls import at_once
-from tests.support.rows import INSTANCE
-from tests.support.rows import delete_share
+from tests.support.rows import INSTANCE, delete_share
 
 KEYS = [str(uuid.UUID(int=number)) for number in range(5)]
 BOB = Owner('green', 'bob', GOLD)
@@ -49,18 +40,14 @@ def create(session, owner, key, *, counted=True, status='available'):
 def instance_of(session, share_id):
     return instances.get(
         session,
-        session.value(
-            sa.select(INSTANCE.c.id).where(INSTANCE.c.share_id == share_id)
-        ),
+        session.value(sa.select(INSTANCE.c.id).where(INSTANCE.c.share_id == share_id)),
     )
 
 
 def delete(session, share_id):
     instance = instance_of(session, share_id)
     delete_share(session, share_id)
-    owner = Owner(
-        instance.project_id, instance.user_id, instance.share_type_id
-    )
+    owner = Owner(instance.project_id, instance.user_id, instance.share_type_id)
     charges.credit(session, owner, {'shares': 1, 'gigabytes': 1})
     encryption_keys.release_key(
         session, instance.project_id, instance.encryption_key_ref
@@ -172,9 +159,7 @@ def test_uses_that_no_share_has_are_given_back(db):
     check(db)
 
 
-@pytest.mark.parametrize(
-    'status', ['deferred_deleting', 'error_deferred_deleting']
-)
+@pytest.mark.parametrize('status', ['deferred_deleting', 'error_deferred_deleting'])
 def test_share_whose_quota_was_given_back_is_not_counted(db, status):
     db.write(create, ALICE, KEYS[0], counted=False, status=status)
     assert db.read(key_rows.count_wrong) == 0
@@ -218,13 +203,9 @@ def test_creations_deletions_and_transfers_meanwhile_are_counted(db, seed):
     # A usage row keeps the limit of the call that has inserted it.
     calls = [functools.partial(migrate, db, ROOMY) for _ in range(2)]
     calls += [functools.partial(db.write, delete, one) for one in shares[:4]]
+    calls += [functools.partial(db.write, transfer, one, ROOMY) for one in shares[4:8]]
     calls += [
-        functools.partial(db.write, transfer, one, ROOMY)
-        for one in shares[4:8]
-    ]
-    calls += [
-        functools.partial(db.write, create, owner(), rng.choice(KEYS))
-        for _ in range(4)
+        functools.partial(db.write, create, owner(), rng.choice(KEYS)) for _ in range(4)
     ]
     at_once(*calls, rng=rng)
     check(db)

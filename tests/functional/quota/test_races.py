@@ -14,18 +14,13 @@ from manila_lite.db.models import engine
 from manila_lite.db.queries.admin import quotas
 from manila_lite.db.queries.admin.quotas import USAGE
 from manila_lite.db.session import Database
-from manila_lite.quota import charges
-from manila_lite.quota import recount
-from manila_lite.quota import sets
+from manila_lite.quota import charges, recount, sets
 from manila_lite.quota.charges import Owner
 from tests.functional.quota import quota_rows
-from tests.functional.quota.quota_rows import DEFAULTS
-from tests.functional.quota.quota_rows import GOLD
-from tests.functional.quota.quota_rows import SILVER
+from tests.functional.quota.quota_rows import DEFAULTS, GOLD, SILVER
 from tests.support import sampling
 from tests.support.concurrent_calls import at_once
-from tests.support.rows import SHARE
-from tests.support.rows import delete_share
+from tests.support.rows import SHARE, delete_share
 
 THREADS = 8
 WORK = engine.Work.__table__
@@ -58,9 +53,7 @@ def test_exactly_the_limit_succeeds(db):
         db.write(quota_rows.create_share, make_owner(0), 1)
     results = attempt(
         *[
-            functools.partial(
-                db.write, quota_rows.create_share, make_owner(n), 1
-            )
+            functools.partial(db.write, quota_rows.create_share, make_owner(n), 1)
             for n in range(THREADS)
         ]
     )
@@ -75,9 +68,7 @@ def test_exactly_the_limit_succeeds(db):
 def test_concurrent_first_use_creates_the_rows_once(db):
     results = attempt(
         *[
-            functools.partial(
-                db.write, quota_rows.create_share, make_owner(n), 2
-            )
+            functools.partial(db.write, quota_rows.create_share, make_owner(n), 2)
             for n in range(THREADS)
         ]
     )
@@ -86,9 +77,7 @@ def test_concurrent_first_use_creates_the_rows_once(db):
     assert quota_rows.differences(db) == []
 
 
-@pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True
-)
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
 def test_rows_that_appear_despite_the_lock_are_used(db):
     """Other Galera nodes do not see the locks of rows."""
     owner, deltas = make_owner(0), {'shares': 1}
@@ -118,16 +107,12 @@ def test_default_changed_during_first_use_is_effective(db):
             db.write, sets.change_class, DEFAULTS, 'default', {'shares': 77}
         ),
         *[
-            functools.partial(
-                db.write, quota_rows.create_share, make_owner(n, name), 1
-            )
+            functools.partial(db.write, quota_rows.create_share, make_owner(n, name), 1)
             for n, name in enumerate(projects)
         ],
     )
     assert errors_of(results) == []
-    assert {
-        quota_rows.effective_limit(db, 'shares', name) for name in projects
-    } == {77}
+    assert {quota_rows.effective_limit(db, 'shares', name) for name in projects} == {77}
 
 
 ANALYZE = {
@@ -142,33 +127,22 @@ def test_overlapping_owners_never_deadlock(db):
     random.Random(1).shuffle(owners)
     limits = dict.fromkeys(DEFAULTS, -1)
     for owner in owners:
-        db.write(
-            charges.charge, owner, {'shares': 1, 'gigabytes': 1}, limits=limits
-        )
+        db.write(charges.charge, owner, {'shares': 1, 'gigabytes': 1}, limits=limits)
     # With statistics PostgreSQL reads rows in physical order, which changes.
-    db.write(
-        lambda session: session.connection.exec_driver_sql(ANALYZE[db.dialect])
-    )
+    db.write(lambda session: session.connection.exec_driver_sql(ANALYZE[db.dialect]))
 
     def client(number):
         rng = random.Random(number)
         for _ in range(60):
             owner = rng.choice(owners)
-            deltas = rng.choice(
-                [{'shares': 1, 'gigabytes': 2}, {'gigabytes': 1}]
-            )
+            deltas = rng.choice([{'shares': 1, 'gigabytes': 2}, {'gigabytes': 1}])
             db.write(charges.charge, owner, deltas, limits=limits)
             db.write(charges.credit, owner, deltas)
 
     before = db.retries
     assert (
         errors_of(
-            attempt(
-                *[
-                    functools.partial(client, number)
-                    for number in range(THREADS)
-                ]
-            )
+            attempt(*[functools.partial(client, number) for number in range(THREADS)])
         )
         == []
     )
@@ -187,9 +161,7 @@ class Client:
 
     def run(self):
         for _ in range(40):
-            self.rng.choice(
-                [self.create, self.create, self.extend, self.delete]
-            )()
+            self.rng.choice([self.create, self.create, self.extend, self.delete])()
 
     def create(self):
         size = self.rng.randint(1, 9)
@@ -208,11 +180,7 @@ class Client:
 
     def ask(self, session, share_id):
         charges.charge(
-            session,
-            self.owner,
-            {'gigabytes': 3},
-            limits=DEFAULTS,
-            reserve=True,
+            session, self.owner, {'gigabytes': 3}, limits=DEFAULTS, reserve=True
         )
         quota_rows.add_work(session, session.charges, share_id)
 
@@ -222,9 +190,7 @@ class Client:
             charges.release_reservation(session, self.owner, {'gigabytes': 3})
             return
         session.run(
-            sa.update(SHARE)
-            .where(SHARE.c.id == share_id)
-            .values(size=SHARE.c.size + 3)
+            sa.update(SHARE).where(SHARE.c.id == share_id).values(size=SHARE.c.size + 3)
         )
         charges.commit_reservation(session, self.owner, {'gigabytes': 3})
 
@@ -240,10 +206,7 @@ class Client:
 
 def test_usage_is_right_at_any_time_in_a_busy_project(db):
     db.write(
-        sets.change,
-        DEFAULTS,
-        sets.scope_of('blue'),
-        {'shares': -1, 'gigabytes': 10**6},
+        sets.change, DEFAULTS, sets.scope_of('blue'), {'shares': -1, 'gigabytes': 10**6}
     )
     clients = [Client(db, number) for number in range(THREADS)]
     done = threading.Event()
@@ -273,10 +236,7 @@ def test_usage_is_right_at_any_time_in_a_busy_project(db):
 
 def test_usage_is_right_after_corrections_during_charges(db):
     db.write(
-        sets.change,
-        DEFAULTS,
-        sets.scope_of('blue'),
-        {'shares': -1, 'gigabytes': -1},
+        sets.change, DEFAULTS, sets.scope_of('blue'), {'shares': -1, 'gigabytes': -1}
     )
     clients = [Client(db, number) for number in range(THREADS - 1)]
 

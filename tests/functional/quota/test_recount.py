@@ -3,16 +3,12 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.queries.admin.quotas import USAGE
-from manila_lite.db.queries.admin.quotas import Key
-from manila_lite.quota import charges
-from manila_lite.quota import recount
+from manila_lite.db.queries.admin.quotas import USAGE, Key
+from manila_lite.quota import charges, recount
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.recount import Usage
 from tests.functional.quota import quota_rows
-from tests.functional.quota.quota_rows import ALICE
-from tests.functional.quota.quota_rows import DEFAULTS
-from tests.functional.quota.quota_rows import GOLD
+from tests.functional.quota.quota_rows import ALICE, DEFAULTS, GOLD
 from tests.support import sampling
 
 RED = Owner('red', 'carol', GOLD)
@@ -29,9 +25,7 @@ def of_project(db, project_id='blue'):
 
 
 def add_work(session, *reservations):
-    quota_rows.add_work(
-        session, [recount.to_reservation(*one) for one in reservations]
-    )
+    quota_rows.add_work(session, [recount.to_reservation(*one) for one in reservations])
 
 
 def test_shares_count_for_project_user_and_type(db):
@@ -75,9 +69,7 @@ def test_share_counts_once_and_every_replica_counts(db):
 )
 def test_share_counts_until_its_deletion_is_deferred(db, status, counts):
     db.write(quota_rows.add_share, ALICE, 3, status=status)
-    assert of_project(db) == (
-        {'shares': (1, 0), 'gigabytes': (3, 0)} if counts else {}
-    )
+    assert of_project(db) == ({'shares': (1, 0), 'gigabytes': (3, 0)} if counts else {})
 
 
 @pytest.mark.parametrize(
@@ -158,9 +150,6 @@ def test_correct_also_creates_missing_rows(db):
     assert {one.key.project_id for one in wrong} == {'blue', 'red'}
     assert db.read(recount.differences) == []
     assert quota_rows.usage(db, 'gigabytes', 'red') == (5, 0)
-    assert (
-        quota_rows.effective_limit(db, 'gigabytes', 'red')
-        == DEFAULTS['gigabytes']
-    )
+    assert quota_rows.effective_limit(db, 'gigabytes', 'red') == DEFAULTS['gigabytes']
     assert quota_rows.usage(db, 'backups') == (0, 0)
     assert db.write(recount.correct, DEFAULTS) == []

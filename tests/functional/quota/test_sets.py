@@ -3,22 +3,16 @@
 import pytest
 
 from manila_lite import exception
-from manila_lite.quota import charges
-from manila_lite.quota import limits
-from manila_lite.quota import sets
+from manila_lite.quota import charges, limits, sets
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.sets import scope_of
 from tests.functional.quota import quota_rows
-from tests.functional.quota.quota_rows import ALICE
-from tests.functional.quota.quota_rows import DEFAULTS
-from tests.functional.quota.quota_rows import GOLD
+from tests.functional.quota.quota_rows import ALICE, DEFAULTS, GOLD
 
 PROJECT = scope_of('blue')
 USER = scope_of('blue', user_id='alice')
 TYPE = scope_of('blue', share_type_id=GOLD)
-SUBSCOPES = pytest.mark.parametrize(
-    'subscope', [USER, TYPE], ids=['user', 'type']
-)
+SUBSCOPES = pytest.mark.parametrize('subscope', [USER, TYPE], ids=['user', 'type'])
 
 pytestmark = pytest.mark.usefixtures('types')
 
@@ -41,17 +35,13 @@ def use(db, owner=ALICE):
 
 def effective_limit(db, scope, resource='shares'):
     subscope = {} if not scope.id else {f'{scope.kind}_id': scope.id}
-    return quota_rows.effective_limit(
-        db, resource, scope.project_id, **subscope
-    )
+    return quota_rows.effective_limit(db, resource, scope.project_id, **subscope)
 
 
 def test_options_apply_without_set_limits(db):
     assert db.read(sets.show, DEFAULTS, PROJECT) == DEFAULTS
     assert db.read(sets.show, DEFAULTS, USER) == DEFAULTS
-    assert list(db.read(sets.show, DEFAULTS, TYPE)) == list(
-        limits.NAMES_PER_TYPE
-    )
+    assert list(db.read(sets.show, DEFAULTS, TYPE)) == list(limits.NAMES_PER_TYPE)
 
 
 def test_every_layer_overrides_the_one_above(db):
@@ -83,9 +73,7 @@ def test_change_keeps_other_limits_and_returns_all(db):
 def test_usage_is_shown_with_the_limits_by_scope(db):
     use(db)
     use(db, Owner('blue', 'bob', quota_rows.SILVER))
-    db.write(
-        charges.charge, ALICE, {'gigabytes': 3}, limits=DEFAULTS, reserve=True
-    )
+    db.write(charges.charge, ALICE, {'gigabytes': 3}, limits=DEFAULTS, reserve=True)
     change(db, USER, {'gigabytes': 50})
     shown = {
         scope: db.read(sets.show_usage, DEFAULTS, scope)
@@ -180,10 +168,7 @@ def test_reset_of_a_subscope_resets_nothing_else(db, subscope):
     other = TYPE if subscope == USER else USER
     assert show(db, PROJECT) == show(db, subscope) == 4
     assert show(db, other) == 3
-    assert (effective_limit(db, subscope), effective_limit(db, other)) == (
-        -1,
-        3,
-    )
+    assert (effective_limit(db, subscope), effective_limit(db, other)) == (-1, 3)
 
 
 def test_default_class_applies_to_projects_without_own_limits(db):
@@ -196,9 +181,7 @@ def test_default_class_applies_to_projects_without_own_limits(db):
     assert effective_limit(db, PROJECT) == 4
     assert effective_limit(db, scope_of('red')) == 2
     assert effective_limit(db, scope_of('red'), 'gigabytes') == 100
-    assert (
-        quota_rows.effective_limit(db, 'shares', 'red', user_id='carol') == -1
-    )
+    assert quota_rows.effective_limit(db, 'shares', 'red', user_id='carol') == -1
     db.write(sets.reset, DEFAULTS, PROJECT)
     assert effective_limit(db, PROJECT) == 2
 
@@ -208,9 +191,7 @@ def test_other_classes_are_stored_and_not_effective(db):
     db.write(sets.change_class, DEFAULTS, 'gold', {'shares': 1})
     assert db.read(sets.show_class, DEFAULTS, 'gold')['shares'] == 1
     assert db.read(sets.show_class, DEFAULTS, 'default') == DEFAULTS
-    assert (
-        effective_limit(db, PROJECT) == show(db, PROJECT) == DEFAULTS['shares']
-    )
+    assert effective_limit(db, PROJECT) == show(db, PROJECT) == DEFAULTS['shares']
 
 
 def test_class_limits_are_validated(db):
@@ -228,7 +209,5 @@ def test_changed_options_are_effective_after_a_refresh(db):
     assert effective_limit(db, PROJECT) == 4
     assert effective_limit(db, scope_of('red')) == 50
     assert effective_limit(db, scope_of('red'), 'gigabytes') == 70
-    assert (
-        quota_rows.effective_limit(db, 'shares', 'red', user_id='carol') == -1
-    )
+    assert quota_rows.effective_limit(db, 'shares', 'red', user_id='carol') == -1
     assert db.write(sets.refresh_defaults, options) == 0

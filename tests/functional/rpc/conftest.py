@@ -5,8 +5,7 @@ import uuid
 
 import pytest
 
-from tests.support import requirements
-from tests.support import rpc_servers
+from tests.support import requirements, rpc_servers
 
 HOST, PORT = '127.0.0.1', 5672
 RABBIT_URL = 'rabbit://guest:guest@{host}:{port}//'

@@ -8,12 +8,8 @@ import pytest
 from manila_lite.rpc.notifications import Notifications
 from manila_lite.scheduler.event_kinds import KINDS
 from manila_lite.scheduler.events import EventSender
-from tests.functional.rpc.test_notifications import Consumer
-from tests.functional.rpc.test_notifications import conf_of
-from tests.support import replicated
-from tests.support import share_groups
-from tests.support import share_migrations
-from tests.support import share_transfers
+from tests.functional.rpc.test_notifications import Consumer, conf_of
+from tests.support import replicated, share_groups, share_migrations, share_transfers
 from tests.support.dhss import ShareServersCloud
 from tests.support.server_migrations import ServerMigrationCloud
 
@@ -73,10 +69,7 @@ def observe(topic):
 
 
 def moves(payloads):
-    return [
-        (one['event'], one['old_status'], one['new_status'])
-        for one in payloads
-    ]
+    return [(one['event'], one['old_status'], one['new_status']) for one in payloads]
 
 
 def values(payloads, name):
@@ -189,11 +182,7 @@ def test_share_migration(build_cloud, observe):
         ('start', 'none', 'migration_starting'),
         ('placed', 'migration_starting', 'migration_in_progress'),
         ('started', 'migration_in_progress', 'migration_driver_in_progress'),
-        (
-            'phase1_done',
-            'migration_driver_in_progress',
-            'migration_driver_phase1_done',
-        ),
+        ('phase1_done', 'migration_driver_in_progress', 'migration_driver_phase1_done'),
         ('complete', 'migration_driver_phase1_done', 'migration_completing'),
         ('completed', 'migration_completing', 'migration_success'),
     ]
@@ -214,16 +203,8 @@ def test_share_server_migration(build_cloud, observe):
         ('start', 'none', 'server_migration_starting'),
         ('started', 'server_migration_starting', 'server_migrating'),
         ('phase1_done', 'server_migrating', 'server_migrating_phase1_done'),
-        (
-            'complete',
-            'server_migrating_phase1_done',
-            'server_migration_completing',
-        ),
-        (
-            'completed',
-            'server_migration_completing',
-            'server_migration_completed',
-        ),
+        ('complete', 'server_migrating_phase1_done', 'server_migration_completing'),
+        ('completed', 'server_migration_completing', 'server_migration_completed'),
     ]
     assert moves(one for one in found if one['id'] != server) == [
         ('arrived', 'none', 'server_migration_completed')

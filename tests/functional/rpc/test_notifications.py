@@ -9,19 +9,14 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import conf as options
-from manila_lite import exception
-from manila_lite.db.models import cluster_tasks
-from manila_lite.db.models import engine
+from manila_lite import conf as options, exception
+from manila_lite.db.models import cluster_tasks, engine
 from manila_lite.db.queries.admin import events as queries
 from manila_lite.db.session import Database
 from manila_lite.rpc import notifications
 from manila_lite.scheduler import events
-from tests.functional.rpc.conftest import HOST
-from tests.functional.rpc.conftest import PORT
-from tests.functional.rpc.conftest import RABBIT_URL
-from tests.support import databases
-from tests.support import sampling
+from tests.functional.rpc.conftest import HOST, PORT, RABBIT_URL
+from tests.support import databases, sampling
 from tests.support.processes import free_port
 
 JOURNAL = engine.Transition.__table__
@@ -95,9 +90,7 @@ def test_notification_arrives_in_the_published_envelope(bus, consumer):
 
 
 def test_broker_that_does_not_answer_is_an_error(topic):
-    bus = notifications.Notifications(
-        conf_of(topic, free_port()), 'manila_lite.node'
-    )
+    bus = notifications.Notifications(conf_of(topic, free_port()), 'manila_lite.node')
     with pytest.raises(exception.ServiceUnavailable, match='was not sent'):
         bus.send('share_instance.created', {})
     bus.close()
@@ -177,9 +170,7 @@ def add_moves(session):
 
 def begin(session):
     """Let events begin with an empty journal."""
-    session.run(
-        sa.insert(TASK), name=queries.TASK_NAME, due_at=0.0, position=0
-    )
+    session.run(sa.insert(TASK), name=queries.TASK_NAME, due_at=0.0, position=0)
 
 
 def expire_lease(session):

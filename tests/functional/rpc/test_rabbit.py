@@ -11,15 +11,10 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.rpc import bus_probe
-from manila_lite.rpc import listening
-from manila_lite.rpc import transport
-from tests.functional.rpc.conftest import HOST
-from tests.functional.rpc.conftest import PORT
-from tests.functional.rpc.conftest import transport_to
+from manila_lite.rpc import bus_probe, listening, transport
+from tests.functional.rpc.conftest import HOST, PORT, transport_to
 from tests.support import rpc_servers
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 
 
 @pytest.fixture
@@ -61,9 +56,7 @@ def woken():
 @pytest.fixture
 def listener(rpc_transport, serving, topic, woken, endpoint):
     return serving(
-        transport.HintListener(
-            rpc_transport, topic, 'one', woken.put, [endpoint]
-        )
+        transport.HintListener(rpc_transport, topic, 'one', woken.put, [endpoint])
     )
 
 
@@ -82,9 +75,7 @@ def test_hints_reach_the_queue_and_calls_are_answered(
     assert (sender.sent, sender.failed) == (2, 0)
 
 
-def test_errors_come_back_as_they_were_raised(
-    rpc_transport, listener, topic, ctx
-):
+def test_errors_come_back_as_they_were_raised(rpc_transport, listener, topic, ctx):
     with pytest.raises(exception.ShareNotFound) as caught:
         rpc_transport.client(topic).call(ctx, 'refuse', {}, timeout=10)
     assert str(caught.value) == 'Share s1 could not be found.'
@@ -95,14 +86,10 @@ def test_call_without_a_reply_times_out(rpc_transport, listener, topic, ctx):
         rpc_transport.client(topic, 'one').call(ctx, 'wait', {}, timeout=0.3)
 
 
-def test_messages_without_a_listener_fail_at_once(
-    rpc_transport, listener, topic, ctx
-):
+def test_messages_without_a_listener_fail_at_once(rpc_transport, listener, topic, ctx):
     begin = time.monotonic()
     with pytest.raises(exception.ServiceUnavailable):
-        rpc_transport.client(topic, 'two').call(
-            ctx, 'who', {'question': 1}, timeout=60
-        )
+        rpc_transport.client(topic, 'two').call(ctx, 'who', {'question': 1}, timeout=60)
     sender = transport.HintSender(rpc_transport)
     sender.send(topic, 'two', 'w1')
     sender.stop(timeout=10)
@@ -110,9 +97,7 @@ def test_messages_without_a_listener_fail_at_once(
     assert time.monotonic() - begin < 20
 
 
-def test_hint_waits_for_a_service_that_is_down(
-    rpc_transport, topic, woken, serving
-):
+def test_hint_waits_for_a_service_that_is_down(rpc_transport, topic, woken, serving):
     first = transport.HintListener(rpc_transport, topic, 'one', woken.put)
     first.start()
     first.stop()
@@ -144,9 +129,7 @@ class BrokerProxy:
                 far = socket.create_connection((HOST, PORT))
                 self._pairs.append((near, far))
                 for pair in ((near, far), (far, near)):
-                    threading.Thread(
-                        target=self._pump, args=pair, daemon=True
-                    ).start()
+                    threading.Thread(target=self._pump, args=pair, daemon=True).start()
 
     def _pump(self, source, sink):
         with contextlib.suppress(OSError):
@@ -256,9 +239,7 @@ def test_service_starts_while_its_broker_refuses_it(
     far = rpc_servers.transport_to(url)
     for server in ('one', 'two'):
         serving(transport.HintListener(far, topic, server, woken.put))
-    wait_until(
-        lambda: bus_probe.send_ping(far, topic) is not None, 'it is known'
-    )
+    wait_until(lambda: bus_probe.send_ping(far, topic) is not None, 'it is known')
     assert bus_probe.send_ping(far, topic) == f'the broker {WORDS[kind]}'
     sender = transport.HintSender(far)
     sender.send(topic, 'one', 'w1')

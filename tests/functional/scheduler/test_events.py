@@ -13,16 +13,13 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db import models
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import cluster_tasks
-from manila_lite.db.models import engine
-from manila_lite.db.queries.admin import events
-from manila_lite.db.queries.admin import retention
+from manila_lite.db.models import cluster_tasks, engine
+from manila_lite.db.queries.admin import events, retention
 from manila_lite.scheduler import events as sender
 from manila_lite.scheduler.event_kinds import KINDS
 from manila_lite.scheduler.events import EventSender
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from tests.support import cloud_snapshots
-from tests.support import sampling
+from tests.support import cloud_snapshots, sampling
 from tests.unit.states.test_states import MACHINES
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -81,9 +78,7 @@ def insert(connection, **values):
 
 def add(db, count=1, **values):
     db.write(
-        lambda session: [
-            insert(session.connection, **values) for _ in range(count)
-        ]
+        lambda session: [insert(session.connection, **values) for _ in range(count)]
     )
 
 
@@ -117,9 +112,7 @@ def test_every_move_of_a_share_is_sent_once(build_node, bus):
     assert all(row.is_sent for row in journal)
     assert events_of.run_pass() == 0
     own = [
-        payload
-        for _, payload in bus.events
-        if payload['resource'] == 'share_instance'
+        payload for _, payload in bus.events if payload['resource'] == 'share_instance'
     ]
     assert [
         (each['event'], each['old_status'], each['new_status']) for each in own
@@ -222,9 +215,7 @@ def test_every_state_machine_has_a_kind_of_event():
 def test_parent_and_project_of_every_kind_can_be_read(db):
     for kind in KINDS.values():
         assert (
-            db.read(
-                events.find_owners, kind.table, [kind.machine.resource], ['x']
-            )
+            db.read(events.find_owners, kind.table, [kind.machine.resource], ['x'])
             == {}
         )
 
@@ -249,9 +240,7 @@ def test_moves_before_the_first_sender_are_not_sent(db, bus):
 
 
 @sampling.dialects
-def test_transaction_that_commits_late_is_not_skipped(
-    database_url, db, started, bus
-):
+def test_transaction_that_commits_late_is_not_skipped(database_url, db, started, bus):
     """Its row has a smaller id than rows that were sent before."""
     if database_url.startswith('sqlite'):
         # Writers have their turns, so no id is given before a commit.
@@ -356,9 +345,7 @@ def test_slow_sends_keep_the_lease(db, bus):
         seconds[0] += sender.SENDING_TIME / 2
         left.append(unsent(db))
         leases.append(
-            db.read(
-                lambda session: session.value(sa.select(TASK.c.lease_until))
-            )
+            db.read(lambda session: session.value(sa.select(TASK.c.lease_until)))
         )
 
     bus.on_send = send
@@ -414,9 +401,7 @@ def test_sender_that_was_paused_too_long_does_not_stop_the_next(
 
     def overtake():
         bus.on_send = lambda: None
-        db.write(
-            lambda session: session.run(sa.update(TASK).values(lease_until=0))
-        )
+        db.write(lambda session: session.run(sa.update(TASK).values(lease_until=0)))
         assert other.run_pass() == 3
 
     bus.on_send = overtake

@@ -3,8 +3,7 @@
 import datetime
 
 from manila_lite.db.queries.admin import pools
-from tests.support import cloud_snapshots
-from tests.support import share_groups
+from tests.support import cloud_snapshots, share_groups
 from tests.support.dhss import ShareServersCloud
 from tests.support.replicated import ReplicatedCloud
 
@@ -35,9 +34,7 @@ def check_capacity(text, *backends):
 def test_share_from_a_snapshot(build_cloud):
     cloud = build_cloud(SCHEDULED_CLONES)
     cloud_snapshots.enable_snapshot_features(cloud)
-    snapshot = cloud_snapshots.create_available(
-        cloud, cloud.create_share(size=1)
-    )
+    snapshot = cloud_snapshots.create_available(cloud, cloud.create_share(size=1))
     fill(cloud)
     cloud.api.create(snapshot_id=snapshot, size=1)
     check_capacity(explanation(cloud), 'alpha', 'beta')
@@ -75,9 +72,7 @@ def test_share_group(build_cloud):
     cloud = build_cloud()
     share_groups.request(
         cloud.api,
-        share_groups.create_type(
-            cloud.api, consistent_snapshot_support='pool'
-        ),
+        share_groups.create_type(cloud.api, consistent_snapshot_support='pool'),
     )
     text = explanation(cloud)
     assert 'ConsistentSnapshotFilter left 0, rejected node@' in text
@@ -103,9 +98,8 @@ def test_share_server_that_cannot_take_the_share(build_cloud):
         expect=202,
     )
     cloud.api.create(snapshot_id=snapshot, size=1)
-    assert (
-        'the share server of the snapshot cannot take the share'
-        in explanation(cloud)
+    assert 'the share server of the snapshot cannot take the share' in explanation(
+        cloud
     )
 
 

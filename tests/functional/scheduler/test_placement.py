@@ -8,17 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import incarnations, pools, services
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.host import Host
 from tests.support import sampling
-from tests.support.service_process import CTX
-from tests.support.service_process import INSTANCE
-from tests.support.service_process import POOL
-from tests.support.service_process import SHARE
-from tests.support.service_process import TYPE_ID
+from tests.support.service_process import CTX, INSTANCE, POOL, SHARE, TYPE_ID
 from tests.support.unserved import lose
 
 CAPACITY = 12
@@ -84,9 +78,7 @@ def test_capacity_taken_by_a_rival_causes_another_choice(build_node, node):
             'node@alpha#pool',
             CAPACITY,
             rival.value(
-                sa.select(POOL.c.reported_at).where(
-                    POOL.c.host == 'node@alpha#pool'
-                )
+                sa.select(POOL.c.reported_at).where(POOL.c.host == 'node@alpha#pool')
             ),
             down_time=60.0,
         ),
@@ -182,9 +174,7 @@ def test_racing_schedulers_never_place_more_than_fits(build_node, seed):
         reporting = pool.submit(report)
         asking = [
             pool.submit(
-                ask,
-                nodes[number % 2],
-                [1 + (number + n + seed) % 3 for n in range(6)],
+                ask, nodes[number % 2], [1 + (number + n + seed) % 3 for n in range(6)]
             )
             for number in range(4)
         ]
@@ -208,16 +198,10 @@ def test_extend_stays_within_its_pool(node):
     node.run()
     node.ask('extend', share, CAPACITY)
     node.run()
-    assert (node.status(share), node.target(share).size) == (
-        'available',
-        CAPACITY,
-    )
+    assert (node.status(share), node.target(share).size) == ('available', CAPACITY)
     node.ask('extend', share, CAPACITY + 1)
     node.run()
-    assert (node.status(share), node.target(share).size) == (
-        'available',
-        CAPACITY,
-    )
+    assert (node.status(share), node.target(share).size) == ('available', CAPACITY)
     assert node.messages() == [('008', '009')]
     node.db.write(pools.adjust_allocated, 'node@beta#pool', -1)
     assert node.problems() == []
@@ -225,8 +209,7 @@ def test_extend_stays_within_its_pool(node):
 
 @pytest.mark.facts('LP1973621')
 @pytest.mark.parametrize(
-    'option, size',
-    [('', 4), ('scheduler_default_extend_filters = CapacityFilter', 6)],
+    'option, size', [('', 4), ('scheduler_default_extend_filters = CapacityFilter', 6)]
 )
 def test_filters_of_extensions_are_configured(build_cloud, option, size):
     """The function is one of the default filters; it gets the old size."""
@@ -382,13 +365,9 @@ def test_duplicated_hints_place_a_share_once(build_node):
 
 def test_instance_with_a_host_is_not_placed_again(node):
     instance = node.target(node.create(2)).instance_id
-    node.db.write(
-        share_instances.assign_host, instance, 'node@alpha#pool', None
-    )
+    node.db.write(share_instances.assign_host, instance, 'node@alpha#pool', None)
     with pytest.raises(exception.InvalidStatus):
-        node.db.write(
-            share_instances.assign_host, instance, 'node@beta#pool', None
-        )
+        node.db.write(share_instances.assign_host, instance, 'node@beta#pool', None)
     assert node.value(sa.select(INSTANCE.c.host)) == 'node@alpha#pool'
 
 
@@ -417,9 +396,7 @@ def unregistered(build_node):
 @pytest.mark.parametrize(
     'status', ['creating', 'migrating', 'migrating_to', 'server_migrating']
 )
-def test_share_without_host_reset_to_in_flight_is_given_up(
-    unregistered, status
-):
+def test_share_without_host_reset_to_in_flight_is_given_up(unregistered, status):
     node, share = unregistered
     node.operations.reset_status(CTX, node.target(share).instance_id, status)
     messages_before = len(node.messages())
@@ -432,9 +409,7 @@ def test_share_without_host_reset_to_in_flight_is_given_up(
 
 def test_share_without_host_reset_to_deleting_is_deleted(unregistered):
     node, share = unregistered
-    node.operations.reset_status(
-        CTX, node.target(share).instance_id, 'deleting'
-    )
+    node.operations.reset_status(CTX, node.target(share).instance_id, 'deleting')
     assert node.scheduler.orphan_sweep.run_pass() == 1
     assert node.rows(sa.select(SHARE)) == []
     assert node.problems() == []
@@ -449,9 +424,7 @@ def test_orphan_handled_by_another_scheduler_does_not_stop_the_pass(
     while node.scheduler.runners[0].step():
         pass
     for one in shares:
-        node.operations.reset_status(
-            CTX, node.target(one).instance_id, 'migrating'
-        )
+        node.operations.reset_status(CTX, node.target(one).instance_id, 'migrating')
     messages_before = len(node.messages())
     at_once = threading.Barrier(3)
 
@@ -461,8 +434,7 @@ def test_orphan_handled_by_another_scheduler_does_not_stop_the_pass(
 
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for running in [
-            pool.submit(run, rival)
-            for rival in (node, build_node(), build_node())
+            pool.submit(run, rival) for rival in (node, build_node(), build_node())
         ]:
             running.result()
     assert {node.status(one) for one in shares} == {'error'}

@@ -7,15 +7,11 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import pools, services
 from tests.support.service_process import TIMEOUT
 
 CAPACITY = 12
-REPORTED = {
-    'storage_protocol': 'NFS_CIFS',
-    'driver_handles_share_servers': False,
-}
+REPORTED = {'storage_protocol': 'NFS_CIFS', 'driver_handles_share_servers': False}
 
 
 @pytest.fixture
@@ -56,9 +52,7 @@ def statements(node):
 
 
 def set_disabled(node, name, disabled):
-    node.db.write(
-        services.set_disabled, f'node@{name}', 'manila-share', disabled, None
-    )
+    node.db.write(services.set_disabled, f'node@{name}', 'manila-share', disabled, None)
 
 
 def place(node, size=2, **facts):
@@ -140,18 +134,14 @@ def test_slow_read_does_not_delay_what_was_read(node):
         slow = threads.submit(reader(node).read)
         assert reached.wait(TIMEOUT)
         reader(node).note_allocation('node@alpha#pool', 3)
-        noted = {
-            pool.host: pool.allocated_gb for pool in reader(node).recent()
-        }
+        noted = {pool.host: pool.allocated_gb for pool in reader(node).recent()}
         report(node, 'alpha', 5.0)
         reader(node).read()
         released.set()
         assert len(slow.result()) == 2
     assert noted['node@alpha#pool'] == 3
     (free,) = (
-        pool.free_gb
-        for pool in reader(node).recent()
-        if pool.host == 'node@alpha#pool'
+        pool.free_gb for pool in reader(node).recent() if pool.host == 'node@alpha#pool'
     )
     assert free == 5.0
 

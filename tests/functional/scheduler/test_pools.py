@@ -8,8 +8,7 @@ from manila_lite.db.models import services
 from manila_lite.db.queries.admin import pools
 from manila_lite.share.manager import pool_reports
 from tests.support import sampling
-from tests.support.service_process import CTX
-from tests.support.service_process import POOL
+from tests.support.service_process import CTX, POOL
 
 HOST = 'node@alpha#pool'
 SERVICE = 'node@alpha'
@@ -39,12 +38,7 @@ def allocation(node):
 def allocate(node, gb, room, reported_at=None):
     seen = pool(node).reported_at if reported_at is None else reported_at
     return node.db.write(
-        pools.allocate,
-        HOST,
-        gb,
-        seen,
-        down_time=DOWN_TIME,
-        most_allocated=room,
+        pools.allocate, HOST, gb, seen, down_time=DOWN_TIME, most_allocated=room
     )
 
 
@@ -86,9 +80,7 @@ def test_allocation_based_on_an_older_report_is_refused(node):
 def test_allocation_in_a_missing_pool_is_refused(node):
     seen = pool(node).reported_at
     node.db.write(pools.save_report, SERVICE, [], {})
-    assert not node.db.write(
-        pools.allocate, HOST, 1, seen, down_time=DOWN_TIME
-    )
+    assert not node.db.write(pools.allocate, HOST, 1, seen, down_time=DOWN_TIME)
 
 
 @sampling.dialects
@@ -106,9 +98,7 @@ def test_allocation_on_a_service_that_was_closed_is_refused(node, change):
     assert allocate(node, 1, None)
     node.db.write(
         lambda session: session.run(
-            sa.update(SERVICES)
-            .where(SERVICES.c.host == SERVICE)
-            .values(change)
+            sa.update(SERVICES).where(SERVICES.c.host == SERVICE).values(change)
         )
     )
     assert not allocate(node, 1, None)
@@ -202,9 +192,7 @@ def test_room_of_a_deleted_share_is_free_at_once_in_a_thick_pool(
 
 @sampling.dialects
 def test_share_fits_where_one_was_deleted(node, full):
-    delete(
-        node, full(storage_protocol='NFS', driver_handles_share_servers=False)
-    )
+    delete(node, full(storage_protocol='NFS', driver_handles_share_servers=False))
     share = node.create(100)
     node.run()
     assert node.outcome(share) == ('available', 100)
@@ -236,9 +224,7 @@ def test_room_that_is_free_during_a_report_is_not_counted_again(node, full):
 def test_concurrent_reports_subtract_nothing_twice(node):
     """Two managers of one back end report concurrently."""
     allocate(node, 10, None)
-    known = [
-        node.db.read(pools.get_known_allocations, SERVICE) for _ in range(2)
-    ]
+    known = [node.db.read(pools.get_known_allocations, SERVICE) for _ in range(2)]
     allocate(node, 5, None)
     report(node, 90.0, known[0])
     report(node, 89.0, known[1])
@@ -267,9 +253,7 @@ def test_failed_extension_is_not_counted(node):
         node.ask('extend', share, 14, force=force)
         node.run()
         assert pool(node).allocated_gb == 10
-        node.operations.reset_status(
-            CTX, node.target(share).instance_id, 'available'
-        )
+        node.operations.reset_status(CTX, node.target(share).instance_id, 'available')
     assert node.problems() == []
 
 
@@ -320,32 +304,16 @@ def test_pools_of_other_back_ends_are_unchanged(node):
     [
         ({'total_capacity_gb': 10, 'free_capacity_gb': 2.5}, 10.0, 2.5),
         ({'total_capacity_gb': '10', 'free_capacity_gb': '2'}, 10.0, 2.0),
-        (
-            {'total_capacity_gb': 'infinite', 'free_capacity_gb': 'unknown'},
-            None,
-            None,
-        ),
-        (
-            {'total_capacity_gb': 'inf', 'free_capacity_gb': float('inf')},
-            None,
-            None,
-        ),
-        (
-            {'total_capacity_gb': float('nan'), 'free_capacity_gb': None},
-            None,
-            None,
-        ),
+        ({'total_capacity_gb': 'infinite', 'free_capacity_gb': 'unknown'}, None, None),
+        ({'total_capacity_gb': 'inf', 'free_capacity_gb': float('inf')}, None, None),
+        ({'total_capacity_gb': float('nan'), 'free_capacity_gb': None}, None, None),
         ({'total_capacity_gb': [10]}, None, None),
         ({}, None, None),
     ],
 )
 def test_capacities_are_numbers_or_none(node, said, total, free):
     (one,) = pool_reports.pool_reports(said, SERVICE, node.db.utcnow())
-    assert (one.host, one.total_gb, one.free_gb) == (
-        'node@alpha#pool',
-        total,
-        free,
-    )
+    assert (one.host, one.total_gb, one.free_gb) == ('node@alpha#pool', total, free)
     node.db.write(pools.save_report, SERVICE, [one], {})
     assert (pool(node).total_gb, pool(node).free_gb) == (total, free)
 

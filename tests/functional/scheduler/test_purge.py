@@ -7,10 +7,11 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import cluster_tasks
-from manila_lite.db.models import engine
-from manila_lite.db.queries.admin import cluster_tasks as cluster_tasks_queries
-from manila_lite.db.queries.admin import retention
+from manila_lite.db.models import cluster_tasks, engine
+from manila_lite.db.queries.admin import (
+    cluster_tasks as cluster_tasks_queries,
+    retention,
+)
 from manila_lite.scheduler.purge import Purge
 from manila_lite.work import table
 from tests.support import sampling
@@ -54,9 +55,7 @@ def add_moves(session, count):
 
 
 def delete_moves(session, batch):
-    return retention.delete_until(
-        session, retention.JOURNAL, _limit(session), batch
-    )
+    return retention.delete_until(session, retention.JOURNAL, _limit(session), batch)
 
 
 def _limit(session):
@@ -86,9 +85,7 @@ def count_moves(db):
 
 
 def expire_lease(db):
-    db.write(
-        lambda session: session.run(sa.update(TASK).values(lease_until=0))
-    )
+    db.write(lambda session: session.run(sa.update(TASK).values(lease_until=0)))
 
 
 def test_everything_is_deleted_in_short_transactions(db):
@@ -208,17 +205,13 @@ def test_schedulers_purge_what_the_options_name(build_node):
 
 
 def test_age_of_zero_keeps_rows(build_node):
-    node = build_node(
-        work='journal_retention = 0\n[retention]\nservices = 0\n'
-    )
+    node = build_node(work='journal_retention = 0\n[retention]\nservices = 0\n')
     node.db.write(add_moves, 3)
     counts = {purge.name: purge.run_pass() for purge in node.scheduler.purges}
     assert counts == {'old rows': 0}
 
 
-@pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True
-)
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
 def test_others_write_and_claim_during_a_batch(db, connect):
     """On SQLite, where all writers wait, they do between two batches."""
     other = connect()
@@ -237,9 +230,7 @@ def test_others_write_and_claim_during_a_batch(db, connect):
     def delete(session, batch):
         count = delete_moves(session, batch)
         other.write(add_moves, 1)
-        claims.append(
-            other.write(table.claim, work_id, ['node@backend'], 'one', 9.0)
-        )
+        claims.append(other.write(table.claim, work_id, ['node@backend'], 'one', 9.0))
         return count
 
     build(db, 'one', delete).run_pass()

@@ -11,10 +11,7 @@ from manila_lite.db.queries.admin import pools
 from tests.functional.share.servers.server_calls import details
 from tests.support import cloud_snapshots
 from tests.support.dhss import ShareServersCloud
-from tests.support.service_process import CTX
-from tests.support.service_process import INSTANCE
-from tests.support.service_process import POOL
-from tests.support.service_process import SHARE
+from tests.support.service_process import CTX, INSTANCE, POOL, SHARE
 
 REFUSED = exception.ShareRefused(reason='no space left')
 NAMES = ('alpha', 'beta', 'gamma', 'delta')
@@ -33,9 +30,7 @@ def begin(build_node):
         node.register()
         node.run()
         for number, name in enumerate(names):
-            node.db.write(
-                pools.adjust_allocated, f'node@{name}#pool', 10 * number
-            )
+            node.db.write(pools.adjust_allocated, f'node@{name}#pool', 10 * number)
         return node
 
     return begin
@@ -55,9 +50,7 @@ def place(node, **facts):
 def check(node):
     """Nothing is left, and allocations equal a recount."""
     for number, name in enumerate(node.names):
-        node.db.write(
-            pools.adjust_allocated, f'node@{name}#pool', -10 * number
-        )
+        node.db.write(pools.adjust_allocated, f'node@{name}#pool', -10 * number)
     assert node.owed() == []
     assert node.problems() == []
 
@@ -194,9 +187,7 @@ def test_request_during_the_call_wins_over_another_placement(begin, verb):
         if verb == 'force_delete':
             node.ask('force_delete', share)
         else:
-            node.operations.reset_status(
-                CTX, node.target(share).instance_id, 'error'
-            )
+            node.operations.reset_status(CTX, node.target(share).instance_id, 'error')
 
     node.db.on_step = on_commit
     node.run()
@@ -221,9 +212,7 @@ def test_requested_zone_is_kept_and_a_chosen_one_is_not(begin):
     zones = [
         row.availability_zone_id is not None
         for row in node.rows(
-            sa.select(INSTANCE.c.availability_zone_id).order_by(
-                INSTANCE.c.created_at
-            )
+            sa.select(INSTANCE.c.availability_zone_id).order_by(INSTANCE.c.created_at)
         )
     ]
     assert zones == [False, True]
@@ -246,9 +235,7 @@ def snapshot_of_a_share(cloud):
 
 
 def test_refused_clone_is_placed_on_another_pool_of_its_back_end(build_cloud):
-    cloud = build_cloud(
-        SCHEDULED_CLONES, backend_conf='dummy_driver_pools = one,two'
-    )
+    cloud = build_cloud(SCHEDULED_CLONES, backend_conf='dummy_driver_pools = one,two')
     share, snapshot = snapshot_of_a_share(cloud)
     backend, _, _ = cloud.api.show(share)['host'].partition('#')
     driver = cloud.driver(backend.removeprefix('node@'))

@@ -8,9 +8,7 @@ import sqlalchemy as sa
 from manila_lite.db.queries.admin import services
 from manila_lite.rpc.scheduler import PlacementRpc
 from tests.support.rescues import force_status
-from tests.support.service_process import CTX
-from tests.support.service_process import INSTANCE
-from tests.support.service_process import WORK
+from tests.support.service_process import CTX, INSTANCE, WORK
 
 PLACEMENT = 'placement.create_share_instance'
 
@@ -27,18 +25,14 @@ def node(build_node):
 
 def place(node):
     """Let the scheduler do all placements, also those due later."""
-    node.db.write(
-        lambda session: session.run(sa.update(WORK).values(next_try_at=0.0))
-    )
+    node.db.write(lambda session: session.run(sa.update(WORK).values(next_try_at=0.0)))
     runner = node.scheduler.runners[0]
     runner.sweep()
     while runner.step():
         pass
 
 
-def test_share_waits_for_the_restart_of_a_back_end_that_was_stopped(
-    build_node,
-):
+def test_share_waits_for_the_restart_of_a_back_end_that_was_stopped(build_node):
     old = build_node(backends=['alpha'])
     old.register()
     old.backend().deregister(old.process.id)
@@ -155,9 +149,7 @@ def test_share_that_no_pool_can_hold_waits_for_the_rest(node):
 
 def test_disabled_back_end_is_not_waited_for(node):
     for name in node.names:
-        node.db.write(
-            services.set_disabled, f'node@{name}', 'manila-share', True, None
-        )
+        node.db.write(services.set_disabled, f'node@{name}', 'manila-share', True, None)
     share = node.create(2)
     place(node)
     assert node.status(share) == 'error'
@@ -172,9 +164,7 @@ def test_back_end_that_has_reported_is_not_waited_for_when_it_fails(node):
         backend.beat()
     node.create(2)
     place(node)
-    ((_, _, _, attempt, reason),) = [
-        one for one in node.owed() if one[0] == PLACEMENT
-    ]
+    ((_, _, _, attempt, reason),) = [one for one in node.owed() if one[0] == PLACEMENT]
     assert attempt > 0
     assert 'No share service is up' in reason
 
@@ -207,34 +197,22 @@ def test_extension_waits_for_the_restart_of_its_own_back_end(build_node):
     assert old.problems() == []
 
 
-def test_share_to_manage_shows_no_progress_while_its_back_end_starts(
-    build_node,
-):
+def test_share_to_manage_shows_no_progress_while_its_back_end_starts(build_node):
     old = build_node(backends=['alpha'])
     old.register()
     old.run()
     share = old.create(2)
     old.run()
     force_status(
-        old.db,
-        'share_instance',
-        old.target(share).instance_id,
-        'manage_starting',
+        old.db, 'share_instance', old.target(share).instance_id, 'manage_starting'
     )
-    old.db.write(
-        lambda session: session.run(sa.update(INSTANCE).values(progress=None))
-    )
+    old.db.write(lambda session: session.run(sa.update(INSTANCE).values(progress=None)))
     node = build_node(backends=['alpha'])
     node.backend().register()
     old.backend().deregister(old.process.id)
     node.db.write(
-        lambda session: node.process.client(
-            PlacementRpc
-        ).manage_share_instance(
-            session,
-            CTX,
-            instance_id=old.target(share).instance_id,
-            driver_options={},
+        lambda session: node.process.client(PlacementRpc).manage_share_instance(
+            session, CTX, instance_id=old.target(share).instance_id, driver_options={}
         )
     )
     place(node)

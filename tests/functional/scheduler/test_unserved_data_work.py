@@ -6,12 +6,9 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
+from manila_lite.db.models import engine, services
 from manila_lite.rpc import data
-from tests.support import host_assisted
-from tests.support import share_backups
-from tests.support import share_migrations as migrations
+from tests.support import host_assisted, share_backups, share_migrations as migrations
 from tests.support.databases import EACH
 
 SERVICE = services.Service.__table__
@@ -100,10 +97,7 @@ def test_a_migration_fails_and_leaves_no_destination(cloud):
     cloud.restart()
     cloud.settle()
     shown = cloud.api.show(share)
-    assert (shown['status'], shown['task_state']) == (
-        'available',
-        'migration_error',
-    )
+    assert (shown['status'], shown['task_state']) == ('available', 'migration_error')
     assert cloud.driver('beta').inventory() == {}
     cloud.check_invariants()
 

@@ -4,10 +4,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services
-from manila_lite.work import cancel
-from manila_lite.work import table
-from tests.support.service_process import CTX
-from tests.support.service_process import WORK
+from manila_lite.work import cancel, table
+from tests.support.service_process import CTX, WORK
 
 SERVICE = services.Service.__table__
 ALPHA = 'node@alpha'
@@ -59,8 +57,7 @@ def allow(node, share):
 def work_of(node):
     """Return the ids of unfinished work, oldest first."""
     return [
-        row.id
-        for row in node.rows(sa.select(WORK.c.id).order_by(WORK.c.created_at))
+        row.id for row in node.rows(sa.select(WORK.c.id).order_by(WORK.c.created_at))
     ]
 
 
@@ -185,9 +182,7 @@ def test_process_that_was_only_paused_undoes_what_it_created(node):
 
     def create_share(*args, **kwargs):
         node.db.write(
-            lambda session: session.run(
-                sa.update(WORK).values(lease_until=0.0)
-            )
+            lambda session: session.run(sa.update(WORK).values(lease_until=0.0))
         )
         silence(node)
         passes.append(node.scheduler.unserved_work.run_pass())

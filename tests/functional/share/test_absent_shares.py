@@ -6,8 +6,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import access
 from manila_lite.db.queries.shares import instances
 from tests.support import cloud_snapshots
-from tests.support.service_process import CTX
-from tests.support.service_process import SHARE
+from tests.support.service_process import CTX, SHARE
 
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
@@ -60,9 +59,7 @@ def reset(node, share, status):
 
 def usage(node):
     return node.value(
-        sa.text(
-            "SELECT SUM(in_use) FROM quota_usages WHERE resource = 'gigabytes'"
-        )
+        sa.text("SELECT SUM(in_use) FROM quota_usages WHERE resource = 'gigabytes'")
     )
 
 
@@ -160,9 +157,7 @@ def test_snapshot_of_an_absent_share_is_deleted_if_that_is_being_removed(
     cloud = build_cloud(backends=['alpha'])
     share = cloud.create_share()
     snapshot = cloud_snapshots.create_available(cloud, share)
-    (instance,) = cloud.api.get(f'/shares/{share}/instances')[
-        'share_instances'
-    ]
+    (instance,) = cloud.api.get(f'/shares/{share}/instances')['share_instances']
     if has_begun:
         cloud.db.write(instances.begin_removal, instance['id'])
     Shelf(cloud).take()
@@ -171,6 +166,4 @@ def test_snapshot_of_an_absent_share_is_deleted_if_that_is_being_removed(
     if has_begun:
         cloud_snapshots.check_gone(cloud, snapshot)
     else:
-        assert cloud_snapshots.show(cloud, snapshot)['status'] == (
-            'error_deleting'
-        )
+        assert cloud_snapshots.show(cloud, snapshot)['status'] == ('error_deleting')

@@ -61,13 +61,9 @@ def set_service(cloud, host, **values):
 def share_on(cloud, host):
     """Create a share on a back end."""
     other = {ALPHA: BETA, BETA: ALPHA}[host]
-    cloud.db.write(
-        service_rows.set_disabled, other, 'manila-share', True, None
-    )
+    cloud.db.write(service_rows.set_disabled, other, 'manila-share', True, None)
     share = cloud.create_share(size=2)
-    cloud.db.write(
-        service_rows.set_disabled, other, 'manila-share', False, None
-    )
+    cloud.db.write(service_rows.set_disabled, other, 'manila-share', False, None)
     next_second(cloud)
     return share
 
@@ -83,9 +79,7 @@ def test_new_shares_are_refused_while_the_scheduler_is_behind(cloud):
         cloud.api.request('POST', '/shares', body, expect=503),
         cloud.api.act(share, 'extend', {'new_size': 3}, expect=503),
     ]
-    assert {int(answer.headers['Retry-After']) > 0 for answer in answers} == {
-        True
-    }
+    assert {int(answer.headers['Retry-After']) > 0 for answer in answers} == {True}
     assert cloud.api.show(share)['status'] == 'available'
     cloud.api.act(share, 'shrink', {'new_size': 1})
     cloud.settle()
@@ -122,9 +116,7 @@ def test_new_shares_are_refused_when_all_back_ends_are_behind(pair):
 
 
 @pytest.mark.parametrize(
-    'values',
-    [{'health': 'it hangs'}, {'disabled': True}],
-    ids=['unwell', 'disabled'],
+    'values', [{'health': 'it hangs'}, {'disabled': True}], ids=['unwell', 'disabled']
 )
 def test_back_end_that_takes_no_shares_has_no_room_for_them(pair, values):
     set_service(pair, BETA, **values)

@@ -9,11 +9,9 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.db.queries.admin import services as services_rows
-from manila_lite.share.manager.backend import Backend
-from manila_lite.share.manager.backend import wait_until_up
+from manila_lite.share.manager.backend import Backend, wait_until_up
 from tests.support.processes import wait_until
-from tests.support.service_process import POOL
-from tests.support.service_process import TIMEOUT
+from tests.support.service_process import POOL, TIMEOUT
 
 SERVICE = services.Service.__table__
 
@@ -118,9 +116,7 @@ def test_back_end_takes_no_work_and_no_shares_until_up(again):
         beta.runner.start()
         shares.extend(node.create(1) for _ in range(3))
         node.quiet()
-        assert {node.target(share).host for share in shares} == {
-            'node@beta#pool'
-        }
+        assert {node.target(share).host for share in shares} == {'node@beta#pool'}
         node.ask('delete', shares[0])
         assert not node.driver().initialized
 
@@ -154,9 +150,7 @@ def test_work_of_a_back_end_waits_until_it_is_up(again):
 
 
 @on_sqlite
-@pytest.mark.parametrize(
-    'error', [db_exc.DBConnectionError, exception.DatabaseBusy]
-)
+@pytest.mark.parametrize('error', [db_exc.DBConnectionError, exception.DatabaseBusy])
 def test_database_outage_does_not_stop_start_retries(again, error):
     pauses = Pauses()
     node, backend = again(pauses)
@@ -199,9 +193,7 @@ def test_stop_ends_start_retries(build_node):
 
 
 def service(node, name='alpha'):
-    return node.rows(
-        sa.select(SERVICE).where(SERVICE.c.host == f'node@{name}')
-    )
+    return node.rows(sa.select(SERVICE).where(SERVICE.c.host == f'node@{name}'))
 
 
 def test_heartbeat_updates_the_service_timestamp(build_node):
@@ -269,17 +261,13 @@ def hanging(build_node):
 def test_back_end_that_hangs_is_down_until_a_worker_is_back(hanging):
     node = hanging
     alpha = node.backend()
-    node.db.write(
-        services_rows.set_disabled, 'node@beta', 'manila-share', True, None
-    )
+    node.db.write(services_rows.set_disabled, 'node@beta', 'manila-share', True, None)
     shares = [node.create(1) for _ in range(3)]
     node.until(lambda: alpha.problem() is not None)
     alpha.beat()
     assert 'occupied all workers for more than 0.2 s' in health(node)
     assert not alpha.is_up
-    node.db.write(
-        services_rows.set_disabled, 'node@beta', 'manila-share', False, None
-    )
+    node.db.write(services_rows.set_disabled, 'node@beta', 'manila-share', False, None)
     elsewhere = node.create(1)
     node.until(lambda: node.target(elsewhere).host is not None)
     assert node.target(elsewhere).host == 'node@beta#pool'
@@ -292,13 +280,10 @@ def test_back_end_that_hangs_is_down_until_a_worker_is_back(hanging):
 
 def test_back_end_with_a_free_worker_does_not_hang(hanging):
     node = hanging
-    hangs = [
-        node.driver(name).hang_next('create_share') for name in node.names
-    ]
+    hangs = [node.driver(name).hang_next('create_share') for name in node.names]
     node.create(1)
     wait_until(
-        lambda: any(hang.wait_reached(0) for hang in hangs),
-        'a worker is occupied',
+        lambda: any(hang.wait_reached(0) for hang in hangs), 'a worker is occupied'
     )
     for backend in node.share.backends:
         assert backend.runner.busy_since() is None
@@ -324,13 +309,12 @@ def test_back_end_that_is_not_up_is_not_called(build_node):
 
 @on_sqlite
 def test_pools_are_reported_with_their_capabilities(build_node):
-    node = build_node(
-        backends=['alpha'], section='dummy_driver_pools = one,two'
-    )
+    node = build_node(backends=['alpha'], section='dummy_driver_pools = one,two')
     node.register()
-    assert [
-        row.host for row in node.rows(sa.select(POOL).order_by(POOL.c.host))
-    ] == ['node@alpha#one', 'node@alpha#two']
+    assert [row.host for row in node.rows(sa.select(POOL).order_by(POOL.c.host))] == [
+        'node@alpha#one',
+        'node@alpha#two',
+    ]
     assert {row.total_gb for row in node.rows(sa.select(POOL))} == {1000.0}
 
 
@@ -339,9 +323,7 @@ def test_back_end_that_cannot_report_gets_no_shares(build_node):
     node.register()
     alpha = node.backend()
     node.driver().fail_next('_update_share_stats')
-    (before,) = node.rows(
-        sa.select(POOL).where(POOL.c.service_host == 'node@alpha')
-    )
+    (before,) = node.rows(sa.select(POOL).where(POOL.c.service_host == 'node@alpha'))
     alpha.report_or_be_down()
     assert not alpha.is_up
     assert alpha.is_started
@@ -353,9 +335,7 @@ def test_back_end_that_cannot_report_gets_no_shares(build_node):
     alpha.report_or_be_down()
     assert alpha.is_up
     assert health(node) is None
-    (after,) = node.rows(
-        sa.select(POOL).where(POOL.c.service_host == 'node@alpha')
-    )
+    (after,) = node.rows(sa.select(POOL).where(POOL.c.service_host == 'node@alpha'))
     assert after.reported_at > before.reported_at
 
 
@@ -363,8 +343,7 @@ def test_back_end_whose_file_server_does_not_answer_is_down(build_node):
     node = build_node()
     node.register()
     node.driver().fail_next(
-        '_update_share_stats',
-        error=exception.FileServerUnresponsive(server='NFS'),
+        '_update_share_stats', error=exception.FileServerUnresponsive(server='NFS')
     )
     node.backend().report_or_be_down()
     assert 'the NFS server does not answer' in health(node)

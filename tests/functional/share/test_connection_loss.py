@@ -18,12 +18,8 @@ def asked(call, *args):
             return None
 
 
-@pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True
-)
-def test_services_survive_the_loss_of_every_connection(
-    build_node, database_url
-):
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
+def test_services_survive_the_loss_of_every_connection(build_node, database_url):
     node = build_node(delay=0.01, work='lease = 1').start()
     killed = 0
     for _ in range(5):

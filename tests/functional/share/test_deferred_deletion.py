@@ -3,9 +3,7 @@
 import pytest
 
 from manila_lite.quota import recount
-from tests.support import cloud_snapshots
-from tests.support import share_backups
-from tests.support import share_transfers
+from tests.support import cloud_snapshots, share_backups, share_transfers
 from tests.support.api_client import ApiClient
 
 IN_DEFERRED_DELETION = ('deferred_deleting', 'error_deferred_deleting')
@@ -13,9 +11,7 @@ IN_DEFERRED_DELETION = ('deferred_deleting', 'error_deferred_deleting')
 
 @pytest.fixture
 def cloud(build_cloud):
-    cloud = build_cloud(
-        'is_deferred_deletion_enabled = true', backends=['alpha']
-    )
+    cloud = build_cloud('is_deferred_deletion_enabled = true', backends=['alpha'])
     cloud_snapshots.enable_snapshot_features(cloud)
     return cloud
 
@@ -93,9 +89,7 @@ def test_deferred_deletion_frees_quota_at_once_for_users(cloud, tenant):
 
 
 @pytest.mark.facts('LP2067456', 'LP2068043.1', 'deferred-deletion.2')
-def test_snapshot_is_hidden_until_its_deletion_succeeds(
-    cloud, tenant, share, snapshot
-):
+def test_snapshot_is_hidden_until_its_deletion_succeeds(cloud, tenant, share, snapshot):
     cloud.driver().fail_next('delete_snapshot')
     delete_snapshot(tenant, snapshot)
     for status in IN_DEFERRED_DELETION:
@@ -137,9 +131,7 @@ def test_snapshot_in_deferred_deletion_is_unknown_to_its_project(
 @pytest.mark.parametrize('status', ['available', 'error', 'deleting'])
 def test_snapshot_in_deferred_deletion_has_no_other_way(cloud, failed, status):
     """Its quota has been given back."""
-    cloud_snapshots.act(
-        cloud, failed, 'reset_status', {'status': status}, expect=409
-    )
+    cloud_snapshots.act(cloud, failed, 'reset_status', {'status': status}, expect=409)
     cloud_snapshots.act(cloud, failed, 'force_delete', expect=403)
     cloud_snapshots.delete(cloud, failed, expect=400)
     assert status_of(cloud, failed) == 'error_deferred_deleting'
@@ -149,10 +141,7 @@ def test_snapshot_in_deferred_deletion_has_no_other_way(cloud, failed, status):
 @pytest.mark.facts('deferred-deletion.1')
 def test_quota_of_a_deleted_snapshot_is_free_at_once(cloud, tenant, share):
     cloud.api.request(
-        'PUT',
-        '/quota-sets/project',
-        {'quota_set': {'snapshots': 1}},
-        expect=200,
+        'PUT', '/quota-sets/project', {'quota_set': {'snapshots': 1}}, expect=200
     )
     snapshot = cloud_snapshots.create_available(cloud, share)
     cloud_snapshots.create(cloud, share, expect=413)
@@ -193,8 +182,7 @@ def test_share_waits_while_its_snapshot_is_being_deleted(
     others = cloud.competing_runners()
     taken = []
     cloud.pause_at(
-        'before delete_snapshot',
-        lambda: taken.extend(one.step() for one in others),
+        'before delete_snapshot', lambda: taken.extend(one.step() for one in others)
     )
     delete_snapshot(tenant, snapshot)
     tenant.delete(share)
@@ -205,9 +193,7 @@ def test_share_waits_while_its_snapshot_is_being_deleted(
     cloud.check_invariants()
 
 
-def test_share_stays_until_its_snapshots_are_deleted(
-    cloud, tenant, share, failed
-):
+def test_share_stays_until_its_snapshots_are_deleted(cloud, tenant, share, failed):
     cloud.driver().fail_next('delete_snapshot')
     tenant.delete(share)
     cloud.settle()
@@ -230,9 +216,7 @@ def test_share_asks_for_the_deletion_of_its_snapshots_again(
     cloud.check_invariants()
 
 
-def test_forced_deletion_takes_the_snapshots_with_the_share(
-    cloud, share, failed
-):
+def test_forced_deletion_takes_the_snapshots_with_the_share(cloud, share, failed):
     cloud.driver().fail_next('delete_snapshot')
     cloud.api.act(share, 'force_delete')
     cloud.settle()
@@ -259,9 +243,7 @@ def test_share_is_not_reverted_behind_a_snapshot_that_remains(
     cloud.driver().fail_next('delete_snapshot')
     delete_snapshot(tenant, newest)
     cloud.settle()
-    refused = tenant.act(
-        share, 'revert', {'snapshot_id': snapshot}, expect=409
-    )
+    refused = tenant.act(share, 'revert', {'snapshot_id': snapshot}, expect=409)
     assert 'has still to remove it' in refused.text
     assert newest not in refused.text
     retry(cloud)
@@ -300,18 +282,14 @@ def test_share_is_not_unmanaged_while_a_snapshot_remains(cloud, share, failed):
     assert cloud.api.show(share)['status'] == 'available'
 
 
-@pytest.mark.facts(
-    'optimize-deferred-deletion', 'fix-snapshot-deferred-deletion-race'
-)
+@pytest.mark.facts('optimize-deferred-deletion', 'fix-snapshot-deferred-deletion-race')
 def test_back_end_retries_only_its_own_deletions(build_cloud):
     cloud = build_cloud('is_deferred_deletion_enabled = true')
     shares = [
         cloud.create_share(scheduler_hints={'only_host': f'node@{name}#pool'})
         for name in ('alpha', 'beta')
     ]
-    snapshots = [
-        cloud_snapshots.create_available(cloud, share) for share in shares
-    ]
+    snapshots = [cloud_snapshots.create_available(cloud, share) for share in shares]
     for name in ('alpha', 'beta'):
         cloud.driver(name).fail_next('delete_snapshot', 2)
         cloud.driver(name).fail_next('delete_share')

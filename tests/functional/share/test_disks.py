@@ -8,13 +8,11 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
-from manila_lite.db.queries.admin import disks as rows
-from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.admin import disks as rows, incarnations
 from manila_lite.db.session import ConcurrentChange
 from manila_lite.share.drivers.base import Disk
 from manila_lite.share.manager.disks import DatabaseDisks
-from tests.support.rows import insert_instance
-from tests.support.rows import insert_share
+from tests.support.rows import insert_instance, insert_share
 
 NODE = 'node@backend'
 INCARNATION = services.ServiceIncarnation.__table__
@@ -59,9 +57,7 @@ def add_share(db):
         def insert(session):
             share_id = insert_share(session)
             return insert_instance(
-                session,
-                share_id,
-                **{'host': host, 'status': 'available'} | columns,
+                session, share_id, **{'host': host, 'status': 'available'} | columns
             )
 
         return db.write(insert)
@@ -88,8 +84,7 @@ def test_two_processes_with_a_disk_each_never_both_use_theirs(db, registry):
             outcomes.append(found.identity)
 
     threads = [
-        threading.Thread(target=claim, args=(registry(), disk()))
-        for _ in range(2)
+        threading.Thread(target=claim, args=(registry(), disk())) for _ in range(2)
     ]
     for thread in threads:
         thread.start()
@@ -116,9 +111,7 @@ def test_disk_of_another_name_takes_no_place(db):
     for name in ('pool', 'other'):
         db.write(rows.insert, f'{NODE}#{name}', name, 'f1', 'here')
     with pytest.raises(ConcurrentChange):
-        db.write_once(
-            rows.replace, f'{NODE}#pool', 'pool', 'other', 'f1', 'here'
-        )
+        db.write_once(rows.replace, f'{NODE}#pool', 'pool', 'other', 'f1', 'here')
 
 
 def test_one_disk_serves_under_one_name(registry):
@@ -150,9 +143,7 @@ def test_new_disk_takes_the_place_of_one_that_nothing_needs(db, registry):
     assert db.read(rows.find_at, f'{NODE}#pool').identity == found.identity
 
 
-def test_upgraded_back_end_records_the_disk_with_its_shares(
-    registry, add_share
-):
+def test_upgraded_back_end_records_the_disk_with_its_shares(registry, add_share):
     """The release before recorded no disks."""
     present, missing = add_share(), add_share()
     add_share(host=f'{NODE}#other')

@@ -4,8 +4,7 @@ import pytest
 
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.dummy.driver import DummyDriver
-from tests.support import rescues
-from tests.support import share_backups
+from tests.support import rescues, share_backups
 from tests.support.share_backups import BY_DRIVER
 
 POLLS = (
@@ -42,9 +41,7 @@ def cloud(build):
 
 
 def instance_of(cloud, share):
-    (instance,) = cloud.api.get(f'/shares/{share}/instances')[
-        'share_instances'
-    ]
+    (instance,) = cloud.api.get(f'/shares/{share}/instances')['share_instances']
     return instance['id']
 
 
@@ -113,9 +110,7 @@ def test_driver_gets_the_options_in_every_call(cloud):
     for method in (*POLLS, 'delete_backup'):
         watch(driver, method, given)
     options = {'backup_type': 'vault', 'keep': {'days': 7}}
-    backup = share_backups.create(
-        cloud, share, name='monday', backup_options=options
-    )
+    backup = share_backups.create(cloud, share, name='monday', backup_options=options)
     share_backups.restore(cloud.api, backup)
     cloud.settle()
     share_backups.delete(cloud.api, backup)
@@ -133,9 +128,7 @@ def watch(driver, method, given):
     original = getattr(driver, method)
 
     def call(*args):
-        given.extend(
-            one for one in args if isinstance(one, base.ShareBackupForDriver)
-        )
+        given.extend(one for one in args if isinstance(one, base.ShareBackupForDriver))
         return original(*args)
 
     setattr(driver, method, call)
@@ -187,8 +180,7 @@ def test_share_on_another_back_end_is_refused(build):
     backup = back_up(cloud, share)
     refused = share_backups.restore(cloud.api, backup, other, expect=400)
     assert (
-        'is not on the back end that keeps'
-        in (refused.json['badRequest']['message'])
+        'is not on the back end that keeps' in (refused.json['badRequest']['message'])
     )
     assert status(cloud, other) == 'available'
     assert share_backups.show(cloud.api, backup)['status'] == 'available'
@@ -202,10 +194,7 @@ def test_driver_that_cannot_restore_elsewhere_says_so(build):
     cloud.settle()
     assert status(cloud, other) == 'backup_restoring_error'
     assert share_backups.show(cloud.api, backup)['status'] == 'available'
-    assert (message(cloud)['action_id'], message(cloud)['detail_id']) == (
-        '028',
-        '032',
-    )
+    assert (message(cloud)['action_id'], message(cloud)['detail_id']) == ('028', '032')
     share_backups.restore(cloud.api, backup)
     cloud.settle()
     assert status(cloud, share) == 'available'
@@ -333,18 +322,14 @@ def test_a_share_with_a_backup_is_not_deleted_after_a_reset(cloud):
     cloud.check_invariants()
 
 
-def test_backup_that_is_given_up_while_it_begins_is_removed_by_its_worker(
-    cloud,
-):
+def test_backup_that_is_given_up_while_it_begins_is_removed_by_its_worker(cloud):
     """The deletion may have asked the driver already, and does not see it."""
     share = cloud.create_share()
     backup = request(cloud, share, **BY_DRIVER)
     others = cloud.competing_runners()
 
     def meanwhile():
-        share_backups.act(
-            cloud.api, backup, 'reset_status', {'status': 'deleting'}
-        )
+        share_backups.act(cloud.api, backup, 'reset_status', {'status': 'deleting'})
         cloud.clock.advance(40)  # the lease is over
         while sum(runner.step() for runner in others):
             pass

@@ -28,9 +28,7 @@ OPTIONAL = {
 @pytest.fixture(scope='module')
 def calls(tmp_path_factory):
     """All calls in the life of two replicas and of a snapshot of theirs."""
-    cloud = ReplicatedCloud(
-        tmp_path_factory.mktemp('cloud'), backend_conf=DRIVER
-    )
+    cloud = ReplicatedCloud(tmp_path_factory.mktemp('cloud'), backend_conf=DRIVER)
     share = cloud.create_share_on('alpha')
     cloud.allow(share)
     first = cloud.replicate(share)
@@ -48,11 +46,7 @@ def calls(tmp_path_factory):
     cloud.settle()
     cloud.api.request('DELETE', f'/snapshots/{snapshot}', expect=202)
     cloud.settle()
-    yield [
-        call
-        for name in cloud.backend_names
-        for call in cloud.driver(name).recorded
-    ]
+    yield [call for name in cloud.backend_names for call in cloud.driver(name).recorded]
     cloud.db.dispose()
 
 
@@ -80,17 +74,11 @@ for row in reference.table('driver-arguments.csv'):
     ARGUMENTS[row['method'], row['parameter']].append(row)
 
 
-@pytest.mark.parametrize(
-    'method, parameter', ARGUMENTS, ids=map('-'.join, ARGUMENTS)
-)
+@pytest.mark.parametrize('method, parameter', ARGUMENTS, ids=map('-'.join, ARGUMENTS))
 def test_arguments_have_the_published_fields(calls, method, parameter):
-    given = [
-        arguments[parameter] for name, arguments in calls if name == method
-    ]
+    given = [arguments[parameter] for name, arguments in calls if name == method]
     records = [
-        record
-        for one in given
-        for record in (one if isinstance(one, list) else [one])
+        record for one in given for record in (one if isinstance(one, list) else [one])
     ]
     assert records, 'it was not called'
     for row in ARGUMENTS[method, parameter]:

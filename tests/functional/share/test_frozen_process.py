@@ -9,10 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db import engines
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import services as service_rows
+from manila_lite.db.models import engine, services
+from manila_lite.db.queries.admin import incarnations, services as service_rows
 from manila_lite.share.manager.backend import wait_until_up
 from manila_lite.work import table
 from tests.support import sampling
@@ -83,11 +81,7 @@ def test_frozen_transaction_is_ended_and_writes_nothing(node):
     change = sa.update(SERVICE).values(disabled_reason='frozen')
     with frozen_with(node, change) as errors:
         node.db.write(
-            service_rows.set_disabled,
-            'node@alpha',
-            'manila-share',
-            True,
-            'awake',
+            service_rows.set_disabled, 'node@alpha', 'manila-share', True, 'awake'
         )
     assert isinstance(errors[0], db_exc.DBConnectionError)
     rows = node.rows(sa.select(SERVICE.c.disabled_reason, SERVICE.c.binary))
@@ -125,8 +119,7 @@ def own_row(node):
         sa.select(INCARNATION)
         .join(SERVICE)
         .where(
-            INCARNATION.c.incarnation == node.process.id,
-            SERVICE.c.host == 'node@alpha',
+            INCARNATION.c.incarnation == node.process.id, SERVICE.c.host == 'node@alpha'
         )
     )
     return row
@@ -175,9 +168,7 @@ def test_standby_works_while_its_service_is_locked(node, build_node):
         with promptly():
             backend.start()
             assert wait_until_up([backend], PROMPT)
-            wait_until(
-                lambda: not owed(node, 'provisioning'), 'the share is deleted'
-            )
+            wait_until(lambda: not owed(node, 'provisioning'), 'the share is deleted')
         assert standby.process.id not in processes(node)
         assert owed(node, 'ensuring')
     backend.beat()
@@ -191,14 +182,10 @@ def owed(node, contract):
 
 
 @on_servers
-def test_ensuring_locks_no_share_while_it_waits_for_its_service(
-    node, monkeypatch
-):
+def test_ensuring_locks_no_share_while_it_waits_for_its_service(node, monkeypatch):
     node.create()
     node.run()
-    monkeypatch.setattr(
-        node.backend().endpoints.ensuring, '_call_driver', elsewhere
-    )
+    monkeypatch.setattr(node.backend().endpoints.ensuring, '_call_driver', elsewhere)
     write(node, sa.update(SERVICE).values(backend_info='old'))
     node.backend().endpoints.ensuring.start()
     waits = threading.Event()
@@ -239,13 +226,9 @@ def test_locked_service_does_not_delay_taking_over_of_others(build_node):
     beta = dead.backend('beta').runner
     of_beta = WORK.c.queue == 'node@beta'
     work_id = dead.value(sa.select(WORK.c.id).where(of_beta))
-    assert dead.db.write(
-        table.claim, work_id, beta.queues, beta.owner, TIMEOUT
-    )
+    assert dead.db.write(table.claim, work_id, beta.queues, beta.owner, TIMEOUT)
     with (
-        frozen_session(
-            new.db.url, f"{LOCK_SERVICES} WHERE host = 'node@alpha'"
-        ),
+        frozen_session(new.db.url, f"{LOCK_SERVICES} WHERE host = 'node@alpha'"),
         promptly(),
     ):
         new.share.take_over_from_dead(new.process, dead.process.id)
@@ -269,10 +252,7 @@ def test_dead_process_is_forgotten_beside_a_frozen_one(node, build_node):
     frozen = build_node(backends=['alpha'])
     frozen.register()
     lock = 'UPDATE service_incarnations SET health = NULL WHERE incarnation = '
-    with (
-        frozen_session(node.db.url, f"{lock}'{frozen.process.id}'"),
-        promptly(),
-    ):
+    with frozen_session(node.db.url, f"{lock}'{frozen.process.id}'"), promptly():
         node.db.write(incarnations.forget, node.process.id)
     assert processes(node) == {frozen.process.id}
 
@@ -284,17 +264,11 @@ def test_locked_service_is_not_retired(node):
 
 
 @on_servers
-def test_disabled_scheduler_stays_so_while_its_service_is_locked(
-    node, build_node
-):
-    node.db.write(
-        service_rows.set_disabled, 'node', 'manila-scheduler', True, None
-    )
+def test_disabled_scheduler_stays_so_while_its_service_is_locked(node, build_node):
+    node.db.write(service_rows.set_disabled, 'node', 'manila-scheduler', True, None)
     node.create()
     again = build_node(backends=['alpha'])
-    (heartbeat,) = [
-        task for task in again.scheduler.tasks if task.name == 'heartbeat'
-    ]
+    (heartbeat,) = [task for task in again.scheduler.tasks if task.name == 'heartbeat']
     with frozen_session(node.db.url, LOCK_SERVICES):
         with promptly():
             again.scheduler.register()

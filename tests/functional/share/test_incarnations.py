@@ -6,8 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services as models
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import incarnations, services
 from tests.support import sampling
 from tests.support.service_process import TIMEOUT
 
@@ -30,9 +29,7 @@ def pair(build_node):
 def shown(node):
     """Return what the list of services shows of alpha."""
     (row,) = [
-        row
-        for row in node.db.read(services.list_all)
-        if row.host == ALPHA['host']
+        row for row in node.db.read(services.list_all) if row.host == ALPHA['host']
     ]
     return row
 
@@ -75,10 +72,7 @@ def test_newer_of_two_healthy_processes_is_shown(pair):
 def test_process_that_is_unwell_does_not_hide_a_healthy_one(pair):
     old, new = pair
     set_health(new, 'its driver failed')
-    assert (shown(old).health, shown(old).incarnation) == (
-        None,
-        old.process.id,
-    )
+    assert (shown(old).health, shown(old).incarnation) == (None, old.process.id)
     set_health(old, 'its disk is gone')
     assert shown(old).health == 'its driver failed'
     set_health(new, None)
@@ -90,10 +84,7 @@ def test_process_that_is_silent_does_not_hide_one_that_is_unwell(pair):
     silence(old)
     set_health(new, 'its driver failed')
     row = shown(new)
-    assert (row.health, row.incarnation) == (
-        'its driver failed',
-        new.process.id,
-    )
+    assert (row.health, row.incarnation) == ('its driver failed', new.process.id)
     assert services.is_up(row, DOWN_TIME) is False
 
 
@@ -104,11 +95,7 @@ def test_late_heartbeat_of_an_ended_process_changes_nothing(pair):
     new.backend().deregister(old.process.id)
     assert shown(new).health == 'its driver failed'
     assert not incarnations.beat(
-        old.db,
-        **ALPHA,
-        incarnation=old.process.id,
-        health=None,
-        down_time=DOWN_TIME,
+        old.db, **ALPHA, incarnation=old.process.id, health=None, down_time=DOWN_TIME
     )
     assert shown(new).health == 'its driver failed'
     assert processes(new) == {new.process.id}
@@ -164,9 +151,7 @@ def test_simultaneous_heartbeats_show_the_last_word_of_each(pair):
         old.backend().health = None
         new.backend().health = 'its driver failed again'
         with futures.ThreadPoolExecutor(2) as pool:
-            for done in [
-                pool.submit(node.backend().beat) for node in (old, new)
-            ]:
+            for done in [pool.submit(node.backend().beat) for node in (old, new)]:
                 done.result()
         assert shown(old).health is None
         assert shown(old).incarnation == old.process.id
@@ -174,18 +159,14 @@ def test_simultaneous_heartbeats_show_the_last_word_of_each(pair):
 
 def test_process_is_starting_until_its_first_report(build_node):
     def starting():
-        return node.db.read(
-            incarnations.list_starting, 'manila-share', DOWN_TIME
-        )
+        return node.db.read(incarnations.list_starting, 'manila-share', DOWN_TIME)
 
     node = build_node(backends=['alpha', 'beta'])
     alpha, beta = node.share.backends
     alpha.register()
     beta.register()
     assert starting() == ['node@alpha', 'node@beta']
-    node.db.write(
-        services.set_disabled, 'node@beta', 'manila-share', True, None
-    )
+    node.db.write(services.set_disabled, 'node@beta', 'manila-share', True, None)
     assert starting() == ['node@alpha']
     alpha.set_up()
     assert starting() == []
@@ -197,18 +178,14 @@ def test_host_with_a_process_that_is_up_is_not_starting(build_node):
     up, starting = (build_node(backends=['alpha']) for _ in range(2))
     up.register()
     starting.backend().register()
-    assert not up.db.read(
-        incarnations.list_starting, 'manila-share', DOWN_TIME
-    )
+    assert not up.db.read(incarnations.list_starting, 'manila-share', DOWN_TIME)
     silence(up)
     starting.backend().beat()
-    assert list(
-        up.db.read(incarnations.list_starting, 'manila-share', DOWN_TIME)
-    ) == ['node@alpha']
+    assert list(up.db.read(incarnations.list_starting, 'manila-share', DOWN_TIME)) == [
+        'node@alpha'
+    ]
     silence(starting)
-    assert not up.db.read(
-        incarnations.list_starting, 'manila-share', DOWN_TIME
-    )
+    assert not up.db.read(incarnations.list_starting, 'manila-share', DOWN_TIME)
 
 
 # Back ends that are removed from the configuration

@@ -14,9 +14,7 @@ DRIVER = '\nshare_driver = tests.support.remembering_driver.RememberingDriver'
 
 @pytest.fixture
 def cloud(build_cloud, database_url):
-    cloud = build_cloud(
-        CONF, url=database_url, backends=['alpha'], backend_conf=DRIVER
-    )
+    cloud = build_cloud(CONF, url=database_url, backends=['alpha'], backend_conf=DRIVER)
     yield cloud
     cloud.check_invariants()
 
@@ -27,9 +25,9 @@ def share(cloud):
 
 
 def change(cloud, share, metadata, method='POST'):
-    return request_metadata(
-        cloud.api, method, f'/shares/{share}', metadata=metadata
-    )['metadata']
+    return request_metadata(cloud.api, method, f'/shares/{share}', metadata=metadata)[
+        'metadata'
+    ]
 
 
 def applied(cloud, name='alpha'):
@@ -126,9 +124,7 @@ def test_change_of_a_share_that_is_deleted_is_dropped(cloud, share):
 
 def test_late_call_of_another_worker_is_made_up_for(build_cloud):
     cloud = build_cloud(
-        CONF,
-        backends=['alpha'],
-        backend_conf=f'dummy_driver_fencing = false{DRIVER}',
+        CONF, backends=['alpha'], backend_conf=f'dummy_driver_fencing = false{DRIVER}'
     )
     share = cloud.create_share(metadata={'color': 'red'})
     change(cloud, share, {'color': 'blue'})
@@ -169,14 +165,10 @@ def test_change_is_applied_after_a_crash_at_any_point(build_cloud):
 
 @pytest.mark.parametrize('style, count', [('readable', 1), ('writable', 2)])
 def test_drivers_of_active_replicas_apply_it(build_cloud, style, count):
-    cloud = build_cloud(
-        CONF, kind=ReplicatedCloud, style=style, backend_conf=DRIVER
-    )
+    cloud = build_cloud(CONF, kind=ReplicatedCloud, style=style, backend_conf=DRIVER)
     share = cloud.create_share_on('alpha')
     cloud.replicate(share)
     change(cloud, share, {'color': 'blue'})
     cloud.settle()
     assert applied(cloud) == [{'color': 'blue'}]
-    assert sum(len(applied(cloud, name)) for name in cloud.backend_names) == (
-        count
-    )
+    assert sum(len(applied(cloud, name)) for name in cloud.backend_names) == (count)

@@ -60,9 +60,7 @@ def test_extend_waits_for_a_shrink_that_was_given_up(two_nodes, hanging):
     first.run()
     first.ask('shrink', share, 3)
     end = hanging('shrink_share')
-    second.operations.reset_status(
-        CTX, first.target(share).instance_id, 'available'
-    )
+    second.operations.reset_status(CTX, first.target(share).instance_id, 'available')
     second.ask('extend', share, 9, force=True)
     second.run()
     end()
@@ -106,9 +104,7 @@ def test_deletion_waits_for_a_creation_whose_claim_is_not_committed(two_nodes):
 def test_calls_about_a_share_and_its_rules_never_overlap(build_node):
     """Four works at once on each share, claimed by two processes."""
     nodes = [
-        build_node(
-            backends=['alpha'], delay=0.02, work='workers_per_backend = 4'
-        )
+        build_node(backends=['alpha'], delay=0.02, work='workers_per_backend = 4')
         for _ in range(2)
     ]
     for node in nodes:

@@ -12,10 +12,8 @@ from manila_lite.db.models import driver_data
 from manila_lite.db.session import Database
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.work import table
-from tests.support import cloud_snapshots
-from tests.support import sampling
-from tests.support.dhss import SERVER
-from tests.support.dhss import ShareServersCloud
+from tests.support import cloud_snapshots, sampling
+from tests.support.dhss import SERVER, ShareServersCloud
 from tests.support.replicated import ReplicatedCloud
 
 DATA = driver_data.DriverPrivateData.__table__
@@ -38,9 +36,7 @@ def storage(db):
 
 @pytest.fixture
 def cloud(build_cloud, database_url):
-    cloud = build_cloud(
-        url=database_url, backends=['alpha'], backend_conf=DRIVER
-    )
+    cloud = build_cloud(url=database_url, backends=['alpha'], backend_conf=DRIVER)
     cloud_snapshots.enable_snapshot_features(cloud)
     return cloud
 
@@ -61,10 +57,7 @@ def stored(db):
 def test_get_returns_one_value_several_or_all(storage):
     storage.update(SHARE, {'pool': 'fast', 'path': '/srv', 'size': '3'})
     assert storage.get(SHARE, 'pool') == 'fast'
-    assert storage.get(SHARE, ['pool', 'size', 'none']) == {
-        'pool': 'fast',
-        'size': '3',
-    }
+    assert storage.get(SHARE, ['pool', 'size', 'none']) == {'pool': 'fast', 'size': '3'}
     assert storage.get(SHARE) == {'pool': 'fast', 'path': '/srv', 'size': '3'}
     assert storage.get(OTHER) == {}
 
@@ -213,9 +206,7 @@ def test_data_of_an_unmanaged_share_is_deleted(cloud):
     assert stored(cloud.db) == {}
 
 
-def test_worker_that_has_lost_its_claim_cannot_store(
-    build_cloud, database_url
-):
+def test_worker_that_has_lost_its_claim_cannot_store(build_cloud, database_url):
     """The share is gone when it wakes: its data would stay for ever."""
     cloud = build_cloud(
         url=database_url,

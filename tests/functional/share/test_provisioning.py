@@ -4,8 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from tests.support.service_process import CTX
-from tests.support.service_process import SHARE
+from tests.support.service_process import CTX, SHARE
 
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
@@ -14,10 +13,7 @@ def exports(node):
     return [
         row.path
         for row in node.rows(
-            sa.text(
-                'SELECT path FROM share_instance_export_locations '
-                'ORDER BY path'
-            )
+            sa.text('SELECT path FROM share_instance_export_locations ORDER BY path')
         )
     ]
 
@@ -51,11 +47,7 @@ def test_created_share_has_the_reported_exports(node, share):
         ({'export_locations': None}, []),
         ({'export_locations': ['1.2.3.4:/a']}, ['1.2.3.4:/a']),
         (
-            {
-                'export_locations': [
-                    {'path': '1.2.3.4:/b', 'is_admin_only': True}
-                ]
-            },
+            {'export_locations': [{'path': '1.2.3.4:/b', 'is_admin_only': True}]},
             ['1.2.3.4:/b'],
         ),
         ({'export_locations': [{'paths': 'what is this'}]}, []),
@@ -63,9 +55,7 @@ def test_created_share_has_the_reported_exports(node, share):
     ],
     ids=str,
 )
-def test_failed_creation_shows_exports_reported_in_the_error(
-    node, detail_data, paths
-):
+def test_failed_creation_shows_exports_reported_in_the_error(node, detail_data, paths):
     failing(node, 'create_share', with_detail(detail_data))
     share = node.create(3)
     node.run()
@@ -86,13 +76,7 @@ FULL = exception.ShareShrinkingPossibleDataLoss(share_id='x')
     'verb, size, error, status, message',
     [
         ('extend', 5, BROKEN, 'extending_error', ('008', '015')),
-        (
-            'extend',
-            5,
-            NotImplementedError(),
-            'extending_error',
-            ('008', '015'),
-        ),
+        ('extend', 5, NotImplementedError(), 'extending_error', ('008', '015')),
         ('shrink', 1, BROKEN, 'shrinking_error', ('009', '019')),
         ('shrink', 1, FULL, 'available', ('009', '018')),
         ('shrink', 1, NotImplementedError(), 'available', ('009', '019')),
@@ -122,9 +106,7 @@ def test_resize_changes_usage(node, share, verb, size):
 
 
 def test_share_missing_on_the_back_end_is_deleted(node, share):
-    failing(
-        node, 'delete_share', exception.ShareResourceNotFound(share_id='x')
-    )
+    failing(node, 'delete_share', exception.ShareResourceNotFound(share_id='x'))
     node.ask('delete', share)
     node.run()
     assert node.rows(sa.select(SHARE)) == []
@@ -153,9 +135,7 @@ def test_force_delete_overtaken_by_reset_status_ends(node, share):
     """It fails, and the share is no longer in deleting."""
 
     def delete_share(*args, **kwargs):
-        node.operations.reset_status(
-            CTX, node.target(share).instance_id, 'error'
-        )
+        node.operations.reset_status(CTX, node.target(share).instance_id, 'error')
         raise BROKEN
 
     node.driver().delete_share = delete_share

@@ -28,10 +28,7 @@ def set_default(cloud, name):
 
 def create_qos_type(cloud, name='gold', specs=SPECS):
     return cloud.api.request(
-        'POST',
-        '/qos-types',
-        {'qos_type': {'name': name, 'specs': specs}},
-        expect=200,
+        'POST', '/qos-types', {'qos_type': {'name': name, 'specs': specs}}, expect=200
     ).json['qos_type']['id']
 
 
@@ -117,10 +114,7 @@ def test_share_without_one_has_no_specs(build_cloud):
 
 def test_share_type_that_names_no_existing_type_creates_no_shares(cloud):
     answer = cloud.api.request(
-        'POST',
-        '/shares',
-        {'share': {'share_proto': 'NFS', 'size': 1}},
-        expect=400,
+        'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': 1}}, expect=400
     )
     message = answer.json['badRequest']['message']
     assert 'default_qos_type of the share type is gold' in message

@@ -12,8 +12,7 @@ from manila_lite.db.models import types
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from tests.support import sampling
-from tests.support.service_process import CTX
-from tests.support.service_process import TYPE_ID
+from tests.support.service_process import CTX, TYPE_ID
 
 pytestmark = sampling.dialects
 
@@ -98,9 +97,7 @@ def test_concurrent_clients_keep_usage_consistent(build_node, seed):
     node = build_node(capacity=60, delay=0.02).start()
     known = [node.create(3) for _ in range(4)]
     node.quiet()
-    clients = [
-        Client(node, known, f'{seed} {number}') for number in range(CLIENTS)
-    ]
+    clients = [Client(node, known, f'{seed} {number}') for number in range(CLIENTS)]
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         for done in [pool.submit(client.run) for client in clients]:
             done.result()
@@ -115,8 +112,7 @@ def test_concurrent_hints_about_a_share_are_all_recorded(build_node):
     hints = {'same_host': first}
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         created = [
-            pool.submit(node.create, scheduler_hints=hints)
-            for _ in range(CLIENTS)
+            pool.submit(node.create, scheduler_hints=hints) for _ in range(CLIENTS)
         ]
         ids = {one.result() for one in created}
         assert affinity(node, first) == ids
@@ -187,9 +183,7 @@ def test_concurrent_operations_never_deadlock(build_node, deadlocks):
     MariaDB has one of its own: it checks the unique key of running work by
     shared locks, also on keys of work that has ended. Claims are retried.
     """
-    node = build_node(
-        backends=['alpha'], work='workers_per_backend = 8'
-    ).start()
+    node = build_node(backends=['alpha'], work='workers_per_backend = 8').start()
     shares = [node.create(5) for _ in range(36)]
     node.quiet()
 

@@ -67,12 +67,9 @@ def test_nothing_expires_early(build_node):
 
 
 @on_sqlite
-def test_back_ends_with_similar_names_empty_only_their_own_recycle_bin(
-    build_node,
-):
+def test_back_ends_with_similar_names_empty_only_their_own_recycle_bin(build_node):
     node = build_node(
-        backends=['al_ha', 'alpha'],
-        default='soft_deleted_share_retention_time = 0',
+        backends=['al_ha', 'alpha'], default='soft_deleted_share_retention_time = 0'
     )
     node.register()
     shares = [node.create(1) for _ in range(6)]
@@ -81,10 +78,7 @@ def test_back_ends_with_similar_names_empty_only_their_own_recycle_bin(
         node.ask('soft_delete', share)
     node.backend('al_ha').expire()
     node.run()
-    left = {
-        row.host
-        for row in node.rows(sa.text('SELECT host FROM share_instances'))
-    }
+    left = {row.host for row in node.rows(sa.text('SELECT host FROM share_instances'))}
     assert left == {'node@alpha#pool'}
 
 
@@ -117,9 +111,7 @@ def test_full_recycle_bin_is_emptied_in_one_pass(bin_node):
     assert len(node.rows(sa.text('SELECT id FROM shares'))) == 101
 
 
-def test_share_with_snapshots_does_not_keep_others_in_the_recycle_bin(
-    bin_node,
-):
+def test_share_with_snapshots_does_not_keep_others_in_the_recycle_bin(bin_node):
     node = bin_node
     kept, gone = node.create(1), node.create(1)
     node.run()
@@ -141,6 +133,4 @@ def test_share_with_snapshots_does_not_keep_others_in_the_recycle_bin(
     for backend in node.share.backends:
         backend.expire()
     node.run()
-    assert [row.id for row in node.rows(sa.text('SELECT id FROM shares'))] == [
-        kept
-    ]
+    assert [row.id for row in node.rows(sa.text('SELECT id FROM shares'))] == [kept]

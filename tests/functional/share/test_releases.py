@@ -3,16 +3,13 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import exception
-from manila_lite import release
+from manila_lite import exception, release
 from manila_lite.context import RequestContext
 from manila_lite.db import schema
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
+from manila_lite.db.models import engine, services
 from manila_lite.db.queries.admin import releases
 from manila_lite.db.queries.admin.releases import Release
-from manila_lite.rpc.share import ConnectionsRpc
-from manila_lite.rpc.share import ReconciliationRpc
+from manila_lite.rpc.share import ConnectionsRpc, ReconciliationRpc
 from manila_lite.share.operations.recovery import Recovery
 from tests.support.direct_transport import DirectTransport
 from tests.support.service_process import TIMEOUT
@@ -45,9 +42,7 @@ def pair(build_node):
 def need(node, number):
     """Make all work need a release."""
     node.db.write(
-        lambda session: session.run(
-            sa.update(WORK).values(needs_release=number)
-        )
+        lambda session: session.run(sa.update(WORK).values(needs_release=number))
     )
 
 
@@ -108,12 +103,8 @@ def test_newer_work_is_not_rescued_by_an_older_process(pair):
     need(new, HERE)
     [queued] = work_rows(new)
     runner = new.scheduler.runners[0]
-    assert new.db.write(
-        runner.executor.claim, queued.id, False
-    )  # and the process dies
-    new.db.write(
-        lambda session: session.run(sa.update(WORK).values(lease_until=0.0))
-    )
+    assert new.db.write(runner.executor.claim, queued.id, False)  # and the process dies
+    new.db.write(lambda session: session.run(sa.update(WORK).values(lease_until=0.0)))
     [before] = work_rows(new)
     for one in old.runners:
         one.wake(queued.id, abandoned=True)
@@ -213,10 +204,7 @@ def test_processes_that_record_no_release_are_of_the_first(pair):
     }
     assert found[old.process.id] == release.FIRST
     service = new.value(sa.select(services.Service.id).limit(1))
-    assert new.db.read(releases.numbers_by_service)[service] == [
-        release.FIRST,
-        HERE,
-    ]
+    assert new.db.read(releases.numbers_by_service)[service] == [release.FIRST, HERE]
 
 
 def record_schema(node, version):
@@ -235,9 +223,7 @@ def test_schema_is_not_contracted_beside_processes_that_need_it(pair, known):
     record_schema(old, known)
     record_schema(new, '9998')
     with pytest.raises(releases.ContractionTooEarly) as refused:
-        old.db.read(
-            releases.check_contraction, DOWN_TIME, oldest_served='9998'
-        )
+        old.db.read(releases.check_contraction, DOWN_TIME, oldest_served='9998')
     assert f'node@alpha ran as release {HERE - 1}' in str(refused.value)
     assert f'release {HERE} ' not in str(refused.value)
     stop(old)

@@ -7,8 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.support import sampling
-from tests.support import share_backups
+from tests.support import sampling, share_backups
 from tests.support.concurrent_calls import status_codes
 
 pytestmark = [sampling.dialects, sampling.enumeration]
@@ -44,8 +43,7 @@ def test_one_of_many_backups_of_a_share_is_accepted_at_a_time(cloud):
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
         codes = status_codes(
-            *[partial(share_backups.request, cloud.api, share, None)]
-            * CLIENTS,
+            *[partial(share_backups.request, cloud.api, share, None)] * CLIENTS,
             rng=cloud.rng,
         )
         assert sorted(codes) == [202] + [400] * (CLIENTS - 1), seed
@@ -61,11 +59,7 @@ def test_share_gets_no_backups_of_two_types_at_once(cloud):
         codes = status_codes(
             partial(share_backups.request, cloud.api, share, None),
             partial(
-                share_backups.request,
-                cloud.api,
-                share,
-                None,
-                **share_backups.BY_DRIVER,
+                share_backups.request, cloud.api, share, None, **share_backups.BY_DRIVER
             ),
             rng=cloud.rng,
         )
@@ -82,11 +76,7 @@ def test_one_of_many_restores_of_a_backup_is_accepted_at_a_time(cloud):
         codes = status_codes(
             *[
                 partial(
-                    share_backups.restore,
-                    cloud.api,
-                    backup,
-                    shares[number % 2],
-                    None,
+                    share_backups.restore, cloud.api, backup, shares[number % 2], None
                 )
                 for number in range(CLIENTS)
             ],

@@ -92,10 +92,7 @@ def test_backup_that_lost_its_bytes_breaks_an_invariant(cloud, damage):
 def test_backups_are_listed_renamed_and_deleted(cloud):
     first, second = share_backups.create(cloud), share_backups.create(cloud)
     member = member_of(cloud)
-    assert {one['id'] for one in share_backups.listed(member)} == {
-        first,
-        second,
-    }
+    assert {one['id'] for one in share_backups.listed(member)} == {first, second}
     assert share_backups.show(member, first)['name'] is None
     share_backups.update(member, first, name='tuesday', description='late')
     found = share_backups.show(member, first)
@@ -148,9 +145,7 @@ def test_status_decides_what_may_be_done(cloud, status, deleted, restored):
         )
 
 
-@pytest.mark.facts(
-    'backup_host_query', 'backup_status_query', 'backup_topic_query'
-)
+@pytest.mark.facts('backup_host_query', 'backup_status_query', 'backup_topic_query')
 def test_list_is_filtered(cloud):
     share = cloud.create_share()
     first, second = (share_backups.create(cloud, share) for _ in range(2))

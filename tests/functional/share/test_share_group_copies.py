@@ -5,10 +5,7 @@ from functools import partial
 import pytest
 import sqlalchemy as sa
 
-from tests.support import cloud_snapshots
-from tests.support import sampling
-from tests.support import share_groups
-from tests.support import share_transfers
+from tests.support import cloud_snapshots, sampling, share_groups, share_transfers
 from tests.support.cloud import TYPE_ID
 from tests.support.concurrent_calls import status_codes
 
@@ -35,9 +32,7 @@ SINGLE = 'share_driver = tests.support.single_copies_driver.SingleCopiesDriver'
 @pytest.fixture(params=['', SINGLE], ids=['together', 'singly'])
 def cloud(build_cloud, request):
     """A cloud whose driver creates the shares of a copy at once, or not."""
-    return prepared(
-        build_cloud(backends=['alpha'], backend_conf=request.param)
-    )
+    return prepared(build_cloud(backends=['alpha'], backend_conf=request.param))
 
 
 @pytest.fixture
@@ -75,9 +70,7 @@ def snapshot(cloud, group):
 
 
 def instance_of(cloud, share):
-    return cloud.api.get(f'/shares/{share}/instances')['share_instances'][0][
-        'id'
-    ]
+    return cloud.api.get(f'/shares/{share}/instances')['share_instances'][0]['id']
 
 
 def request(cloud, snapshot, expect=202, **body):
@@ -91,9 +84,7 @@ def shares_of(cloud, group):
 
 
 @pytest.mark.facts('source_share_group_snapshot_member_id')
-def test_group_has_a_share_with_the_content_of_each_member(
-    cloud, group, snapshot
-):
+def test_group_has_a_share_with_the_content_of_each_member(cloud, group, snapshot):
     for share in shares_of(cloud, group):
         cloud.driver().write(instance_of(cloud, share['id']), 'later')
     copy = request(cloud, snapshot, name='copy').json['share_group']['id']
@@ -106,13 +97,14 @@ def test_group_has_a_share_with_the_content_of_each_member(
         assert shown[key] == source[key]
     members = share_groups.show_snapshot(cloud.api, snapshot)['members']
     copies = shares_of(cloud, copy)
-    assert {
-        one['source_share_group_snapshot_member_id'] for one in copies
-    } == {one['id'] for one in members}
+    assert {one['source_share_group_snapshot_member_id'] for one in copies} == {
+        one['id'] for one in members
+    }
     assert {one['status'] for one in copies} == {'available'}
-    assert [
-        cloud.driver().read(instance_of(cloud, one['id'])) for one in copies
-    ] == ['1 GiB', '2 GiB']
+    assert [cloud.driver().read(instance_of(cloud, one['id'])) for one in copies] == [
+        '1 GiB',
+        '2 GiB',
+    ]
     assert cloud.driver().group_inventory() == {group, copy}
     assert cloud.usage('share_groups') == (2, 0)
     assert cloud.usage('shares') == (4, 0)
@@ -165,9 +157,7 @@ def test_group_is_in_error_when_one_of_its_shares_is(single):
     copies = shares_of(cloud, copy)
     assert sorted(one['status'] for one in copies) == ['available', 'error']
     messages = cloud.api.get('/messages')['messages']
-    assert {
-        (one['resource_type'], one['resource_id']) for one in messages
-    } == {
+    assert {(one['resource_type'], one['resource_id']) for one in messages} == {
         ('SHARE_GROUP', copy),
         ('SHARE', next(x['id'] for x in copies if x['status'] == 'error')),
     }
@@ -190,9 +180,7 @@ def snapshot_of(cloud):
 
 
 def called(cloud, *methods):
-    return [
-        call.method for call in cloud.driver().calls if call.method in methods
-    ]
+    return [call.method for call in cloud.driver().calls if call.method in methods]
 
 
 WHOLE = 'create_share_group_from_share_group_snapshot'
@@ -249,8 +237,7 @@ def test_lost_reply_of_the_call_is_repeated_or_fails_visibly(whole):
 def test_group_waits_for_shares_that_are_copied_in_the_background(build_cloud):
     cloud = prepared(
         build_cloud(
-            backends=['alpha'],
-            backend_conf='dummy_driver_from_snapshot_steps = 3',
+            backends=['alpha'], backend_conf='dummy_driver_from_snapshot_steps = 3'
         )
     )
     snapshot = snapshot_of(cloud)
@@ -281,9 +268,7 @@ class Silent:
         return getattr(self._driver, name)
 
     def create_share_group_from_share_group_snapshot(self, *args, **kwargs):
-        self._driver.create_share_group_from_share_group_snapshot(
-            *args, **kwargs
-        )
+        self._driver.create_share_group_from_share_group_snapshot(*args, **kwargs)
         return None
 
 
@@ -303,10 +288,7 @@ def test_share_deleted_while_its_group_is_created_leaves_nothing(whole):
         share = shares_of(whole, copy)[0]['id']
         deleted.append(share)
         whole.api.request(
-            'POST',
-            f'/shares/{share}/action',
-            {'force_delete': None},
-            expect=202,
+            'POST', f'/shares/{share}/action', {'force_delete': None}, expect=202
         )
         for _ in range(5):
             for runner in competing_runners:
@@ -367,9 +349,7 @@ def test_group_removed_by_force_while_it_is_created_leaves_its_shares(whole):
 # The snapshot
 
 
-def test_snapshot_is_not_deleted_while_a_group_is_created_from_it(
-    cloud, snapshot
-):
+def test_snapshot_is_not_deleted_while_a_group_is_created_from_it(cloud, snapshot):
     copy = request(cloud, snapshot).json['share_group']['id']
     answer = share_groups.delete_snapshot(cloud.api, snapshot, expect=409)
     assert 'is being created from' in str(answer.json)
@@ -382,9 +362,7 @@ def test_snapshot_is_not_deleted_while_a_group_is_created_from_it(
     assert {one['status'] for one in shares_of(cloud, copy)} == {'available'}
 
 
-def test_shares_are_in_error_when_the_snapshot_is_removed_by_force(
-    cloud, snapshot
-):
+def test_shares_are_in_error_when_the_snapshot_is_removed_by_force(cloud, snapshot):
     copy = request(cloud, snapshot).json['share_group']['id']
     share_groups.act_on_snapshot(cloud.api, snapshot, 'force_delete')
     cloud.settle()
@@ -404,17 +382,13 @@ def test_shares_are_in_error_when_the_snapshot_is_removed_by_force(
         ({'availability_zone': 'nowhere'}, 'availability_zone'),
     ],
 )  # fmt: skip
-def test_request_that_contradicts_the_snapshot_is_refused(
-    cloud, snapshot, body, text
-):
+def test_request_that_contradicts_the_snapshot_is_refused(cloud, snapshot, body, text):
     answer = request(cloud, snapshot, expect=400, **body)
     assert text in str(answer.json)
     assert cloud.usage('share_groups') == (1, 0)
 
 
-def test_request_may_repeat_what_the_group_of_the_snapshot_has(
-    cloud, group, snapshot
-):
+def test_request_may_repeat_what_the_group_of_the_snapshot_has(cloud, group, snapshot):
     shown = share_groups.show(cloud.api, group)
     request(
         cloud,
@@ -464,9 +438,7 @@ def test_quota_limits_the_shares_of_a_new_group(cloud, snapshot, resource):
 
 
 @sampling.dialects
-def test_snapshot_is_either_deleted_or_the_source_of_a_group(
-    build_cloud, database_url
-):
+def test_snapshot_is_either_deleted_or_the_source_of_a_group(build_cloud, database_url):
     cloud = prepared(build_cloud(url=database_url, backends=['alpha']))
     group = with_shares(cloud)
     for seed in range(4):

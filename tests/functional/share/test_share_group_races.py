@@ -9,12 +9,8 @@ import itertools
 import pytest
 
 from manila_lite.db.models import share_groups as models
-from tests.support import cloud_snapshots
-from tests.support import databases
-from tests.support import sampling
-from tests.support import share_groups
-from tests.support.concurrent_calls import at_once
-from tests.support.concurrent_calls import status_codes
+from tests.support import cloud_snapshots, databases, sampling, share_groups
+from tests.support.concurrent_calls import at_once, status_codes
 
 pytestmark = [sampling.dialects, sampling.enumeration]
 
@@ -56,8 +52,7 @@ def test_one_of_many_snapshots_of_a_group_is_taken_at_a_time(cloud, type_id):
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
         codes = status_codes(
-            *[partial(share_groups.request_snapshot, cloud.api, group, None)]
-            * CLIENTS,
+            *[partial(share_groups.request_snapshot, cloud.api, group, None)] * CLIENTS,
             rng=cloud.rng,
         )
         assert sorted(codes) == [202] + [409] * (CLIENTS - 1), seed
@@ -66,9 +61,7 @@ def test_one_of_many_snapshots_of_a_group_is_taken_at_a_time(cloud, type_id):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True
-)
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
 def test_no_share_joins_a_group_whose_snapshot_is_being_accepted(
     cloud, type_id, database_url
 ):
@@ -125,9 +118,7 @@ REQUESTS = (
 )
 
 
-@pytest.mark.parametrize(
-    'first, second', [*itertools.combinations(REQUESTS, 2)]
-)
+@pytest.mark.parametrize('first, second', [*itertools.combinations(REQUESTS, 2)])
 def test_any_two_requests_at_once_leave_nothing_half_done(
     cloud, type_id, first, second
 ):

@@ -4,9 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import share_groups as models
-from tests.support import cloud_snapshots
-from tests.support import share_groups
-from tests.support import share_transfers
+from tests.support import cloud_snapshots, share_groups, share_transfers
 
 MEMBER = models.ShareGroupSnapshotMember.__table__
 
@@ -71,15 +69,11 @@ def test_snapshot_has_a_member_of_each_share(cloud, group, shares, way):
     assert sorted(one['share_id'] for one in shown['members']) == shares
     listed = cloud.api.get(f'{share_groups.SNAPSHOTS}/{id}/members')
     assert (
-        sorted(
-            one['share_id'] for one in listed['share_group_snapshot_members']
-        )
+        sorted(one['share_id'] for one in listed['share_group_snapshot_members'])
         == shares
     )
     first, *others = listed['share_group_snapshot_members']
-    rest = cloud.api.get(
-        f'{share_groups.SNAPSHOTS}/{id}/members?marker={first["id"]}'
-    )
+    rest = cloud.api.get(f'{share_groups.SNAPSHOTS}/{id}/members?marker={first["id"]}')
     assert rest['share_group_snapshot_members'] == others
     members = {one['id']: one['size'] for one in shown['members']}
     assert on_back_end(cloud) == members == dict.fromkeys(members, 2)
@@ -99,9 +93,7 @@ def test_snapshot_of_an_empty_group_has_no_members(cloud):
     assert share_groups.show_snapshot(cloud.api, id)['members'] == []
 
 
-def test_shares_are_held_while_their_group_is_snapshotted(
-    cloud, group, shares
-):
+def test_shares_are_held_while_their_group_is_snapshotted(cloud, group, shares):
     share_groups.request_snapshot(cloud.api, group)
     assert statuses(cloud, shares) == {'snapshotting'}
     query = f'?share_group_id={group}'
@@ -174,9 +166,7 @@ def test_group_with_a_share_that_is_not_available_is_not_snapshotted(
     assert cloud.usage('share_group_snapshots') == (0, 0)
 
 
-def test_group_with_a_share_in_the_recycle_bin_is_not_snapshotted(
-    cloud, group, shares
-):
+def test_group_with_a_share_in_the_recycle_bin_is_not_snapshotted(cloud, group, shares):
     cloud.api.act(shares[1], 'soft_delete')
     answer = share_groups.request_snapshot(cloud.api, group, expect=409)
     assert 'recycle bin' in str(answer.json)
@@ -211,9 +201,7 @@ def test_share_is_not_reverted_behind_a_newer_snapshot_of_its_group(
     cloud.check_invariants()
 
 
-def test_order_of_snapshots_is_kept_when_a_clock_is_set_back(
-    cloud, group, shares
-):
+def test_order_of_snapshots_is_kept_when_a_clock_is_set_back(cloud, group, shares):
     older = cloud_snapshots.create_available(cloud, shares[0])
     cloud.clock.advance(-60)
     share_groups.take_snapshot(cloud, group)
@@ -254,13 +242,9 @@ def test_snapshot_whose_work_was_lost_has_the_locations_of_the_back_end(
     before = locations(cloud)
     assert all(before.values())
     cloud.db.write(
-        lambda session: session.run(
-            sa.update(MEMBER).values(provider_location=None)
-        )
+        lambda session: session.run(sa.update(MEMBER).values(provider_location=None))
     )
-    share_groups.act_on_snapshot(
-        cloud.api, id, 'reset_status', {'status': 'creating'}
-    )
+    share_groups.act_on_snapshot(cloud.api, id, 'reset_status', {'status': 'creating'})
     cloud.settle()
     assert share_groups.show_snapshot(cloud.api, id)['status'] == 'available'
     assert locations(cloud) == before
@@ -269,7 +253,5 @@ def test_snapshot_whose_work_was_lost_has_the_locations_of_the_back_end(
 def locations(cloud):
     return {
         row.id: row.provider_location
-        for row in cloud.db.read(
-            lambda session: session.rows(sa.select(MEMBER))
-        )
+        for row in cloud.db.read(lambda session: session.rows(sa.select(MEMBER)))
     }

@@ -5,10 +5,8 @@ import uuid
 import pytest
 
 from manila_lite.db.queries.admin import recovery
-from tests.support import share_groups
-from tests.support import share_transfers
-from tests.support.cloud import TYPE_ID
-from tests.support.cloud import Cloud
+from tests.support import share_groups, share_transfers
+from tests.support.cloud import TYPE_ID, Cloud
 
 POOLS = 'dummy_driver_pools = one, two\n'
 
@@ -71,9 +69,7 @@ def test_group_that_its_driver_does_not_create_is_in_error(cloud):
 
 
 def test_group_that_no_pool_can_have_is_in_error_without_a_host(cloud):
-    type_id = share_groups.create_type(
-        cloud.api, consistent_snapshot_support='pool'
-    )
+    type_id = share_groups.create_type(cloud.api, consistent_snapshot_support='pool')
     answer = share_groups.request(cloud.api, type_id)
     group = answer.json['share_group']['id']
     cloud.settle()
@@ -160,9 +156,7 @@ def test_share_joins_a_group_at_its_creation_only(cloud, group):
 def test_group_is_placed_where_all_its_share_types_fit(cloud, other):
     type_id = share_groups.create_type(cloud.api, share_types=[TYPE_ID, other])
     for _ in range(3):
-        group = share_groups.create(
-            cloud, type_id, share_types=[TYPE_ID, other]
-        )
+        group = share_groups.create(cloud, type_id, share_types=[TYPE_ID, other])
         assert backend_of(cloud, group) == 'beta'
 
 
@@ -219,10 +213,7 @@ def test_share_types_must_be_those_of_the_group_type(cloud):
 
 def test_quota_limits_the_share_groups(cloud):
     cloud.api.request(
-        'PUT',
-        '/quota-sets/project',
-        {'quota_set': {'share_groups': 1}},
-        expect=200,
+        'PUT', '/quota-sets/project', {'quota_set': {'share_groups': 1}}, expect=200
     )
     group = share_groups.create(cloud)
     type_id = share_groups.show(cloud.api, group)['share_group_type_id']
@@ -265,16 +256,12 @@ def test_share_is_placed_with_its_group(cloud, group):
     cloud.check_invariants()
 
 
-def test_shares_are_in_the_pool_of_a_group_that_is_consistent_in_pools(
-    build_cloud,
-):
+def test_shares_are_in_the_pool_of_a_group_that_is_consistent_in_pools(build_cloud):
     cloud = build_cloud(
         backends=['alpha'],
         backend_conf=POOLS + 'dummy_driver_consistent_snapshots = pool\n',
     )
-    type_id = share_groups.create_type(
-        cloud.api, consistent_snapshot_support='pool'
-    )
+    type_id = share_groups.create_type(cloud.api, consistent_snapshot_support='pool')
     group = share_groups.create(cloud, type_id)
     host = share_groups.show(cloud.api, group)['host']
     for _ in range(4):
@@ -290,9 +277,7 @@ def test_group_that_is_not_available_gets_no_shares(cloud, group, status):
 
 
 def test_group_without_a_host_gets_no_shares_and_no_snapshots(cloud):
-    type_id = share_groups.create_type(
-        cloud.api, consistent_snapshot_support='pool'
-    )
+    type_id = share_groups.create_type(cloud.api, consistent_snapshot_support='pool')
     answer = share_groups.request(cloud.api, type_id)
     group = answer.json['share_group']['id']
     cloud.settle()
@@ -303,9 +288,7 @@ def test_group_without_a_host_gets_no_shares_and_no_snapshots(cloud):
 
 
 def test_group_type_must_demand_a_known_consistency(cloud):
-    type_id = share_groups.create_type(
-        cloud.api, consistent_snapshot_support='Pool'
-    )
+    type_id = share_groups.create_type(cloud.api, consistent_snapshot_support='Pool')
     answer = share_groups.request(cloud.api, type_id, expect=400)
     assert 'must be one of: pool, host' in str(answer.json)
 
@@ -352,9 +335,7 @@ def test_group_with_shares_is_not_deleted(cloud, group):
     assert share_groups.show(cloud.api, group)['status'] == 'available'
 
 
-def test_group_that_its_driver_does_not_delete_can_be_deleted_again(
-    cloud, group
-):
+def test_group_that_its_driver_does_not_delete_can_be_deleted_again(cloud, group):
     cloud.driver(backend_of(cloud, group)).fail_next('delete_share_group')
     share_groups.delete(cloud.api, group)
     cloud.settle()
@@ -404,13 +385,9 @@ def test_group_whose_work_was_lost_is_what_the_back_end_says(cloud, group):
     assert stuck == []
 
 
-@pytest.mark.parametrize(
-    'status, end', [('creating', 'error'), ('deleting', None)]
-)
+@pytest.mark.parametrize('status, end', [('creating', 'error'), ('deleting', None)])
 def test_group_without_a_host_and_without_work_is_ended(cloud, status, end):
-    type_id = share_groups.create_type(
-        cloud.api, consistent_snapshot_support='pool'
-    )
+    type_id = share_groups.create_type(cloud.api, consistent_snapshot_support='pool')
     answer = share_groups.request(cloud.api, type_id)
     group = answer.json['share_group']['id']
     cloud.settle()

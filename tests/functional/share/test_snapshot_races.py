@@ -9,13 +9,9 @@ from functools import partial
 
 import pytest
 
-from tests.support import cloud_snapshots
-from tests.support import sampling
+from tests.support import cloud_snapshots, sampling
 from tests.support.concurrent_calls import status_codes
-from tests.support.racing_requests import delete
-from tests.support.racing_requests import extend
-from tests.support.racing_requests import revert
-from tests.support.racing_requests import take
+from tests.support.racing_requests import delete, extend, revert, take
 
 pytestmark = [sampling.dialects, sampling.enumeration]
 
@@ -41,8 +37,7 @@ def test_one_of_ten_concurrent_reverts_is_accepted(cloud):
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
         codes = status_codes(
-            *[partial(revert, cloud, share_id, snapshot_id)] * CLIENTS,
-            rng=cloud.rng,
+            *[partial(revert, cloud, share_id, snapshot_id)] * CLIENTS, rng=cloud.rng
         )
         assert sorted(codes) == [202] + [409] * (CLIENTS - 1), seed
         assert cloud.api.show(share_id)['status'] == 'reverting'
@@ -55,10 +50,7 @@ def test_one_of_ten_concurrent_reverts_is_accepted(cloud):
 
 def allow(cloud, share_id, snapshot_id):
     return cloud.api.act(
-        share_id,
-        'allow_access',
-        {'access_type': 'ip', 'access_to': '10.0.0.1'},
-        None,
+        share_id, 'allow_access', {'access_type': 'ip', 'access_to': '10.0.0.1'}, None
     )
 
 
@@ -67,9 +59,7 @@ def allow(cloud, share_id, snapshot_id):
     [(take, 400), (delete, 400), (extend, 400), (allow, 400)],
     ids=lambda value: getattr(value, '__name__', None),
 )
-def test_revert_and_conflicting_requests_are_never_both_accepted(
-    cloud, other, refused
-):
+def test_revert_and_conflicting_requests_are_never_both_accepted(cloud, other, refused):
     share_id = cloud.create_share(size=2)
     snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     seen = set()
@@ -143,11 +133,7 @@ def test_revert_and_deny_are_never_both_accepted(cloud):
         codes = status_codes(
             partial(revert, cloud, share_id, snapshot_id),
             partial(
-                cloud.api.act,
-                share_id,
-                'deny_access',
-                {'access_id': rule_id},
-                None,
+                cloud.api.act, share_id, 'deny_access', {'access_id': rule_id}, None
             ),
             rng=cloud.rng,
         )
@@ -184,9 +170,7 @@ def test_share_deletion_and_snapshot_are_never_both_accepted(cloud, end):
             if end == 'delete'
             else partial(cloud.api.act, share_id, end, None, None)
         )
-        codes = status_codes(
-            gone, partial(take, cloud, share_id, None), rng=cloud.rng
-        )
+        codes = status_codes(gone, partial(take, cloud, share_id, None), rng=cloud.rng)
         assert codes[0] == 403 or codes[1] in (400, 403, 404), codes
         assert 202 in codes
         cloud.settle()

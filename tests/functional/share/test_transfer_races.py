@@ -12,12 +12,8 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.shares import shares
-from tests.support import cloud_snapshots
-from tests.support import databases
-from tests.support import sampling
-from tests.support import share_transfers
-from tests.support.concurrent_calls import at_once
-from tests.support.concurrent_calls import status_codes
+from tests.support import cloud_snapshots, databases, sampling, share_transfers
+from tests.support.concurrent_calls import at_once, status_codes
 
 pytestmark = [sampling.dialects, sampling.enumeration]
 
@@ -55,16 +51,13 @@ def test_one_of_many_concurrent_offers_of_a_share_is_accepted(cloud, share_id):
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
         answers = at_once(
-            *[partial(share_transfers.request_offer, cloud.api, share_id)]
-            * CLIENTS,
+            *[partial(share_transfers.request_offer, cloud.api, share_id)] * CLIENTS,
             rng=cloud.rng,
         )
         codes = sorted(answer.status_int for answer in answers)
         assert codes == [202] + [400] * (CLIENTS - 1), seed
         (offered,) = (
-            answer.json['transfer']
-            for answer in answers
-            if answer.status_int == 202
+            answer.json['transfer'] for answer in answers if answer.status_int == 202
         )
         share_transfers.withdraw(cloud.api, offered)
     cloud.check_invariants()
@@ -78,11 +71,7 @@ def test_one_of_many_projects_that_accept_gets_the_share(cloud, share_id):
         codes = status_codes(
             *(
                 partial(
-                    accept,
-                    cloud,
-                    offered,
-                    project,
-                    clear_access_rules=number % 2 == 0,
+                    accept, cloud, offered, project, clear_access_rules=number % 2 == 0
                 )
                 for number, project in enumerate(projects)
             ),
@@ -116,9 +105,7 @@ def expire(cloud, share_id, offered):
 
 
 def reset(cloud, share_id, offered):
-    return cloud.api.act(
-        share_id, 'reset_status', {'status': 'available'}, expect=None
-    )
+    return cloud.api.act(share_id, 'reset_status', {'status': 'available'}, expect=None)
 
 
 def delete_snapshot(cloud, share_id, offered):
@@ -133,9 +120,7 @@ def test_offer_is_either_accepted_or_withdrawn(cloud, share_id, clear):
         owner = cloud.api.show(share_id)['project_id']
         offered = share_transfers.offer(cloud.api, share_id)
         accepted, withdrawn = status_codes(
-            partial(
-                accept, cloud, offered, f'p{seed}', clear_access_rules=clear
-            ),
+            partial(accept, cloud, offered, f'p{seed}', clear_access_rules=clear),
             partial(withdraw, cloud, share_id, offered),
             rng=cloud.rng,
         )
@@ -143,9 +128,7 @@ def test_offer_is_either_accepted_or_withdrawn(cloud, share_id, clear):
         cloud.settle()
         shown = cloud.api.show(share_id)
         assert shown['status'] == 'available'
-        assert shown['project_id'] == (
-            f'p{seed}' if accepted == 202 else owner
-        )
+        assert shown['project_id'] == (f'p{seed}' if accepted == 202 else owner)
         cloud.check_invariants()
 
 
@@ -154,9 +137,7 @@ def test_offer_is_either_accepted_or_withdrawn(cloud, share_id, clear):
     [force_delete, expire, reset, delete_snapshot],
     ids=lambda other: other.__name__,
 )
-def test_acceptance_beside_other_requests_keeps_the_books(
-    cloud, share_id, other
-):
+def test_acceptance_beside_other_requests_keeps_the_books(cloud, share_id, other):
     for seed in SEEDS[:2]:
         cloud.rng.seed(f'race {seed}')
         share = cloud.create_share(size=2)
@@ -174,9 +155,7 @@ def test_acceptance_beside_other_requests_keeps_the_books(
         cloud.check_invariants()
 
 
-@pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True
-)
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
 def test_snapshots_that_are_transferred_are_locked_before_they_are_counted(
     cloud, share_id, database_url
 ):
@@ -187,9 +166,7 @@ def test_snapshots_that_are_transferred_are_locked_before_they_are_counted(
     @sa.event.listens_for(cloud.db.engine, 'after_cursor_execute')
     def look(connection, cursor, statement, *rest):
         if 'FROM share_snapshots' in statement and 'size' in statement:
-            locked.append(
-                databases.is_locked(database_url, SNAPSHOT, snapshot['id'])
-            )
+            locked.append(databases.is_locked(database_url, SNAPSHOT, snapshot['id']))
 
     cloud.settle()
     assert cloud.api.show(share_id)['project_id'] == 'another'
@@ -202,12 +179,8 @@ def accept_in_time(cloud, offered):
     cloud.clock.advance(301)
 
 
-@pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True
-)
-def test_offer_that_is_accepted_once_it_is_found_to_expire_does_not(
-    cloud, share_id
-):
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
+def test_offer_that_is_accepted_once_it_is_found_to_expire_does_not(cloud, share_id):
     offered = share_transfers.offer(cloud.api, share_id)
     # The second statement begins the transaction that ends the offer.
     cloud.pause_at('statement', partial(accept_in_time, cloud, offered), 2)
@@ -220,9 +193,7 @@ def test_offer_that_is_accepted_once_it_is_found_to_expire_does_not(
 
 
 @pytest.mark.parametrize('verb', ['delete', 'force_delete'])
-def test_former_project_cannot_delete_a_share_it_has_just_given_away(
-    cloud, verb
-):
+def test_former_project_cannot_delete_a_share_it_has_just_given_away(cloud, verb):
     """Its request was authorized before, and is carried out after."""
     share_id = cloud.create_share(size=2)
     before = cloud.db.read(shares.get_target, share_id)
@@ -242,21 +213,17 @@ def test_shares_that_are_exchanged_keep_the_books(cloud, share_id):
     cloud.settle()
     for _ in SEEDS:
         owners = [cloud.api.show(id)['project_id'] for id in (mine, theirs)]
-        offers = [
-            share_transfers.offer(cloud.api, id) for id in (mine, theirs)
-        ]
+        offers = [share_transfers.offer(cloud.api, id) for id in (mine, theirs)]
         codes = status_codes(
             *(
                 partial(accept, cloud, offered, project)
-                for offered, project in zip(
-                    offers, reversed(owners), strict=True
-                )
+                for offered, project in zip(offers, reversed(owners), strict=True)
             ),
             rng=cloud.rng,
         )
         assert codes == [202, 202]
         cloud.settle()
-        assert [
-            cloud.api.show(id)['project_id'] for id in (mine, theirs)
-        ] == owners[::-1]
+        assert [cloud.api.show(id)['project_id'] for id in (mine, theirs)] == owners[
+            ::-1
+        ]
         cloud.check_invariants()

@@ -49,9 +49,7 @@ def test_share_that_was_not_begun_is_deleted_at_once(cloud):
     cloud.api.get(f'/shares/{share_id}', expect=404)
     assert not cloud.has_pending_work()
     assert (
-        cloud.db.read(
-            lambda session: session.value(sa.select(POOL.c.allocated_gb))
-        )
+        cloud.db.read(lambda session: session.value(sa.select(POOL.c.allocated_gb)))
         == 0
     )
     check_nothing_left(cloud)

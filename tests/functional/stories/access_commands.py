@@ -49,20 +49,13 @@ def _create_locked(story, share) -> str:
         ),
     )
     if story.has('2.45'):
-        assert (created['state'], created['properties']) == (
-            'active',
-            'for : all',
-        )
+        assert (created['state'], created['properties']) == ('active', 'for : all')
     return created['id']
 
 
 def _clients(rules_listed) -> dict:
     return {
-        one['Access To']: (
-            one['Access Type'],
-            one['Access Level'],
-            one['State'],
-        )
+        one['Access To']: (one['Access Type'], one['Access Level'], one['State'])
         for one in rules_listed
     }
 
@@ -104,14 +97,9 @@ def locks(story: typing.Any) -> None:
         return
     cli, share = story.cli, story.name
     created = cli(f'{LOCK} create', share, 'share', '--reason', 'mounted')
-    assert (created['resource_action'], created['lock_reason']) == (
-        'delete',
-        'mounted',
-    )
+    assert (created['resource_action'], created['lock_reason']) == ('delete', 'mounted')
     rule = cli(f'{COMMAND} create', share, 'ip', '10.0.0.9')['id']
-    hidden = cli(
-        f'{LOCK} create', rule, 'access_rule', '--resource-action', 'show'
-    )
+    hidden = cli(f'{LOCK} create', rule, 'access_rule', '--resource-action', 'show')
     cli('share delete', share, code=1)
     for criteria in (
         ('--resource', share, '--resource-type', 'share'),

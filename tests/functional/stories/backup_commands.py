@@ -13,9 +13,7 @@ def backups(story: typing.Any) -> None:
         'share create',
         *('NFS', '1', '--name', share, '--share-type', story.type, '--wait'),
     )
-    created = cli(
-        f'{COMMAND} create', share, '--name', name, '--description', 'first'
-    )
+    created = cli(f'{COMMAND} create', share, '--name', name, '--description', 'first')
     assert created['name'] == name
     story.wait_idle()
     shown = cli(f'{COMMAND} show', name)

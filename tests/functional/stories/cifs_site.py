@@ -36,14 +36,11 @@ class CifsSite:
         self.wait()
 
     def wait(self) -> None:
-        wait_until(
-            lambda: not self.installation.pending_work(), 'no work left'
-        )
+        wait_until(lambda: not self.installation.pending_work(), 'no work left')
 
     def allow(self, user: str, level: str = 'rw') -> str:
         rule = self.cli(
-            *('share access create', self.id, 'user', user),
-            *('--access-level', level),
+            *('share access create', self.id, 'user', user), *('--access-level', level)
         )
         self.wait()
         return rule['id']
@@ -68,8 +65,7 @@ class CifsSite:
         """Let all be copied to the pool of another back end."""
         host = f'{self.installation.service_host(backend)}#pool'
         self.cli(
-            *('share migration start', self.id, host),
-            *(*MIGRATION_OPTIONS, *options),
+            *('share migration start', self.id, host), *(*MIGRATION_OPTIONS, *options)
         )
         self.wait_for('migration_driver_phase1_done')
         self.wait()

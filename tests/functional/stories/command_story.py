@@ -1,12 +1,14 @@
 """Every command of the official command line, in the order of a story."""
 
-from tests.functional.stories import access_commands
-from tests.functional.stories import backup_commands
-from tests.functional.stories import group_commands
-from tests.functional.stories import move_commands
-from tests.functional.stories import network_commands
-from tests.functional.stories import transfer_commands
-from tests.functional.stories import type_commands
+from tests.functional.stories import (
+    access_commands,
+    backup_commands,
+    group_commands,
+    move_commands,
+    network_commands,
+    transfer_commands,
+    type_commands,
+)
 from tests.support.cli import Cli
 from tests.support.make_run import DUMMIES
 from tests.support.processes import wait_until
@@ -72,58 +74,36 @@ class CommandStory:
         cli, project = self.cli, self.project_id
         cli('share quota set', project, '--gigabytes', '700')
         assert cli('share quota show', project)['gigabytes'] == 700
-        cli(
-            'share quota set',
-            project,
-            '--user',
-            self.user_id,
-            '--shares',
-            '40',
-        )
+        cli('share quota set', project, '--user', self.user_id, '--shares', '40')
         shown = cli('share quota show', project, '--user', self.user_id)
         assert shown['shares'] == 40
         cli('share quota delete', project, '--user', self.user_id)
         if self.has('2.39'):
-            cli(
-                'share quota set',
-                project,
-                '--share-type',
-                self.type,
-                '--shares',
-                '30',
-            )
+            cli('share quota set', project, '--share-type', self.type, '--shares', '30')
             cli('share quota delete', project, '--share-type', self.type)
         if self.has('2.25'):
             cli('share quota show', project, '--detail')
         limits = {
-            one['Name']: one['Value']
-            for one in cli('share limits show', '--absolute')
+            one['Name']: one['Value'] for one in cli('share limits show', '--absolute')
         }
         assert limits['maxTotalShareGigabytes'] == 700
         assert cli('share limits show', '--rate') == []
         cli('share quota delete', project)
-        assert (
-            cli('share quota show', project, '--defaults')['gigabytes'] == 1000
-        )
+        assert cli('share quota show', project, '--defaults')['gigabytes'] == 1000
         cli('share quota set', 'default', '--class', '--shares', '45')
         assert cli('share quota show', project)['shares'] == 45
 
     def services(self):
         cli = self.cli
-        assert [
-            one['Name'] for one in cli('share availability zone list')
-        ] == ['nova']
+        assert [one['Name'] for one in cli('share availability zone list')] == ['nova']
         backends = set(DUMMIES) | {'local'}
-        assert {
-            one['Name'].partition('#')[0] for one in cli('share pool list')
-        } == {self.host.replace('dummy', name) for name in backends}
+        assert {one['Name'].partition('#')[0] for one in cli('share pool list')} == {
+            self.host.replace('dummy', name) for name in backends
+        }
         assert {
             one['Backend'] for one in cli('share pool list', '--detail')
         } == backends
-        for way, status in (
-            ('--disable', 'disabled'),
-            ('--enable', 'enabled'),
-        ):
+        for way, status in (('--disable', 'disabled'), ('--enable', 'enabled')):
             cli('share service set', self.host, 'manila-share', way)
             (shown,) = cli('share service list', '--host', self.host)
             assert (shown['Status'], shown['State']) == (status, 'up')
@@ -181,10 +161,7 @@ class CommandStory:
         cli('share instance set', instance_id, '--status', 'error')
         cli('share instance set', instance_id, '--status', 'available')
         if self.has('2.9'):
-            assert (
-                cli('share instance show', instance_id)['share_id']
-                == share['ID']
-            )
+            assert cli('share instance show', instance_id)['share_id'] == share['ID']
             for owner, target in (
                 ('share', self.name),
                 ('share instance', instance_id),
@@ -220,13 +197,7 @@ class CommandStory:
             'share_backend_name=dummy',
         )
         created = cli(
-            'share create',
-            'NFS',
-            '1',
-            '--name',
-            f'{share}-again',
-            '--share-type',
-            kind,
+            'share create', 'NFS', '1', '--name', f'{share}-again', '--share-type', kind
         )
         self.shown(f'{share}-again')
         taken = self.take_snapshot(
@@ -254,14 +225,7 @@ class CommandStory:
             'error',
             *self.property('a=b'),
         )
-        cli(
-            'share snapshot set',
-            'other',
-            '--status',
-            'available',
-            '--name',
-            name,
-        )
+        cli('share snapshot set', 'other', '--status', 'available', '--name', name)
         cli(
             'share snapshot unset',
             name,
@@ -278,9 +242,7 @@ class CommandStory:
             self.wait_idle()
             assert self.shown(f'{share}-again')['Status'] == 'available'
         if self.has('2.37'):
-            (message,) = cli(
-                'share message list', '--resource-id', created['id']
-            )
+            (message,) = cli('share message list', '--resource-id', created['id'])
             cli('share message delete', message['ID'])
         cli('share snapshot delete', name)
         self.take_snapshot(created['id'], '--force', '--name', name)
@@ -315,25 +277,17 @@ class CommandStory:
             self.property('for=all'),
             ('--name~', name[2:]) if self.has('2.36') else (),
         ]:
-            assert names(self.cli('share snapshot list', *criteria)) == [
-                name
-            ], criteria
+            assert names(self.cli('share snapshot list', *criteria)) == [name], criteria
         assert self.cli('share snapshot list', '--usage', 'used') == []
 
     def snapshot_instances(self, snapshot_id):
         cli = self.cli
         (shown,) = cli(
-            'share snapshot instance list',
-            '--snapshot',
-            snapshot_id,
-            '--detailed',
+            'share snapshot instance list', '--snapshot', snapshot_id, '--detailed'
         )
         for status in ('error', 'available'):
             cli('share snapshot instance set', shown['ID'], '--status', status)
-            assert (
-                cli('share snapshot instance show', shown['ID'])['status']
-                == status
-            )
+            assert cli('share snapshot instance show', shown['ID'])['status'] == status
 
     def mounts(self, name, snapshot_id):
         """Access rules and export locations of a snapshot."""
@@ -351,9 +305,7 @@ class CommandStory:
         cli(f'{command} delete', name, rule['id'])
         self.wait_idle()
         assert cli(f'{command} list', name) == []
-        (instance,) = cli(
-            'share snapshot instance list', '--snapshot', snapshot_id
-        )
+        (instance,) = cli('share snapshot instance list', '--snapshot', snapshot_id)
         for command, target in (
             ('share snapshot export location', name),
             ('share snapshot instance export location', instance['ID']),
@@ -369,15 +321,7 @@ class CommandStory:
     def adopted(self):
         """Manage a share and a snapshot that exist on the back end."""
         cli, name = self.cli, f'{self.name}-found'
-        cli(
-            'share create',
-            'NFS',
-            '1',
-            '--name',
-            name,
-            '--share-type',
-            self.type,
-        )
+        cli('share create', 'NFS', '1', '--name', name, '--share-type', self.type)
         host, path = self.place_of(self.shown(name)['ID'])
         cli('share abandon', name)
         self.wait_idle()
@@ -406,8 +350,7 @@ class CommandStory:
         """Return host and export path of a share, by the newest version."""
         share = self.newest('share show', share_id)
         paths = [
-            one['Path']
-            for one in self.newest('share export location list', share_id)
+            one['Path'] for one in self.newest('share export location list', share_id)
         ]
         return share['host'], paths[0]
 
@@ -415,9 +358,7 @@ class CommandStory:
         cli, name = self.cli, f'found-{self.version}'
         self.take_snapshot(share_id, '--name', name)
         self.wait_idle()
-        location = self.newest('share snapshot show', name)[
-            'provider_location'
-        ]
+        location = self.newest('share snapshot show', name)['provider_location']
         cli('share snapshot abandon', name)
         self.wait_idle()
         cli(
@@ -466,19 +407,11 @@ class CommandStory:
         name = f'{self.name}-too-large'
         cli('share quota set', self.project_id, '--gigabytes', '-1')
         failed = cli(
-            'share create',
-            'NFS',
-            '50000',
-            '--name',
-            name,
-            '--share-type',
-            self.type,
+            'share create', 'NFS', '50000', '--name', name, '--share-type', self.type
         )
         assert self.shown(name)['Status'] == 'error'
         if self.has('2.37'):
-            (message,) = cli(
-                'share message list', '--resource-id', failed['id']
-            )
+            (message,) = cli('share message list', '--resource-id', failed['id'])
             text = cli('share message show', message['ID'])['user_message']
             assert 'capacity' in text
             assert 'CapacityFilter left 0, rejected ' in text

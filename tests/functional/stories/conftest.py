@@ -8,8 +8,7 @@ import typing
 
 import pytest
 
-from tests.support import broker
-from tests.support import databases
+from tests.support import broker, databases
 from tests.support.cli import Cli
 from tests.support.installation import Installation
 
@@ -19,9 +18,7 @@ _running: list[Installation] = []
 
 
 @contextlib.contextmanager
-def new_installation(
-    *args: typing.Any, **kwargs: typing.Any
-) -> Iterator[Installation]:
+def new_installation(*args: typing.Any, **kwargs: typing.Any) -> Iterator[Installation]:
     """Yield an installation; kill its processes at the end."""
     with running(Installation(*args, **kwargs)) as installation:
         yield installation

@@ -192,9 +192,7 @@ WITHOUT_ROLE = {
     'share_snapshot:manage_snapshot': 'share snapshot adopt SHARE /path',
     'share_type:create': 'share type create other false',
     'share_type:delete': 'share type delete default',
-    'share_types_extra_spec:create': (
-        'share type set default --extra-specs a=b'
-    ),
+    'share_types_extra_spec:create': ('share type set default --extra-specs a=b'),
     'share_instance:index': 'share instance list',
     'share_server:index': 'share server list',
     'service:index': 'share service list',
@@ -224,9 +222,7 @@ INVALID = {
         'Availability zone ID could not be found'
     ),
     'share resize BROKEN 2': 'in status error; extend needs one of: available',
-    'share snapshot create SHARE': (
-        'Snapshots of share SHARE are not supported'
-    ),
+    'share snapshot create SHARE': ('Snapshots of share SHARE are not supported'),
     'share replica create SHARE': 'its share type has no replication_type',
     'share type create default false': 'Share type default already exists',
     'share type delete default': 'is in use',

@@ -11,12 +11,8 @@ import kombu
 import pytest
 import sqlalchemy as sa
 
-from tests.functional.stories import suites
-from tests.functional.stories import test_keystone
-from tests.support import broker
-from tests.support import mariadb_server
-from tests.support import postgresql_server
-from tests.support import requirements
+from tests.functional.stories import suites, test_keystone
+from tests.support import broker, mariadb_server, postgresql_server, requirements
 
 pytestmark = suites.operation
 
@@ -59,14 +55,8 @@ def test_the_database_of_mariadb_is_that_of_the_example(tmp_path):
         # The user that tests have otherwise has the same name.
         server.execute(f"DROP USER {mariadb_server.USER}@'127.0.0.1'")
         for line in lines('mariadb'):
-            run(
-                line,
-                *('--no-defaults', f'--socket={tmp_path}/socket'),
-                '--user=root',
-            )
-        url = url_of('connection').replace(
-            '<database>', f'127.0.0.1:{server.port}'
-        )
+            run(line, *('--no-defaults', f'--socket={tmp_path}/socket'), '--user=root')
+        url = url_of('connection').replace('<database>', f'127.0.0.1:{server.port}')
         tables_can_be_made(url)
 
 
@@ -148,9 +138,7 @@ def test_keystone_leads_clients_to_the_service(keystone, install):
     ended = admin.run(*shlex.split('project create service'))
     assert ended.code == 0, ended
     for line in lines('openstack'):
-        line = line.replace(
-            'api.example:8786', f'127.0.0.1:{installation.port}'
-        )
+        line = line.replace('api.example:8786', f'127.0.0.1:{installation.port}')
         ended = admin.run(*shlex.split(line)[1:])
         assert ended.code == 0, (line, ended)
     installation.start()

@@ -15,11 +15,9 @@ import yaml
 
 from tests.functional.cmd.test_metrics_files import ALERTS
 from tests.functional.stories import suites
-from tests.support import broker
-from tests.support import requirements
+from tests.support import broker, requirements
 from tests.support.installation import SEPARATE
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 from tests.support.relay import Relay
 
 pytestmark = suites.alerts
@@ -112,8 +110,7 @@ class Prometheus:
     def is_firing(self, name, **labels):
         return any(
             alert['state'] == 'firing'
-            and {'alertname': name, **labels}.items()
-            <= alert['labels'].items()
+            and {'alertname': name, **labels}.items() <= alert['labels'].items()
             for alert in self.get('alerts').get('alerts', ())
         )
 
@@ -121,9 +118,7 @@ class Prometheus:
         wait_until(lambda: self.is_firing(name, **labels), f'{name} is firing')
 
     def wait_until_resolved(self, name, **labels):
-        wait_until(
-            lambda: not self.is_firing(name, **labels), f'{name} is resolved'
-        )
+        wait_until(lambda: not self.is_firing(name, **labels), f'{name} is resolved')
 
 
 @pytest.fixture
@@ -193,10 +188,7 @@ def test_alerts_fire_and_are_resolved(service, prometheus, relay, root):
     prometheus.wait_until_resolved(**full)
 
     # A driver that has lost its disk, until it is mounted.
-    dead = {
-        'name': 'ManilaLiteBackendDown',
-        'host': service.service_host('disk'),
-    }
+    dead = {'name': 'ManilaLiteBackendDown', 'host': service.service_host('disk')}
     assert not prometheus.is_firing(**dead)
     root.rename(root.with_name('unmounted'))
     root.mkdir()

@@ -6,15 +6,11 @@ Requests use the official command line, and the clients are smbclient.
 import pytest
 
 from tests.functional.stories import suites
-from tests.functional.stories.cifs_site import LOST
-from tests.functional.stories.cifs_site import CifsSite
-from tests.functional.stories.cifs_site import location_in
-from tests.functional.stories.cifs_site import refused
+from tests.functional.stories.cifs_site import LOST, CifsSite, location_in, refused
 from tests.functional.stories.conftest import new_installation
 from tests.support import storage
 from tests.support.processes import free_port
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbClient
+from tests.support.smb_client import PASSWORD, SmbClient
 
 pytestmark = suites.clients
 
@@ -83,11 +79,7 @@ def site(tmp_path):
 
 
 def test_users_have_the_access_of_their_rules_wherever_the_share_is(site):
-    alice, robert, name = (
-        site.client('alice'),
-        site.client('robert'),
-        site.name(),
-    )
+    alice, robert, name = (site.client('alice'), site.client('robert'), site.name())
     with refused('BAD_NETWORK_NAME'):
         alice(name, 'ls')
     site.allow('alice')
@@ -128,11 +120,7 @@ def test_users_have_the_access_of_their_rules_wherever_the_share_is(site):
     assert site.backend == there
     with refused('BAD_NETWORK_NAME'):
         alice(name, 'ls')
-    alice, robert, name = (
-        site.client('alice'),
-        site.client('robert'),
-        site.name(),
-    )
+    alice, robert, name = (site.client('alice'), site.client('robert'), site.name())
     assert alice.names(name) == {'notes', 'meanwhile'}
     alice.write(name, 'notes', b'three')
     assert alice.read(name, 'notes') == b'three'

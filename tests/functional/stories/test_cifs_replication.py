@@ -10,18 +10,11 @@ import pathlib
 import pytest
 
 from tests.functional.stories import suites
-from tests.functional.stories.cifs_site import LOST
-from tests.functional.stories.cifs_site import CifsSite
-from tests.functional.stories.cifs_site import location_in
-from tests.functional.stories.cifs_site import refused
+from tests.functional.stories.cifs_site import LOST, CifsSite, location_in, refused
 from tests.functional.stories.conftest import new_installation
-from tests.support import storage
-from tests.support import tenant_network
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbClient
-from tests.support.smb_client import SmbError
+from tests.support import storage, tenant_network
+from tests.support.processes import free_port, wait_until
+from tests.support.smb_client import PASSWORD, SmbClient, SmbError
 
 pytestmark = suites.clients
 
@@ -45,11 +38,7 @@ class Site(CifsSite):
         self.create_type(
             self.with_servers,
             *('--extra-specs', f'replication_type={style}'),
-            *(
-                word
-                for name in FEATURES
-                for word in (f'--{name}-support', 'true')
-            ),
+            *(word for name in FEATURES for word in (f'--{name}-support', 'true')),
         )
         self.create(*self.network())
         (self.first,) = (one['id'] for one in self.replicas())
@@ -108,9 +97,7 @@ class Site(CifsSite):
             for one in found['snapshot_instances']
             if self.of_replica(one['id']) == id
         )
-        found = self.rest.get(
-            f'/snapshot-instances/{instance}/export-locations'
-        )
+        found = self.rest.get(f'/snapshot-instances/{instance}/export-locations')
         return location_in(found['share_snapshot_export_locations'])[1]
 
     def of_replica(self, instance):
@@ -190,8 +177,7 @@ def site(request, tmp_path):
         installation = stack.enter_context(
             new_installation(
                 tmp_path / 'installation',
-                options='default_share_type = cifs\n'
-                'replica_state_update_interval = 1',
+                options='default_share_type = cifs\nreplica_state_update_interval = 1',
                 backends=backends,
             )
         )
@@ -231,8 +217,7 @@ def test_cifs_share_is_promoted_there_and_back(site):
     snapshot = site.cli('share snapshot create', site.id)['id']
     wait_until(
         lambda: (
-            site.rest.get(f'/snapshots/{snapshot}')['snapshot']['status']
-            == 'available'
+            site.rest.get(f'/snapshots/{snapshot}')['snapshot']['status'] == 'available'
         ),
         'the snapshot is on both sides',
     )
@@ -289,9 +274,9 @@ def test_nfs_and_cifs_shares_of_a_back_end_have_replicas(site):
         site.wait_until(replica, 'in_sync')
         site.promote(replica)
     locations = {
-        site.rest.get(f'/share-replicas/{one}/export-locations')[
-            'export_locations'
-        ][0]['path'][:2]
+        site.rest.get(f'/share-replicas/{one}/export-locations')['export_locations'][0][
+            'path'
+        ][:2]
         for one in (second, third)
     }
     assert '\\\\' in locations

@@ -10,15 +10,10 @@ import pathlib
 import pytest
 
 from tests.functional.stories import suites
-from tests.functional.stories.cifs_site import LOST
-from tests.functional.stories.cifs_site import CifsSite
-from tests.functional.stories.cifs_site import refused
+from tests.functional.stories.cifs_site import LOST, CifsSite, refused
 from tests.functional.stories.conftest import new_installation
-from tests.support import storage
-from tests.support import tenant_network
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbClient
-from tests.support.smb_client import SmbError
+from tests.support import storage, tenant_network
+from tests.support.smb_client import PASSWORD, SmbClient, SmbError
 
 pytestmark = suites.clients
 
@@ -66,9 +61,7 @@ def site(tmp_path):
     with contextlib.ExitStack() as stack:
         clients = {}
         for name, segment in SEGMENTS.items():
-            bridge = stack.enter_context(
-                tenant_network.bridge(f'{prefix}{segment}')
-            )
+            bridge = stack.enter_context(tenant_network.bridge(f'{prefix}{segment}'))
             clients[name] = stack.enter_context(
                 tenant_network.client_on(bridge, f'{CLIENT}/24')
             )

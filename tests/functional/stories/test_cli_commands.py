@@ -12,15 +12,16 @@ from openstack import connection
 import pytest
 
 from tests.functional.stories import suites
-from tests.functional.stories.command_story import CLIENT_MINIMUM
-from tests.functional.stories.command_story import NEWEST
-from tests.functional.stories.command_story import CommandStory
-from tests.functional.stories.command_story import number
+from tests.functional.stories.command_story import (
+    CLIENT_MINIMUM,
+    NEWEST,
+    CommandStory,
+    number,
+)
 from tests.functional.stories.conftest import running
 from tests.support import reference
 from tests.support.cli import Cli
-from tests.support.make_run import README
-from tests.support.make_run import MakeRun
+from tests.support.make_run import README, MakeRun
 
 VERSIONS = (NEWEST, '2.60', '2.6')
 
@@ -76,8 +77,7 @@ def published(version):
             if not command.startswith(ELSEWHERE)
         }
     since |= {
-        f'openstack {command}': minimum
-        for command, minimum in CLIENT_MINIMUM.items()
+        f'openstack {command}': minimum for command, minimum in CLIENT_MINIMUM.items()
     }
     return {
         command
@@ -96,17 +96,14 @@ def test_service_prints_the_line_of_the_readme(tmp_path):
     with running(MakeRun(tmp_path / 'run')) as installation:
         command = installation.start().running['serve']
         command.wait_for(
-            lambda: 'share create NFS 1' in command.output,
-            'prints what to try',
+            lambda: 'share create NFS 1' in command.output, 'prints what to try'
         )
         assert installation.readme_line() in command.output
 
 
 def test_types_are_those_of_the_readme(tmp_path):
     table = README.read_text().partition('| share type |')[2]
-    rows = re.findall(
-        r'^\| `(\w+)` \| (`.+?) \|', table.partition('\n\n')[0], re.M
-    )
+    rows = re.findall(r'^\| `(\w+)` \| (`.+?) \|', table.partition('\n\n')[0], re.M)
     shown = {name: set(re.findall(r'\w+', places)) for name, places in rows}
     with running(MakeRun(tmp_path / 'run')) as installation:
         user = installation.start().rest()
@@ -192,8 +189,6 @@ def _check_command_line(cli):
         'share create', 'NFS', '1', '--name', 'None', code=1
     )
     (listed, *_) = cli('share type list')
-    assert listed['Required Extra Specs'] == {
-        'driver_handles_share_servers': 'False'
-    }
+    assert listed['Required Extra Specs'] == {'driver_handles_share_servers': 'False'}
     table = cli.run('share', 'type', 'list').out
     assert 'driver_handles_share_servers : False' in table

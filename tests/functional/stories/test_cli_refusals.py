@@ -8,8 +8,7 @@ import pytest
 from tests.functional.stories import refused_commands
 from tests.functional.stories.conftest import new_installation
 from tests.support import reference
-from tests.support.cli import Cli
-from tests.support.cli import command_of
+from tests.support.cli import Cli, command_of
 
 PASSWORD = 'a long secret'
 PROJECT = 'red'
@@ -38,9 +37,7 @@ class People:
         rest.make_default_type()
         broken = rest.create_available()['id']
         rest.act(broken, 'reset_status', {'status': 'error'})
-        network = rest.request(
-            'POST', '/share-networks', {'share_network': {}}
-        )
+        network = rest.request('POST', '/share-networks', {'share_network': {}})
         self.names = {
             'ID': str(uuid.uuid4()),
             'HOST': f'{installation.service_host()}#pool',
@@ -128,9 +125,7 @@ def test_bad_value_or_state_is_named(people):
 
 def test_refused_sign_in_is_told(people):
     users = itertools.cycle(['admin', 'reader'])  # attempts are limited
-    for user, line in zip(
-        users, refused_commands.WITHOUT_REFUSAL, strict=False
-    ):
+    for user, line in zip(users, refused_commands.WITHOUT_REFUSAL, strict=False):
         cli = people.cli(user, password='wrong')
         assert list(people.problems(cli, line, '401')) == []
 

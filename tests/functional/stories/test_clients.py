@@ -4,8 +4,7 @@ import dataclasses
 import itertools
 import typing
 
-from openstack import connection
-from openstack import exceptions
+from openstack import connection, exceptions
 import pytest
 
 from tests.functional.stories.conftest import new_installation
@@ -15,11 +14,7 @@ from tests.support.keystone_server import Keystone
 from tests.support.processes import wait_until
 
 PASSWORD = 'a long secret'
-STRATEGIES = {
-    'none': 'noauth',
-    'http_basic': 'http_basic',
-    'password': 'keystone',
-}
+STRATEGIES = {'none': 'noauth', 'http_basic': 'http_basic', 'password': 'keystone'}
 
 _names = (f'share-{number}' for number in itertools.count())
 
@@ -89,8 +84,7 @@ def deployment(request, tmp_path_factory):
 
 def cli_of(kind, auth):
     options = itertools.chain.from_iterable(
-        (f'--os-{name.replace("_", "-")}', value)
-        for name, value in auth.items()
+        (f'--os-{name.replace("_", "-")}', value) for name, value in auth.items()
     )
     return Cli('--os-auth-type', kind, *options)
 
@@ -119,9 +113,7 @@ def sdk(deployment):
 
 def test_command_line_manages_the_life_of_a_share(deployment, cli):
     name = next(_names)
-    made = cli(
-        'share create', 'NFS', '1', '--name', name, '--property', 'made=today'
-    )
+    made = cli('share create', 'NFS', '1', '--name', name, '--property', 'made=today')
     assert made['project_id'] == deployment.project_id
     assert wait_for_share(cli, name)['properties'] == {'made': 'today'}
     assert name in [one['Name'] for one in cli('share list')]
@@ -134,15 +126,11 @@ def test_command_line_manages_the_life_of_a_share(deployment, cli):
     assert cli('share properties show', name) == {'for': 'all'}
     cli('share delete', name, '--soft')
     assert name not in [one['Name'] for one in cli('share list')]
-    assert [one['Name'] for one in cli('share list', '--soft-deleted')] == [
-        name
-    ]
+    assert [one['Name'] for one in cli('share list', '--soft-deleted')] == [name]
     cli('share restore', made['id'])
     assert wait_for_share(cli, name)['status'] == 'available'
     cli('share delete', name)
-    wait_until(
-        lambda: not cli('share list', '--name', name), f'{name} is gone'
-    )
+    wait_until(lambda: not cli('share list', '--name', name), f'{name} is gone')
     assert deployment.installation.problems() == []
 
 
@@ -189,8 +177,7 @@ def test_sdk_reads_lists_in_pages_of_any_size(sdk):
     """It asks for more after the last link, too, by `marker` alone."""
     made = [
         wait_at_rest(
-            sdk,
-            sdk.create_share(share_protocol='NFS', size=1, name=next(_names)),
+            sdk, sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
         )
         for _ in range(4)
     ]
@@ -220,8 +207,7 @@ def test_sdk_reads_lists_in_pages_of_any_size(sdk):
 def test_sdk_reads_long_lists_page_by_page(sdk):
     shares = [
         wait_at_rest(
-            sdk,
-            sdk.create_share(share_protocol='NFS', size=1, name=next(_names)),
+            sdk, sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
         )
         for _ in range(3)
     ]
@@ -260,10 +246,7 @@ def test_sdk_manages_the_life_of_a_snapshot(deployment, sdk):
     share = wait_at_rest(
         sdk,
         sdk.create_share(
-            share_protocol='NFS',
-            size=1,
-            name=next(_names),
-            share_type=kind.name,
+            share_protocol='NFS', size=1, name=next(_names), share_type=kind.name
         ),
     )
     snapshot = sdk.create_share_snapshot(
@@ -271,9 +254,7 @@ def test_sdk_manages_the_life_of_a_snapshot(deployment, sdk):
     )
     wait_idle(deployment)
     assert sdk.get_share_snapshot(snapshot).status == 'available'
-    assert [one.id for one in sdk.share_snapshots(share_id=share.id)] == [
-        snapshot.id
-    ]
+    assert [one.id for one in sdk.share_snapshots(share_id=share.id)] == [snapshot.id]
     sdk.update_share_snapshot(snapshot, display_name='two')
     sdk.set_share_snapshot_metadata(snapshot, **{'for': 'all'})
     sdk.delete_share_snapshot_metadata(snapshot.id, ['made'])
@@ -299,10 +280,7 @@ def test_sdk_manages_the_life_of_a_snapshot(deployment, sdk):
 
 
 def wait_idle(deployment):
-    wait_until(
-        lambda: not deployment.installation.pending_work(),
-        'no work is pending',
-    )
+    wait_until(lambda: not deployment.installation.pending_work(), 'no work is pending')
 
 
 # Access rules and locks
@@ -354,10 +332,7 @@ def test_sdk_locks_a_share(deployment, sdk):
     lock = sdk.update_resource_lock(lock, lock_reason='in use')
     assert sdk.get_resource_lock(lock.id).lock_reason == 'in use'
     assert [
-        one.id
-        for one in sdk.resource_locks(
-            resource_id=share.id, lock_reason='in use'
-        )
+        one.id for one in sdk.resource_locks(resource_id=share.id, lock_reason='in use')
     ] == [lock.id]
     sdk.delete_resource_lock(lock)
     assert list(sdk.resource_locks(resource_id=share.id)) == []
@@ -422,16 +397,11 @@ def test_sdk_shows_instances_and_export_locations(sdk):
     share = wait_at_rest(
         sdk, sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
     )
-    (instance,) = [
-        one for one in sdk.share_instances() if one.share_id == share.id
-    ]
+    (instance,) = [one for one in sdk.share_instances() if one.share_id == share.id]
     assert sdk.get_share_instance(instance).status == 'available'
     locations = list(sdk.export_locations(share.id))
     assert len(locations) == 2
-    assert (
-        sdk.get_export_location(locations[0].id, share.id).path
-        == locations[0].path
-    )
+    assert sdk.get_export_location(locations[0].id, share.id).path == locations[0].path
     sdk.reset_share_status(share, 'error')
     assert sdk.get_share(share).status == 'error'
     sdk.delete_share(share, ignore_missing=False)
@@ -440,13 +410,10 @@ def test_sdk_shows_instances_and_export_locations(sdk):
 
 def test_sdk_shows_the_message_of_a_failed_share(sdk):
     share = wait_at_rest(
-        sdk,
-        sdk.create_share(share_protocol='NFS', size=500, name=next(_names)),
+        sdk, sdk.create_share(share_protocol='NFS', size=500, name=next(_names))
     )
     assert share.status == 'error'
-    (message,) = [
-        one for one in sdk.user_messages() if one.resource_id == share.id
-    ]
+    (message,) = [one for one in sdk.user_messages() if one.resource_id == share.id]
     assert 'capacity' in sdk.get_user_message(message).user_message
     sdk.delete_user_message(message)
     assert share.id not in [one.resource_id for one in sdk.user_messages()]

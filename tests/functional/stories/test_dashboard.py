@@ -11,16 +11,11 @@ import requests
 
 from tests.functional.stories import suites
 from tests.functional.stories.conftest import running
-from tests.support import chromium
-from tests.support import processes
-from tests.support import requirements
+from tests.support import chromium, processes, requirements
 from tests.support.make_run import MakeRun
 
 DASHBOARD = pathlib.Path(__file__).parents[3] / 'build/dashboard'
-COMMAND = (
-    DASHBOARD / 'bin/python',
-    *('-W', 'ignore', DASHBOARD / 'bin/django-admin'),
-)
+COMMAND = (DASHBOARD / 'bin/python', *('-W', 'ignore', DASHBOARD / 'bin/django-admin'))
 
 pytestmark = [suites.dashboard, pytest.mark.usefixtures('programs')]
 
@@ -67,8 +62,7 @@ def url(tmp_path_factory, service):
         )
         try:
             processes.wait_until(
-                lambda: _answers(f'http://127.0.0.1:{port}/'),
-                'the dashboard answers',
+                lambda: _answers(f'http://127.0.0.1:{port}/'), 'the dashboard answers'
             )
             yield f'http://127.0.0.1:{port}'
         finally:
@@ -147,10 +141,7 @@ def test_share_migrates(browser, url, service):
     browser.submit('#id_host')
     browser.see('Successfully sent the request to migrate')
     processes.wait_until(
-        lambda: (
-            rest.show(share['id'])['task_state']
-            == 'migration_driver_phase1_done'
-        ),
+        lambda: rest.show(share['id'])['task_state'] == 'migration_driver_phase1_done',
         'the first phase is done',
     )
     browser.open(f'{url}/admin/shares/migration_complete/{share["id"]}')

@@ -9,8 +9,7 @@ import pytest
 
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.functional.stories import suites
-from tests.support.installation import SEPARATE
-from tests.support.installation import SERVE
+from tests.support.installation import SEPARATE, SERVE
 from tests.support.processes import wait_until
 
 pytestmark = suites.clients
@@ -29,9 +28,7 @@ sweep_interval = 2
 workers_per_backend = 2
 """
 HANGING_DRIVER = {'dummy': {'dummy_driver_hang_methods': 'update_access'}}
-SLOW_DRIVER = {
-    'dummy': {'dummy_driver_driver_methods_delays': 'update_access:1'}
-}
+SLOW_DRIVER = {'dummy': {'dummy_driver_driver_methods_delays': 'update_access:1'}}
 ALLOWED, DENIED = '10.0.0.1', '10.0.0.2'
 
 
@@ -43,17 +40,12 @@ def clients(installation):
 
 def allow(user, share, to):
     return user.act(
-        share,
-        'allow_access',
-        {'access_type': 'ip', 'access_to': to},
-        expect=200,
+        share, 'allow_access', {'access_type': 'ip', 'access_to': to}, expect=200
     )['access']['id']
 
 
 @pytest.mark.parametrize(
-    'kind, victims',
-    [(SERVE, SERVE), (SEPARATE, ('share',))],
-    ids=['serve', 'separate'],
+    'kind, victims', [(SERVE, SERVE), (SEPARATE, ('share',))], ids=['serve', 'separate']
 )
 def test_denied_client_loses_access_soon_after_a_restart(
     install, new_database, broker_url, kind, victims
@@ -62,8 +54,7 @@ def test_denied_client_loses_access_soon_after_a_restart(
     installation = install(
         kind=kind,
         sections=SECTIONS,
-        options=OPTIONS
-        + (f'transport_url = {broker_url}' if separate else ''),
+        options=OPTIONS + (f'transport_url = {broker_url}' if separate else ''),
         database_url=new_database('postgresql') if separate else None,
     )
     installation.start()
@@ -71,8 +62,7 @@ def test_denied_client_loses_access_soon_after_a_restart(
     user.make_default_type()
     shares = [user.create_available()['id'] for _ in range(SHARES)]
     rules = {
-        share: [allow(user, share, to) for to in (ALLOWED, DENIED)]
-        for share in shares
+        share: [allow(user, share, to) for to in (ALLOWED, DENIED)] for share in shares
     }
     wait_until(lambda: not installation.pending_work(), 'no work is pending')
     installation.stop()

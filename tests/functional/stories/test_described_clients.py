@@ -96,9 +96,7 @@ def run(*command, cwd):
     return ended.stdout
 
 
-def test_generated_client_creates_shows_and_deletes_a_share(
-    installation, tmp_path
-):
+def test_generated_client_creates_shows_and_deletes_a_share(installation, tmp_path):
     description = installation.rest().get('/openapi.json')
     (tmp_path / 'description.json').write_text(json.dumps(description))
     printed = run(
@@ -116,9 +114,7 @@ def test_generated_client_creates_shows_and_deletes_a_share(
     run(sys.executable, '-W', 'ignore', program, cwd=tmp_path)
 
 
-def test_no_described_request_is_answered_by_a_server_error(
-    installation, tmp_path
-):
+def test_no_described_request_is_answered_by_a_server_error(installation, tmp_path):
     """Values at the limits of each key, and sequences of operations."""
     run(
         *(BIN / 'schemathesis', 'run', f'{installation.url}/openapi.json'),

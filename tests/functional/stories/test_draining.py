@@ -19,13 +19,9 @@ import requests
 from manila_lite.work import table
 from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
-from tests.support import blocking_driver
-from tests.support import entry_points
-from tests.support import waiting_backups
+from tests.support import blocking_driver, entry_points, waiting_backups
 from tests.support.installation import SEPARATE
-from tests.support.processes import Command
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import Command, free_port, wait_until
 
 pytestmark = suites.failures
 
@@ -131,9 +127,7 @@ manage() {{
 
 
 def described(node):
-    return json.loads(
-        node.manage('service', 'describe', node.service_host(), '--json')
-    )
+    return json.loads(node.manage('service', 'describe', node.service_host(), '--json'))
 
 
 def test_one_of_two_share_services_is_stopped_then_the_other(node, user):
@@ -173,8 +167,7 @@ def test_one_of_two_share_services_is_stopped_then_the_other(node, user):
     second.command.terminate()
     wait_until(second.is_stopping, 'its health check says so')
     wait_until(
-        lambda: described(node)['problem'] == 'It was stopped.',
-        'it is down at once',
+        lambda: described(node)['problem'] == 'It was stopped.', 'it is down at once'
     )
     second.command.terminate()
     assert second.command.wait_for_exit() == 128 + signal.SIGTERM
@@ -233,28 +226,20 @@ def test_a_disabled_scheduler_leaves_work_to_the_other(node, user):
     second = Service(node, 'scheduler', 2, 'host = second')
 
     def able(verb, host):
-        user.request(
-            'PUT', f'/services/{verb}', {'binary': SCHEDULER, 'host': host}
-        )
+        user.request('PUT', f'/services/{verb}', {'binary': SCHEDULER, 'host': host})
 
     able('disable', node.host)
-    wait_until(
-        lambda: first.health() == (503, 'is disabled'), 'it claims nothing'
-    )
+    wait_until(lambda: first.health() == (503, 'is disabled'), 'it claims nothing')
     placed = first.command.output.count('Finished placement')
     for made in [user.create()['id'] for _ in range(3)]:
         assert user.wait_at_rest(made)['status'] == 'available'
     assert first.command.output.count('Finished placement') == placed
 
     able('disable', 'second')
-    wait_until(
-        lambda: second.health() == (503, 'is disabled'), 'it claims nothing'
-    )
+    wait_until(lambda: second.health() == (503, 'is disabled'), 'it claims nothing')
     parked = user.create()['id']
     checks = requests.get(
-        f'{node.root}/healthcheck',
-        headers={'Accept': 'application/json'},
-        timeout=60,
+        f'{node.root}/healthcheck', headers={'Accept': 'application/json'}, timeout=60
     ).json()['checks']
     assert checks['scheduler'] == 'none is enabled, see "service list"'
     (work,) = json.loads(node.manage('work', 'list', '--json'))
@@ -267,9 +252,7 @@ def test_a_disabled_scheduler_leaves_work_to_the_other(node, user):
     assert 'It was stopped.' in node.manage('service', 'list')
 
 
-def test_a_copy_is_handed_on_when_the_time_is_up(
-    install, tmp_path, monkeypatch
-):
+def test_a_copy_is_handed_on_when_the_time_is_up(install, tmp_path, monkeypatch):
     """All services are in one process, which is started again."""
     entry_points.install(
         monkeypatch,

@@ -56,14 +56,11 @@ def service(install, broker_url, relay):
     host, port = broker.address()
     url = broker_url.replace(f'{host}:{port}', f'127.0.0.1:{relay.port}')
     one = install(
-        options='default_share_type = default\n',
-        sections=SECTIONS.format(url=url),
+        options='default_share_type = default\n', sections=SECTIONS.format(url=url)
     ).start()
     one.rest().make_default_type()
     # What happens before the first pass of the sender is not sent.
-    wait_until(
-        lambda: one.db.read(events.find_start) is not None, 'events begin'
-    )
+    wait_until(lambda: one.db.read(events.find_start) is not None, 'events begin')
     return one
 
 
@@ -71,10 +68,7 @@ def wait_for(received, share_id, *moves):
     def has_arrived():
         try:
             return received.of(share_id) == list(moves)
-        except (
-            *received.link.channel_errors,
-            *received.link.connection_errors,
-        ):
+        except (*received.link.channel_errors, *received.link.connection_errors):
             # There is no such queue yet, or the broker is just making it.
             received.link.close()
             return False
@@ -83,9 +77,7 @@ def wait_for(received, share_id, *moves):
     wait_until(has_arrived, f'{moves} of {share_id} have arrived', 120)
 
 
-def test_events_survive_the_loss_of_broker_and_process(
-    service, broker_url, relay
-):
+def test_events_survive_the_loss_of_broker_and_process(service, broker_url, relay):
     received = Received(broker_url)
     first = service.rest().create_available()['id']
     wait_for(received, first, 'create', 'created')
@@ -102,8 +94,7 @@ def test_events_survive_the_loss_of_broker_and_process(
 
 def test_events_without_a_broker_are_refused_at_the_start(install):
     one = install(
-        options='default_share_type = default\n',
-        sections='[events]\nenabled = true\n',
+        options='default_share_type = default\n', sections='[events]\nenabled = true\n'
     )
     with pytest.raises(AssertionError, match='events need a message broker'):
         one.start()

@@ -11,8 +11,7 @@ import typing
 
 import pytest
 
-from manila_lite.share.drivers.local.disk import IDENTITY
-from manila_lite.share.drivers.local.disk import MARKER
+from manila_lite.share.drivers.local.disk import IDENTITY, MARKER
 from tests.drivers import content
 from tests.drivers.driver_harness import exported_clients
 from tests.functional.stories import suites
@@ -73,9 +72,9 @@ class Share:
         self.replica_ids = {'north': north}
 
     def has_active_rules(self):
-        rules = self.deployment.rest.get(
-            f'/share-access-rules?share_id={self.id}'
-        )['access_list']
+        rules = self.deployment.rest.get(f'/share-access-rules?share_id={self.id}')[
+            'access_list'
+        ]
         return {rule['state'] for rule in rules} == {'active'}
 
     def replicate(self):
@@ -88,9 +87,9 @@ class Share:
     def replicas(self):
         return [
             one['id']
-            for one in self.deployment.rest.get(
-                f'/share-replicas?share_id={self.id}'
-            )['share_replicas']
+            for one in self.deployment.rest.get(f'/share-replicas?share_id={self.id}')[
+                'share_replicas'
+            ]
         ]
 
     def wait_available(self):
@@ -107,10 +106,7 @@ class Share:
             shown = self.deployment.rest.get(
                 f'/share-replicas/{self.replica_ids[site]}'
             )['share_replica']
-            return (shown['status'], shown['replica_state']) == (
-                'available',
-                state,
-            )
+            return (shown['status'], shown['replica_state']) == ('available', state)
 
         wait_until(check, f'the replica on {site} is {state}')
 
@@ -138,12 +134,10 @@ class Share:
         self.deployment.cli('share replica promote', self.replica_ids[site])
         self.wait_for_replica(site, 'active')
         shown = self.wait_available()
-        assert shown['host'].startswith(
-            self.deployment.installation.service_host(site)
-        )
-        (export,) = self.deployment.rest.get(
-            f'/shares/{self.id}/export_locations'
-        )['export_locations']
+        assert shown['host'].startswith(self.deployment.installation.service_host(site))
+        (export,) = self.deployment.rest.get(f'/shares/{self.id}/export_locations')[
+            'export_locations'
+        ]
         assert pathlib.Path(export['path']) == self.data_folder(site)
         wait_until(lambda: self.levels(site) == {'rw'}, 'clients may write')
 
@@ -154,16 +148,12 @@ class Share:
             / 'exports'
             / f'share-{self.replica_ids[site]}.exports'
         )
-        return {
-            level for _, to, level in exported_clients(file) if to == CLIENT
-        }
+        return {level for _, to, level in exported_clients(file) if to == CLIENT}
 
     def mounts(self, site):
         """Return the access levels of the only snapshot on a site."""
         (file,) = [
-            *(self.deployment.roots[site] / 'exports').glob(
-                'share-snapshot-*.exports'
-            ),
+            *(self.deployment.roots[site] / 'exports').glob('share-snapshot-*.exports'),
             None,
         ][:1]
         return (
@@ -192,9 +182,7 @@ class Share:
 
         def check():
             shown = rest.get(f'/snapshots/{id}')['snapshot']
-            instances = rest.get('/snapshot-instances/detail')[
-                'snapshot_instances'
-            ]
+            instances = rest.get('/snapshot-instances/detail')['snapshot_instances']
             return len(instances) == 2 and {
                 shown['status'],
                 *(one['status'] for one in instances),
@@ -270,15 +258,11 @@ def test_files_survive_failover_and_failback(deployment):
     # The site is lost, with what was written after the last update.
     deployment.move_away('north')
     lost = deployment.roots['north'].with_name('north-away')
-    lost_data = lost / share.data_folder('north').relative_to(
-        deployment.roots['north']
-    )
+    lost_data = lost / share.data_folder('north').relative_to(deployment.roots['north'])
     (lost_data / 'lost').write_text('never replicated')
     share.promote('south')
     assert share.contents('south') == synced
-    (share.data_folder('south') / 'since').write_text(
-        'written on the other site'
-    )
+    (share.data_folder('south') / 'since').write_text('written on the other site')
     (share.data_folder('south') / 'new' / 'file').unlink()
     changed = share.contents('south')
 
@@ -296,9 +280,7 @@ def test_files_survive_failover_and_failback(deployment):
     share.wait_until_mountable('south', 'north')
     deployment.cli('share revert', snapshot)
     share.wait_available()
-    wait_until(
-        lambda: not deployment.installation.pending_work(), 'it is reverted'
-    )
+    wait_until(lambda: not deployment.installation.pending_work(), 'it is reverted')
     assert share.contents('south') == begun
     share.resync('north')
     assert share.contents('north') == begun
@@ -329,13 +311,9 @@ def delete_all(deployment, share, snapshot):
     wait_until(lambda: len(share.replicas()) == 1, 'the replica is gone')
     deployment.cli('share delete', share.id)
     wait_until(
-        lambda: not deployment.rest.get('/shares')['shares'],
-        'the share is gone',
+        lambda: not deployment.rest.get('/shares')['shares'], 'the share is gone'
     )
-    wait_until(
-        lambda: not deployment.installation.pending_work(),
-        'no work is pending',
-    )
+    wait_until(lambda: not deployment.installation.pending_work(), 'no work is pending')
     assert [
         path
         for root in deployment.roots.values()

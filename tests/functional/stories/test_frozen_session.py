@@ -56,8 +56,7 @@ class Requests:
         self.client = client
         self.share_id = share_id
         self.answers = [
-            pool.submit(self._rename, f'name {number}')
-            for number in range(REQUESTS)
+            pool.submit(self._rename, f'name {number}') for number in range(REQUESTS)
         ]
 
     def _rename(self, name):
@@ -73,10 +72,7 @@ class Requests:
 
 def rename(api, share_id, name, **options):
     api.request(
-        'PUT',
-        f'/shares/{share_id}',
-        {'share': {'display_name': name}},
-        **options,
+        'PUT', f'/shares/{share_id}', {'share': {'display_name': name}}, **options
     )
 
 
@@ -92,9 +88,7 @@ def test_changes_leave_threads_for_reads():
 
 @pytest.mark.parametrize('kind', SERVERS)
 @pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
-def test_requests_for_a_locked_row_leave_others_alone(
-    start, kind, concurrency
-):
+def test_requests_for_a_locked_row_leave_others_alone(start, kind, concurrency):
     installed, api = start(kind, concurrency=concurrency)
     locked, other = (api.create_available()['id'] for _ in range(2))
     most = write_limit.OF_RESOURCE
@@ -132,20 +126,14 @@ def users(install, new_database, request):
         auth='http_basic',
         database_url=new_database(request.param),
     ).start()
-    for name, role in (
-        ('root', 'admin'),
-        ('red', 'member'),
-        ('blue', 'member'),
-    ):
+    for name, role in (('root', 'admin'), ('red', 'member'), ('blue', 'member')):
         installed.manage(
             *('user', 'add', name, '--user-id', name),
             *('--project', name, '--role', role),
             stdin=f'{PASSWORD}\n',
         )
     clients = {
-        name: functools.partial(
-            installed.rest, headers={}, auth=(name, PASSWORD)
-        )
+        name: functools.partial(installed.rest, headers={}, auth=(name, PASSWORD))
         for name in ('root', 'red', 'blue')
     }
     clients['root']().make_default_type()

@@ -4,8 +4,7 @@ import pytest
 import requests
 
 from tests.functional.stories import suites
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 from tests.support.rest_client import RestClient
 from tests.support.small_disk import run_on_small_disk
 
@@ -19,14 +18,7 @@ def service(tmp_path):
     state.mkdir()
     port = free_port()
     with run_on_small_disk(
-        state,
-        '4m',
-        'manila-lite',
-        'serve',
-        '--state-dir',
-        state,
-        '--port',
-        port,
+        state, '4m', 'manila-lite', 'serve', '--state-dir', state, '--port', port
     ) as disk:
         client = RestClient(f'http://127.0.0.1:{port}/v2')
         wait_until(lambda: health(client) == (200, 'OK'), 'it serves')
@@ -35,9 +27,7 @@ def service(tmp_path):
 
 def health(client):
     try:
-        response = requests.get(
-            client.url.replace('/v2', '/healthcheck'), timeout=30
-        )
+        response = requests.get(client.url.replace('/v2', '/healthcheck'), timeout=30)
     except requests.ConnectionError:
         return None
     return response.status_code, response.text

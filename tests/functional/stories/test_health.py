@@ -15,8 +15,7 @@ from manila_lite.cmd.build import health
 from manila_lite.cmd.build.process import Process
 from manila_lite.db import schema
 from manila_lite.db.session import Database
-from tests.support import broker
-from tests.support import requirements
+from tests.support import broker, requirements
 from tests.support.clock import ManualClock
 from tests.support.installation import SEPARATE
 from tests.support.processes import wait_until
@@ -85,9 +84,7 @@ def test_frequent_questions_about_others_cost_few_reads(db):
 
 def test_unknown_is_not_reported_as_down(tmp_path):
     missing = Database(f'sqlite:///{tmp_path}/no-folder/db')
-    for check in health.checks_of_others(
-        Process(conf.new(), missing)
-    ).values():
+    for check in health.checks_of_others(Process(conf.new(), missing)).values():
         assert check() == 'the database does not answer'
 
 
@@ -109,9 +106,7 @@ def services(install, broker_url):
 
 def answer_of(installation):
     answer = requests.get(
-        f'{installation.root}/healthcheck',
-        headers={'Accept': 'text/plain'},
-        timeout=30,
+        f'{installation.root}/healthcheck', headers={'Accept': 'text/plain'}, timeout=30
     )
     return answer.status_code, answer.text
 
@@ -170,14 +165,11 @@ def refusing_broker():
         yield url
 
 
-def test_services_work_while_the_broker_refuses_their_queues(
-    install, refusing_broker
-):
+def test_services_work_while_the_broker_refuses_their_queues(install, refusing_broker):
     """As after a change of the kind of queues in the configuration."""
     installation = install(
         kind=SEPARATE,
-        options='default_share_type = default\n'
-        f'transport_url = {refusing_broker}\n',
+        options=f'default_share_type = default\ntransport_url = {refusing_broker}\n',
         backends={'one': {}},
     ).start()
     user = installation.rest()
@@ -188,16 +180,13 @@ def test_services_work_while_the_broker_refuses_their_queues(
     for host in ('manila-scheduler', 'manila-share'):
         wait_until(
             lambda host=host: re.search(
-                f'^{host} .* up .* declared otherwise; only the sweep '
-                'finds work',
+                f'^{host} .* up .* declared otherwise; only the sweep finds work',
                 installation.manage('service', 'list'),
                 re.MULTILINE,
             ),
             f'{host} is up, and the list says what it lacks',
         )
     wait_until(
-        lambda: (
-            'services lack it, see "service list"' in state_of(installation)
-        ),
+        lambda: 'services lack it, see "service list"' in state_of(installation),
         'the API says so',
     )

@@ -29,18 +29,12 @@ def local(folder):
     return {'share_driver': 'local', 'local_root': folder}
 
 
-def test_bytes_move_between_back_ends_although_the_service_is_killed(
-    install, tmp_path
-):
+def test_bytes_move_between_back_ends_although_the_service_is_killed(install, tmp_path):
     installation = install(
         backends={name: local(tmp_path / name) for name in ('alpha', 'beta')}
     ).start()
     cli = Cli(
-        '--os-auth-type',
-        'none',
-        '--os-endpoint',
-        installation.url,
-        version=NEWEST,
+        '--os-auth-type', 'none', '--os-endpoint', installation.url, version=NEWEST
     )
 
     def wait_idle():
@@ -69,10 +63,7 @@ def test_bytes_move_between_back_ends_although_the_service_is_killed(
     wait_idle()
     cli('share access create', 'first', 'ip', '10.1.1.1')
     wait_idle()
-    pools = {
-        f'{installation.service_host(name)}#{name}'
-        for name in ('alpha', 'beta')
-    }
+    pools = {f'{installation.service_host(name)}#{name}' for name in ('alpha', 'beta')}
     home = directory()
     content.populate(home)
     (home / 'large').write_bytes(os.urandom(64 << 20))

@@ -3,16 +3,14 @@
 import itertools
 import json
 
-from keystoneauth1 import exceptions
-from keystoneauth1 import session
+from keystoneauth1 import exceptions, session
 from keystoneauth1.identity import v3
 import openstack
 import pytest
 
 from tests.functional.stories.conftest import new_installation
 from tests.support.cli import Cli
-from tests.support.go_client import GoClient
-from tests.support.go_client import Options
+from tests.support.go_client import GoClient, Options
 from tests.support.processes import wait_until
 
 PASSWORDS = {'root': 'the first secret', 'alice': 'another secret'}
@@ -81,9 +79,7 @@ def member(installation):
 
 
 def go_options(installation, path='/v3'):
-    return Options(
-        f'{installation.root}{path}', 'alice', PASSWORDS['alice'], 'red'
-    )
+    return Options(f'{installation.root}{path}', 'alice', PASSWORDS['alice'], 'red')
 
 
 # The command line
@@ -160,9 +156,7 @@ def test_services_roles_and_versions_are_listed(installation, admin):
     assert 'shared-file-system' in {one['Type'] for one in services}
     roles = shown(admin, 'role', 'list')
     assert [one['Name'] for one in roles] == ['admin', 'member', 'reader']
-    of_alice = shown(
-        admin, 'role', 'assignment', 'list', '--user', 'alice', '--names'
-    )
+    of_alice = shown(admin, 'role', 'assignment', 'list', '--user', 'alice', '--names')
     assert [(one['Role'], one['Project']) for one in of_alice] == [
         ('member', 'red@Default')
     ]
@@ -224,15 +218,12 @@ def test_dashboard_signs_in_and_out(installation):
         v3.Token(
             url, browser.get_token(), domain_id=projects[0]['domain_id']
         ).get_access(browser)
-    scoped = session.Session(
-        v3.Token(url, browser.get_token(), project_id='red')
-    )
+    scoped = session.Session(v3.Token(url, browser.get_token(), project_id='red'))
     for kind in ('sharev2', 'shared-file-system'):
         assert scoped.get('/shares', endpoint_filter={'service_type': kind})
     for signed_in in (scoped, browser):
         signed_in.delete(
-            f'{url}/auth/tokens',
-            headers={'X-Subject-Token': signed_in.get_token()},
+            f'{url}/auth/tokens', headers={'X-Subject-Token': signed_in.get_token()}
         )
     client = installation.rest(headers={'X-Auth-Token': scoped.get_token()})
     client.request('GET', '/shares', expect=401)
@@ -287,9 +278,7 @@ def test_csi_driver_provisions_and_removes_a_volume(installation):
     )['access']
     wait_until(
         lambda: (
-            client('POST', action, {'access_list': None})['access_list'][0][
-                'state'
-            ]
+            client('POST', action, {'access_list': None})['access_list'][0]['state']
             == 'active'
         ),
         'the rule is active',
@@ -299,16 +288,9 @@ def test_csi_driver_provisions_and_removes_a_volume(installation):
     client('POST', action, {'extend': {'new_size': 2}}, expect=(202,))
     wait_for(client, share['id'], 'available')
     assert client('GET', f'messages?resource_id={share["id"]}')
-    client(
-        'POST',
-        action,
-        {'deny_access': {'access_id': rule['id']}},
-        expect=(202,),
-    )
+    client('POST', action, {'deny_access': {'access_id': rule['id']}}, expect=(202,))
     wait_until(
-        lambda: (
-            client('POST', action, {'access_list': None})['access_list'] == []
-        ),
+        lambda: client('POST', action, {'access_list': None})['access_list'] == [],
         'the rule is gone',
     )
     client('DELETE', f'shares/{share["id"]}', expect=(202,))
@@ -342,14 +324,9 @@ def test_terraform_creates_changes_and_destroys_a_share(installation):
         f'shares/{share_id}',
         {'share': {'display_name': 'renamed', 'display_description': ''}},
     )
+    client('POST', f'shares/{share_id}/metadata', {'metadata': {'key': 'other'}})
     client(
-        'POST', f'shares/{share_id}/metadata', {'metadata': {'key': 'other'}}
-    )
-    client(
-        'POST',
-        f'shares/{share_id}/action',
-        {'shrink': {'new_size': 1}},
-        expect=(400,),
+        'POST', f'shares/{share_id}/action', {'shrink': {'new_size': 1}}, expect=(400,)
     )
     shown = client('GET', f'shares/{share_id}')['share']
     assert (shown['name'], shown['metadata']) == ('renamed', {'key': 'other'})
@@ -366,9 +343,7 @@ def test_go_client_signs_in_again_when_its_token_has_ended(installation):
 
 def wait_for(client, share_id, status):
     wait_until(
-        lambda: (
-            client('GET', f'shares/{share_id}')['share']['status'] == status
-        ),
+        lambda: client('GET', f'shares/{share_id}')['share']['status'] == status,
         f'the share is {status}',
     )
 

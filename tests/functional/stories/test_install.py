@@ -11,8 +11,7 @@ import sqlalchemy as sa
 from manila_lite import conf
 from manila_lite.work import runner
 from tests.functional.stories import suites
-from tests.support import clean_root
-from tests.support import databases
+from tests.support import clean_root, databases
 
 pytestmark = suites.operation
 
@@ -75,9 +74,7 @@ def database(root, tmp_path):
 @pytest.mark.usefixtures('database')
 def test_the_page_leads_to_running_services(root):
     lines = commands()
-    first = next(
-        number for number, line in enumerate(lines) if 'pip install' in line
-    )
+    first = next(number for number, line in enumerate(lines) if 'pip install' in line)
     before = lines[: first + 1]
     before.insert(first, OFFLINE)
     ended = root.run(before, lines[first + 1 :], stdin='secret\n')
@@ -88,13 +85,9 @@ def test_the_page_leads_to_running_services(root):
     for command, answer in answers.items():
         if 'curl' in command:
             assert answer.splitlines()[-1].endswith('OK'), ended.stdout
-    (shares,) = (
-        answer for line, answer in answers.items() if 'share list' in line
-    )
+    (shares,) = (answer for line, answer in answers.items() if 'share list' in line)
     assert re.search(r'first .* (creating|available) ', shares), ended.stdout
-    listed = next(
-        answer for line, answer in answers.items() if 'service list' in line
-    )
+    listed = next(answer for line, answer in answers.items() if 'service list' in line)
     found = re.findall(r'^(\S+) +(\S+) +nova +enabled +up', listed, re.M)
     assert sorted(found) == [
         ('manila-data', 'node'),
@@ -106,17 +99,13 @@ def test_the_page_leads_to_running_services(root):
 
 @pytest.mark.parametrize(
     'unit',
-    sorted(
-        {*UNITS.glob('*.service')} - {UNITS / 'manila-lite-keystone.service'}
-    ),
+    sorted({*UNITS.glob('*.service')} - {UNITS / 'manila-lite-keystone.service'}),
     ids=lambda path: path.stem,
 )
 def test_systemd_waits_for_longer_than_a_service(unit):
     """With the time for which the API of a node goes on, in deploy."""
     (limit,) = re.findall(r'TimeoutStopSec=(\d+)', unit.read_text())
-    (drain_time,) = re.findall(
-        r'api_drain_time = (\d+)', CONFIGURATION.read_text()
-    )
+    (drain_time,) = re.findall(r'api_drain_time = (\d+)', CONFIGURATION.read_text())
     graceful = conf.new().graceful_shutdown_timeout
     assert int(limit) > int(drain_time) + graceful + runner.HAND_ON_TIME
 
@@ -129,9 +118,7 @@ def test_systemd_understands_the_unit(unit, tmp_path):
     if not pathlib.Path('/usr/bin/systemd-analyze').exists():
         pytest.skip('systemd is not installed')
     copied = tmp_path / unit.name
-    copied.write_text(
-        re.sub(r'/opt/\w+/bin/', '/usr/bin/env ', unit.read_text())
-    )
+    copied.write_text(re.sub(r'/opt/\w+/bin/', '/usr/bin/env ', unit.read_text()))
     ended = subprocess.run(
         ['systemd-analyze', 'verify', '--man=no', copied],
         capture_output=True,

@@ -11,9 +11,7 @@ import requests
 from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support.cli import Cli
-from tests.support.processes import BINARIES
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import BINARIES, free_port, wait_until
 
 pytestmark = suites.operation
 
@@ -204,12 +202,8 @@ def test_registering_again_changes_nothing(keystone, installation):
 
 def test_registering_again_mends_what_has_changed(keystone, installation):
     openstack(keystone, 'user set --password other manila_lite')
-    found = openstack(
-        keystone, 'endpoint list --service sharev2 -f value -c ID'
-    )
-    openstack(
-        keystone, f'endpoint set --url http://wrong:1 {found.split()[0]}'
-    )
+    found = openstack(keystone, 'endpoint list --service sharev2 -f value -c ID')
+    openstack(keystone, f'endpoint set --url http://wrong:1 {found.split()[0]}')
     made = keystone.deploy(f'API_PORT={installation.port}; register_service')
     assert 'set the password of the service in Keystone' in made
     assert ' endpoint of sharev2 in Keystone' in made

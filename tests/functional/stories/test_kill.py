@@ -13,11 +13,9 @@ import pytest
 
 from tests.functional.stories import suites
 from tests.support import broker
-from tests.support.installation import SEPARATE
-from tests.support.installation import SERVE
+from tests.support.installation import SEPARATE, SERVE
 from tests.support.load import NO_RESPONSE_ERRORS
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 
 pytestmark = suites.failures
 
@@ -45,9 +43,7 @@ class KillLoad:
         share_ids = list(self.sizes)
         self.rng.shuffle(share_ids)
         killed_at = self.rng.randrange(REQUESTS_PER_ROUND)
-        killing = threading.Timer(
-            self.rng.uniform(0.0, 0.1), self._kill, (names,)
-        )
+        killing = threading.Timer(self.rng.uniform(0.0, 0.1), self._kill, (names,))
         # If the API is killed as well, requests get no response.
         with contextlib.suppress(*NO_RESPONSE_ERRORS):
             for number in range(REQUESTS_PER_ROUND):
@@ -64,10 +60,7 @@ class KillLoad:
 
     def _has_started(self):
         """Whether work is running, or all of it is done already."""
-        return (
-            self.installation.running_work()
-            or not self.installation.pending_work()
-        )
+        return self.installation.running_work() or not self.installation.pending_work()
 
     def _kill(self, names):
         self.installation.kill(*names)
@@ -90,14 +83,11 @@ class KillLoad:
     def wait_for_outcomes(self):
         """Wait until no work is pending; return every outcome."""
         wait_until(
-            lambda: self.installation.pending_work() == 0,
-            'no work is pending',
-            60,
+            lambda: self.installation.pending_work() == 0, 'no work is pending', 60
         )
         assert self.installation.problems() == []
         found = {
-            share['id']: share
-            for share in self.user.get('/shares/detail')['shares']
+            share['id']: share for share in self.user.get('/shares/detail')['shares']
         }
         outcomes = [
             self._outcome(found.get(share_id), share_id, *request)
@@ -123,9 +113,7 @@ class KillLoad:
             assert share['status'] in ('error', f'{verb}ing_error'), share
             messages = self.user.get(f'/messages?resource_id={share_id}')
             assert messages['messages'], share
-            self.failures.update(
-                one['action_id'] for one in messages['messages']
-            )
+            self.failures.update(one['action_id'] for one in messages['messages'])
         return share['status']
 
 
@@ -155,9 +143,7 @@ def run_rounds(installation, seed, victims):
 @pytest.mark.parametrize('seed', range(2))
 def test_killed_process_resumes_its_work(install, seed):
     run_rounds(
-        install(kind=SERVE, backends=BACKENDS, options=OPTIONS),
-        seed,
-        [('serve',)],
+        install(kind=SERVE, backends=BACKENDS, options=OPTIONS), seed, [('serve',)]
     )
 
 
@@ -176,9 +162,7 @@ def test_killed_services_lose_nothing(install, new_database, broker_url):
     )
 
 
-def test_lost_messages_delay_work_and_no_more(
-    install, new_database, broker_url
-):
+def test_lost_messages_delay_work_and_no_more(install, new_database, broker_url):
     installation = install(
         kind=SEPARATE,
         database_url=new_database('postgresql'),

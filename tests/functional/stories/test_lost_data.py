@@ -16,15 +16,11 @@ def test_share_without_data_is_not_available_after_a_restart(tmp_path):
         kept, lost = (user.create_available()['id'] for _ in range(2))
         installation.stop()
         installation.start()  # nothing about the back end has changed since
-        (location,) = user.get(f'/shares/{lost}/export_locations')[
-            'export_locations'
-        ]
+        (location,) = user.get(f'/shares/{lost}/export_locations')['export_locations']
         installation.stop()
         shutil.rmtree(pathlib.Path(location['path']).parent)
         installation.start()
-        wait_until(
-            lambda: user.show(lost)['status'] == 'error', 'the loss is shown'
-        )
+        wait_until(lambda: user.show(lost)['status'] == 'error', 'the loss is shown')
         assert user.show(kept)['status'] == 'available'
         told = user.get('/messages')['messages']
         assert [row['resource_id'] for row in told] == [lost]

@@ -20,8 +20,7 @@ def root(tmp_path):
 def installation(tmp_path, root):
     with new_installation(
         tmp_path / 'installation',
-        options='default_share_type = default\n'
-        'scheduler_wait_for_backends = 0',
+        options='default_share_type = default\nscheduler_wait_for_backends = 0',
         backends={'local': {'share_driver': 'local', 'local_root': root}},
     ) as installation:
         installation.start()
@@ -56,8 +55,7 @@ def test_unmounted_disk(installation, root):
     assert rest.wait_at_rest(share['id'])['status'] == 'error_deleting'
     messages = rest.get('/messages')['messages']
     assert any(
-        'cannot be reached' in one['user_message']
-        and one['resource_id'] == share['id']
+        'cannot be reached' in one['user_message'] and one['resource_id'] == share['id']
         for one in messages
     )
     assert list(root.iterdir()) == []

@@ -26,9 +26,7 @@ class Deployment(typing.NamedTuple):
     cli: Cli
 
     def wait_idle(self):
-        wait_until(
-            lambda: not self.installation.pending_work(), 'no work is pending'
-        )
+        wait_until(lambda: not self.installation.pending_work(), 'no work is pending')
 
     def share(self, name):
         """Wait for a share; return it and the folder of its files."""
@@ -68,9 +66,7 @@ class Deployment(typing.NamedTuple):
 @pytest.fixture(scope='module')
 def deployment(tmp_path_factory):
     with local_installation(
-        tmp_path_factory.mktemp('managing'),
-        'snapshot',
-        'create-share-from-snapshot',
+        tmp_path_factory.mktemp('managing'), 'snapshot', 'create-share-from-snapshot'
     ) as parts:
         yield Deployment(*parts)
 

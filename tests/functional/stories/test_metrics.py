@@ -4,8 +4,7 @@ from prometheus_client import parser
 import pytest
 import requests
 
-from tests.support.installation import SEPARATE
-from tests.support.installation import SERVE
+from tests.support.installation import SEPARATE, SERVE
 
 POOL = 'pool'
 OFF = '[monitoring]\napi_metrics = false\n'
@@ -76,8 +75,6 @@ def samples(installation):
             sample.name.removeprefix('manila_lite_'),
             *sorted(sample.labels.values()),
         ): sample.value
-        for family in parser.text_string_to_metric_families(
-            page(installation).text
-        )
+        for family in parser.text_string_to_metric_families(page(installation).text)
         for sample in family.samples
     }

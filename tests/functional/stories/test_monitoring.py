@@ -11,8 +11,7 @@ from manila_lite.db import engines
 from tests.functional.stories import suites
 from tests.support import blocking_driver
 from tests.support.installation import SEPARATE
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 
 pytestmark = suites.operation
 
@@ -21,13 +20,10 @@ class Monitored:
     """An installation whose scheduler and share service have such a port."""
 
     def __init__(self, install, broker_url, *, work='', **kwargs):
-        self.ports = {
-            name: free_port() for name in ('scheduler', 'share', 'data')
-        }
+        self.ports = {name: free_port() for name in ('scheduler', 'share', 'data')}
         self.installation = install(
             kind=SEPARATE,
-            options='default_share_type = default\n'
-            f'transport_url = {broker_url}\n',
+            options=f'default_share_type = default\ntransport_url = {broker_url}\n',
             sections=f'{work}\n[monitoring]\n'
             f'scheduler_port = {self.ports["scheduler"]}\n'
             f'data_port = {self.ports["data"]}\n'
@@ -104,9 +100,7 @@ def test_share_process_names_each_back_end_that_has_not_started(monitored):
         }
     )
     both.installation.start('share', wait=False)
-    both.wait_for(
-        'share', 503, f'{both.host("bad")}: is not up, see "service list"'
-    )
+    both.wait_for('share', 503, f'{both.host("bad")}: is not up, see "service list"')
 
 
 def test_share_process_tells_that_a_driver_hangs(monitored):
@@ -132,9 +126,7 @@ def test_processes_tell_that_the_database_cannot_be_written(monitored):
     both = monitored()
     both.installation.start('scheduler', 'data', 'share')
     path = both.installation.database_url.removeprefix('sqlite:///')
-    with contextlib.closing(
-        sqlite3.connect(path, isolation_level=None)
-    ) as other:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute('BEGIN IMMEDIATE')
         for name in both.ports:
             # Nobody waits for the lock as long as the check does.

@@ -15,12 +15,10 @@ import pytest
 
 from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
-from tests.support import network_namespace
-from tests.support import storage
+from tests.support import network_namespace, storage
 from tests.support.cli import Cli
 from tests.support.installation import Installation
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
+from tests.support.nfs_client import NfsClient, NfsError
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 
@@ -76,9 +74,7 @@ class Deployment(typing.NamedTuple):
     def wait_for_rules(self, share: str) -> None:
         wait_until(
             lambda: (
-                self.rest.get(f'/shares/{share}')['share'][
-                    'access_rules_status'
-                ]
+                self.rest.get(f'/shares/{share}')['share']['access_rules_status']
                 == 'active'
                 and self.installation.pending_work() == 0
             ),
@@ -107,9 +103,7 @@ def deployment(tmp_path_factory):
             },
         ) as installation:
             installation.start()
-            cli = Cli(
-                '--os-auth-type', 'none', '--os-endpoint', installation.url
-            )
+            cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
             supported = [(f'--{name}-support', 'true') for name in FEATURES]
             cli('share type create', 'nfs', 'false', *sum(supported, ()))
             yield Deployment(
@@ -163,8 +157,7 @@ def test_server_and_supervisor_that_hang_together_are_replaced(deployment):
 def _pids(deployment):
     """Return the recorded ids of the supervisor and of the NFS server."""
     records = (
-        deployment.root / 'nfs' / f'{name}.json'
-        for name in ('supervisor', 'server')
+        deployment.root / 'nfs' / f'{name}.json' for name in ('supervisor', 'server')
     )
     return [json.loads(record.read_text())['pid'] for record in records]
 
@@ -200,9 +193,7 @@ def test_snapshot_is_mounted_cloned_and_reverted_to(deployment):
     (location,) = locations['share_snapshot_export_locations']
     mounted = location['path'].partition(':')[2]
     reader = deployment.client(READER)
-    wait_until(
-        lambda: _sees(reader, mounted), 'the snapshot is mounted by its client'
-    )
+    wait_until(lambda: _sees(reader, mounted), 'the snapshot is mounted by its client')
     assert reader.read(mounted, 'notes') == b'then'
     with refused('ROFS'):
         reader.write(mounted, 'notes', b'')

@@ -11,8 +11,7 @@ from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support import storage
 from tests.support.cli import Cli
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
+from tests.support.nfs_client import NfsClient, NfsError
 from tests.support.processes import wait_until
 
 pytestmark = suites.clients
@@ -27,9 +26,7 @@ def folder():
         yield path
 
 
-def test_deferred_deletion_ends_when_the_pool_can_be_written_to(
-    tmp_path, folder
-):
+def test_deferred_deletion_ends_when_the_pool_can_be_written_to(tmp_path, folder):
     options = storage.options(folder)
     top = folder / 'root/pools/pool'
     with new_installation(
@@ -62,9 +59,7 @@ def test_deferred_deletion_ends_when_the_pool_can_be_written_to(
         subprocess.run(['mount', '-o', 'remount,ro', top], check=True)
         cli('share delete', share)
         wait_until(
-            lambda: (
-                cli('share show', share)['status'] == 'error_deferred_deleting'
-            ),
+            lambda: cli('share show', share)['status'] == 'error_deferred_deleting',
             'the deletion has failed',
         )
         assert volume.exists()

@@ -8,14 +8,11 @@ import pytest
 
 from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 from tests.support.cli import Cli
 from tests.support.nfs_client import NfsError
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
-from tests.support.record_writer import RECORD
-from tests.support.record_writer import Writer
+from tests.support.processes import free_port, wait_until
+from tests.support.record_writer import RECORD, Writer
 
 pytestmark = suites.clients
 
@@ -52,9 +49,7 @@ class Site:
         self.wait_idle()
 
     def wait_idle(self):
-        wait_until(
-            lambda: not self.installation.pending_work(), 'no work left'
-        )
+        wait_until(lambda: not self.installation.pending_work(), 'no work left')
 
     def wait_for(self, *states):
         def is_there():
@@ -194,8 +189,7 @@ def test_no_acknowledged_record_is_lost_when_a_share_moves(site):
     client, path = site.connect()
     data = client.read(path, 'records')
     records = [
-        int(data[start : start + RECORD])
-        for start in range(0, len(data), RECORD)
+        int(data[start : start + RECORD]) for start in range(0, len(data), RECORD)
     ]
     assert len(records) in (writer.acknowledged, writer.acknowledged + 1)
     assert records == list(range(len(records)))

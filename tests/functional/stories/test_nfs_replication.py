@@ -11,13 +11,10 @@ import pytest
 from manila_lite.share.drivers.btrfs import kernel
 from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 from tests.support.cli import Cli
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.nfs_client import NfsClient, NfsError
+from tests.support.processes import free_port, wait_until
 
 pytestmark = suites.clients
 
@@ -37,9 +34,7 @@ class Site:
     def __init__(self, installation, style, ports, folder):
         self.installation, self.ports = installation, ports
         self.folder = folder
-        self.cli = Cli(
-            '--os-auth-type', 'none', '--os-endpoint', installation.url
-        )
+        self.cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
         self.rest = installation.rest('admin')
         self.cli(
             *('share type create', 'mirrored', self.has_servers),
@@ -116,8 +111,7 @@ class Site:
         host = self.installation.service_host(side)
         wait_until(
             lambda: (
-                self.rest.get(f'/services?host={host}')['services'][0]['state']
-                == state
+                self.rest.get(f'/services?host={host}')['services'][0]['state'] == state
             ),
             f'{side} is {state}',
         )
@@ -144,9 +138,7 @@ class ServedSite(Site):
 
 @pytest.fixture(
     params=[
-        (style, servers)
-        for style in ('readable', 'dr')
-        for servers in (False, True)
+        (style, servers) for style in ('readable', 'dr') for servers in (False, True)
     ],
     ids=lambda param: '-on-servers'.join([param[0], ''][: 1 + param[1]]),
 )
@@ -214,9 +206,7 @@ def _on_bridge(bridge, address):
 def test_share_is_promoted_there_and_back(site, request):
     style, _ = request.node.callspec.params['site']
     share = site.create()
-    (first,) = (
-        one['id'] for one in site.rest.get('/share-replicas')['share_replicas']
-    )
+    (first,) = (one['id'] for one in site.rest.get('/share-replicas')['share_replicas'])
     client, path = site.mount(first)
     wait_until(lambda: _looks_up(client, path), 'the client has access')
     client.write(path, 'notes', b'one')
@@ -226,8 +216,7 @@ def test_share_is_promoted_there_and_back(site, request):
     snapshot = site.cli('share snapshot create', share)['id']
     wait_until(
         lambda: (
-            site.rest.get(f'/snapshots/{snapshot}')['snapshot']['status']
-            == 'available'
+            site.rest.get(f'/snapshots/{snapshot}')['snapshot']['status'] == 'available'
         ),
         'the snapshot is on both sides',
     )
@@ -276,14 +265,10 @@ def _looks_up(client, path):
         return False
 
 
-@pytest.mark.parametrize(
-    'site', [('readable', False), ('dr', True)], indirect=True
-)
+@pytest.mark.parametrize('site', [('readable', False), ('dr', True)], indirect=True)
 def test_share_fails_over_without_the_disk_of_its_source(site):
     share = site.create()
-    (first,) = (
-        one['id'] for one in site.rest.get('/share-replicas')['share_replicas']
-    )
+    (first,) = (one['id'] for one in site.rest.get('/share-replicas')['share_replicas'])
     client, path = site.mount(first)
     wait_until(lambda: _looks_up(client, path), 'the client has access')
     second = site.cli('share replica create', share)['id']

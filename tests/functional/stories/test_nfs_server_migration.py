@@ -14,8 +14,7 @@ import pytest
 
 from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 from tests.support.cli import Cli
 from tests.support.nfs_client import NfsError
 from tests.support.processes import wait_until
@@ -49,11 +48,7 @@ class Site:
         self.client = client
         self.roots = roots
         self.cli = Cli(
-            '--os-auth-type',
-            'none',
-            '--os-endpoint',
-            installation.url,
-            version=NEWEST,
+            '--os-auth-type', 'none', '--os-endpoint', installation.url, version=NEWEST
         )
         self.rest: RestClient = installation.rest('admin')
         self.cli('share type create', 'served', 'true',
@@ -69,9 +64,7 @@ class Site:
         self.wait_idle()
 
     def wait_idle(self) -> None:
-        wait_until(
-            lambda: not self.installation.pending_work(), 'no work is pending'
-        )
+        wait_until(lambda: not self.installation.pending_work(), 'no work is pending')
 
     def location(self) -> tuple[str, str]:
         """Return the address and the path that clients mount."""
@@ -174,9 +167,7 @@ def site(tmp_path):
     storage.require_servers()
     with contextlib.ExitStack() as stack:
         bridge = stack.enter_context(tenant_network.bridge())
-        client = stack.enter_context(
-            tenant_network.client_on(bridge, f'{CLIENT}/24')
-        )
+        client = stack.enter_context(tenant_network.client_on(bridge, f'{CLIENT}/24'))
         folder = stack.enter_context(storage.folder())
         backends = {}
         for name, address in ADDRESSES.items():
@@ -199,8 +190,7 @@ def site(tmp_path):
             new_installation(
                 tmp_path / 'installation',
                 backends=backends,
-                options='server_migration_driver_continue_update_interval'
-                ' = 1\n',
+                options='server_migration_driver_continue_update_interval = 1\n',
             )
         )
         installation.start()
@@ -241,9 +231,7 @@ def test_no_acknowledged_write_is_lost(site):
     ]
     assert not lost
     assert not [
-        root
-        for root in site.roots.values()
-        if (root / 'servers' / server).exists()
+        root for root in site.roots.values() if (root / 'servers' / server).exists()
     ]
     locations = site.rest.get(f'/snapshots/{snapshot}/export-locations')
     (location,) = locations['share_snapshot_export_locations']

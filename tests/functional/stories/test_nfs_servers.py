@@ -16,12 +16,10 @@ import pytest
 
 from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 from tests.support.cli import Cli
 from tests.support.installation import Installation
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
+from tests.support.nfs_client import NfsClient, NfsError
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 from tests.support.tenant_network import TenantClient
@@ -120,9 +118,7 @@ def deployment(tmp_path_factory):
     prefix = tenant_network.new_name()
     with contextlib.ExitStack() as stack:
         bridges = {
-            name: stack.enter_context(
-                tenant_network.bridge(f'{prefix}{segment}')
-            )
+            name: stack.enter_context(tenant_network.bridge(f'{prefix}{segment}'))
             for name, segment in SEGMENTS.items()
         }
         folder = stack.enter_context(storage.folder())
@@ -147,8 +143,7 @@ def deployment(tmp_path_factory):
             }
         installation = stack.enter_context(
             new_installation(
-                tmp_path_factory.mktemp('servers') / 'installation',
-                backends=backends,
+                tmp_path_factory.mktemp('servers') / 'installation', backends=backends
             )
         )
         installation.start()
@@ -163,9 +158,7 @@ def deployment(tmp_path_factory):
                 '--extra-specs', f'share_backend_name={name}',
             )  # fmt: skip
             clients = [
-                stack.enter_context(
-                    tenant_network.client_on(bridge, f'{address}/24')
-                )
+                stack.enter_context(tenant_network.client_on(bridge, f'{address}/24'))
                 for address in (CLIENT, STRANGER)
             ]
             tenants.append(
@@ -258,9 +251,7 @@ def test_nothing_is_left_of_a_deleted_server(deployment):
     tenant.create()
     traces = tenant.traces()
     assert all(path.exists() for path in traces)
-    (server,) = deployment.cli(
-        'share server list', '--share-network', tenant.network
-    )
+    (server,) = deployment.cli('share server list', '--share-network', tenant.network)
     shown = deployment.cli('share server show', server['ID'])
     assert shown['details:addresses'] == ADDRESS
     for share in deployment.cli(
@@ -271,9 +262,7 @@ def test_nothing_is_left_of_a_deleted_server(deployment):
     deployment.cli('share server delete', server['ID'])
     wait_until(
         lambda: (
-            not deployment.cli(
-                'share server list', '--share-network', tenant.network
-            )
+            not deployment.cli('share server list', '--share-network', tenant.network)
         ),
         'the server is deleted',
     )

@@ -16,8 +16,7 @@ import pytest
 
 from manila_lite.share.drivers.btrfs import processes
 from tests.functional.stories import suites
-from tests.support import requirements
-from tests.support import storage
+from tests.support import requirements, storage
 from tests.support.record_writer import Writer
 from tests.support.smb_client import PASSWORD
 from tests.support.tenant_network import TenantClient

@@ -41,9 +41,7 @@ def request_id(rest):
 
 def instance_id(service, share_id):
     admin = service.rest('admin')
-    return admin.get(f'/shares/{share_id}/instances')['share_instances'][0][
-        'id'
-    ]
+    return admin.get(f'/shares/{share_id}/instances')['share_instances'][0]['id']
 
 
 def test_request_id_of_a_user_is_found_from_accepted_to_finished(service):

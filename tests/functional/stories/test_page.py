@@ -4,9 +4,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.functional.stories.conftest import new_installation
-from tests.support import chromium
-from tests.support import sampling
-from tests.support import share_servers
+from tests.support import chromium, sampling, share_servers
 
 pytestmark = sampling.suite('the page in a browser', 6)
 
@@ -102,9 +100,7 @@ def test_share_lives_on_the_page(browser, service):
     browser.wait(lambda: browser.said in ('Copied', SELECTED))
     assert check(browser) == []
     # The one answer that is an error is that of the wrong name.
-    complaints = [
-        one for one in browser.complaints() if '400 (Bad Request)' not in one
-    ]
+    complaints = [one for one in browser.complaints() if '400 (Bad Request)' not in one]
     assert complaints == []
 
 
@@ -164,8 +160,7 @@ def test_nothing_is_found_on_the_page_of_a_resource(browser, service, kind):
     browser.open(f'{service.root}{path}')
     browser.see('Actions')
     browser.driver.execute_script(
-        "document.querySelectorAll('details').forEach((one) => "
-        '{ one.open = true; })'
+        "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
     )
     assert check(browser) == []
     assert browser.complaints() == []
@@ -198,7 +193,7 @@ def create(service, kind):
         'POST', '/share-group-types', {'share_group_type': posted}
     )['share_group_type']['id']
     posted = {'share_group_type_id': group_type, 'share_types': types}
-    group = service.user.request(
-        'POST', '/share-groups', {'share_group': posted}, 202
-    )['share_group']['id']
+    group = service.user.request('POST', '/share-groups', {'share_group': posted}, 202)[
+        'share_group'
+    ]['id']
     return f'/ui/groups/{group}'

@@ -17,8 +17,7 @@ def keystone():
 @pytest.fixture
 def service(install, keystone):
     return install(
-        auth='keystone',
-        sections=f'[ui]\nenabled = true\n{keystone.service_config()}',
+        auth='keystone', sections=f'[ui]\nenabled = true\n{keystone.service_config()}'
     ).start()
 
 
@@ -41,9 +40,7 @@ def test_token_of_keystone_opens_the_page_of_its_project(service, keystone):
     token, _ = keystone.authenticate(
         {
             'identity': {
-                'password': {
-                    'user': {'name': user.name, 'password': user.password}
-                }
+                'password': {'user': {'name': user.name, 'password': user.password}}
             }
         }
     )

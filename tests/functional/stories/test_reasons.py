@@ -11,9 +11,7 @@ def service(tmp_path):
     with new_installation(
         tmp_path / 'installation',
         options='default_share_type = default',
-        backends={
-            'local': {'share_driver': 'local', 'local_root': tmp_path / 'root'}
-        },
+        backends={'local': {'share_driver': 'local', 'local_root': tmp_path / 'root'}},
     ) as installation:
         installation.start()
         installation.rest().make_default_type()
@@ -79,9 +77,7 @@ def test_client_that_a_lock_hides_is_not_named(service):
     assert 'alice' not in text
 
 
-def test_refused_rule_of_a_snapshot_names_the_client_and_what_is_taken(
-    service,
-):
+def test_refused_rule_of_a_snapshot_names_the_client_and_what_is_taken(service):
     rest = service.rest()
     rest.request(
         'POST',
@@ -102,10 +98,7 @@ def test_refused_rule_of_a_snapshot_names_the_client_and_what_is_taken(
         'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=202
     )['snapshot']['id']
     wait_until(
-        lambda: (
-            rest.get(f'/snapshots/{snapshot}')['snapshot']['status']
-            == 'available'
-        ),
+        lambda: rest.get(f'/snapshots/{snapshot}')['snapshot']['status'] == 'available',
         'the snapshot is available',
     )
     rest.request(

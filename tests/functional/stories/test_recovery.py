@@ -9,19 +9,15 @@ import json
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
+from manila_lite.db.models import engine, shares
 from manila_lite.db.queries.admin import recovery
 from manila_lite.share.drivers.dummy import state
 from manila_lite.states.machine import GONE
 from tests.functional.stories import suites
-from tests.support import dhss
-from tests.support import rescues
+from tests.support import dhss, rescues
 from tests.support.installation import SEPARATE
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
-from tests.support.rescues import force_status
-from tests.support.rescues import status_of
+from tests.support.processes import free_port, wait_until
+from tests.support.rescues import force_status, status_of
 
 pytestmark = suites.failures
 
@@ -43,9 +39,7 @@ share_networks = -1
 """
 BACKENDS = {
     'dummy': {},
-    'servers': dict(
-        line.split(' = ') for line in dhss.SECTION.strip().splitlines()
-    ),
+    'servers': dict(line.split(' = ') for line in dhss.SECTION.strip().splitlines()),
 }
 ENDS = rescues.EXPECTED_ENDS | rescues.EXPECTED_SERVER_ENDS
 CASES = rescues.CASES + rescues.SERVER_CASES
@@ -58,12 +52,7 @@ SPECS = {
 RULE = {'access_type': 'ip', 'access_to': '10.0.0.1'}
 
 # For the others the recovery log has sets of rules.
-LOGGED = (
-    'share_instance',
-    'snapshot_instance',
-    'share_server',
-    'share_server_task',
-)
+LOGGED = ('share_instance', 'snapshot_instance', 'share_server', 'share_server_task')
 
 # Outcomes where the back end does not have what the row expects.
 MISMATCHES = {
@@ -105,10 +94,7 @@ class Stage:
             for case in CASES
         }
         self.mismatched = {
-            case: (
-                share_ids[case],
-                self._row('share_instance', share_ids[case]),
-            )
+            case: (share_ids[case], self._row('share_instance', share_ids[case]))
             for case in MISMATCHES
         }
         for case in rescues.SERVER_CASES:  # the server remains
@@ -135,10 +121,7 @@ class Stage:
     def _take_snapshots(self, share_ids):
         snapshots = {
             case: self.user.request(
-                'POST',
-                '/snapshots',
-                {'snapshot': {'share_id': share_ids[case]}},
-                202,
+                'POST', '/snapshots', {'snapshot': {'share_id': share_ids[case]}}, 202
             )['snapshot']['id']
             for case in CASES
             if case[0].startswith('snapshot')
@@ -147,10 +130,7 @@ class Stage:
         for case, snapshot in snapshots.items():
             if case[0] == 'snapshot_access_rule':
                 self.user.request(
-                    'POST',
-                    f'/snapshots/{snapshot}/action',
-                    {'allow_access': RULE},
-                    202,
+                    'POST', f'/snapshots/{snapshot}/action', {'allow_access': RULE}, 202
                 )
 
     def _allow(self, share_ids):
@@ -166,20 +146,14 @@ class Stage:
     def _share(self, case):
         if case not in rescues.SERVER_CASES:
             return self.user.create(size=2)['id']
-        network = self.user.request(
-            'POST', '/share-networks', {'share_network': {}}
-        )
+        network = self.user.request('POST', '/share-networks', {'share_network': {}})
         return self.user.create(
-            size=2,
-            share_type='served',
-            share_network_id=network['share_network']['id'],
+            size=2, share_type='served', share_network_id=network['share_network']['id']
         )['id']
 
     def wait_idle(self):
         wait_until(
-            lambda: not self.installation.pending_work(),
-            'no work is pending',
-            60,
+            lambda: not self.installation.pending_work(), 'no work is pending', 60
         )
 
     def _row(self, resource, share_id):
@@ -190,9 +164,7 @@ class Stage:
             id, of = INSTANCE.c.share_server_id, INSTANCE
         return self.db.read(
             lambda session: session.value(
-                sa.select(id)
-                .select_from(of)
-                .where(INSTANCE.c.share_id == share_id)
+                sa.select(id).select_from(of).where(INSTANCE.c.share_id == share_id)
             )
         )
 
@@ -216,9 +188,7 @@ class Stage:
             'share_server': f'/share-servers/{id}',
             'share_server_task': f'/share-servers/{id}',
         }.get(resource)
-        if path is None or status not in (
-            recovery.KINDS[resource].machine.resets
-        ):
+        if path is None or status not in (recovery.KINDS[resource].machine.resets):
             return False
         try:
             self.user.request(
@@ -242,21 +212,14 @@ class Stage:
                 self.user.delete(share)
             else:
                 self.user.request(
-                    'DELETE',
-                    f'/snapshots/{self._snapshot_of(share)}',
-                    None,
-                    202,
+                    'DELETE', f'/snapshots/{self._snapshot_of(share)}', None, 202
                 )
-            self.db.write(
-                lambda session: session.run(sa.delete(engine.Work.__table__))
-            )
+            self.db.write(lambda session: session.run(sa.delete(engine.Work.__table__)))
         elif not force_status(self.db, resource, id, status):
             self.written.add(id)
 
     def _snapshot_of(self, share):
-        (snapshot,) = self.user.get(f'/snapshots?share_id={share}')[
-            'snapshots'
-        ]
+        (snapshot,) = self.user.get(f'/snapshots?share_id={share}')['snapshots']
         return snapshot['id']
 
     def _change_backend(self, id, mismatch):
@@ -298,8 +261,7 @@ def stage(install, new_database):
             database_url=new_database('sqlite'),
             lease=1,
             backends=BACKENDS,
-            options=f'{OPTIONS}transport_url = '
-            f'rabbit://127.0.0.1:{free_port()}/',
+            options=f'{OPTIONS}transport_url = rabbit://127.0.0.1:{free_port()}/',
             sections=SECTIONS,
         ).start()
     )
@@ -314,8 +276,7 @@ def test_everything_in_flight_is_rescued_after_a_restart(stage):
     assert stage.statuses() == {case: case[1] for case in CASES}
     seen = recovery_output(installation, 'preview')
     assert {
-        (one['resource_type'], one['status'], one['resource_id'])
-        for one in seen
+        (one['resource_type'], one['status'], one['resource_id']) for one in seen
     } >= {(*case, id) for case, (_, id) in stage.resources.items()}
     assert stage.statuses() == {case: case[1] for case in CASES}
 
@@ -354,49 +315,39 @@ def check_requests(stage):
     )
     assert newest['asked_by'].endswith('(manila-lite-manage)')
     stage.user.request('POST', '/recovery/run', {'run': {}}, 202)
-    wait_until(
-        lambda: stage.status(again[1]) == 'error', 'the other is rescued'
-    )
+    wait_until(lambda: stage.status(again[1]) == 'error', 'the other is rescued')
     stage.wait_idle()
 
 
 def recovery_output(installation, command, *args):
     """Return the JSON output of `manila-lite-manage recovery`."""
-    return json.loads(
-        installation.manage('recovery', command, '--json', *args)
-    )
+    return json.loads(installation.manage('recovery', command, '--json', *args))
 
 
 def check_log(stage, log):
     """Every decision is recorded, with its author and reason."""
     decided = {
-        (one['resource_type'], one['status_before'], one['resource_id'])
-        for one in log
+        (one['resource_type'], one['status_before'], one['resource_id']) for one in log
     }
     for (resource, status), (_, id) in stage.resources.items():
         if resource in LOGGED:
             assert (resource, status, id) in decided
     for one in log:
-        assert one['made_by'].startswith(
-            f'manila-share@{stage.installation.host}@'
-        ), one
+        assert one['made_by'].startswith(f'manila-share@{stage.installation.host}@'), (
+            one
+        )
         assert one['reason'] or one['evidence'], one
         assert one['asked_by'] is None
 
 
 def check_messages(stage):
     """There is a user message about every share that was given up."""
-    notified = {
-        one['resource_id'] for one in stage.user.get('/messages')['messages']
-    }
+    notified = {one['resource_id'] for one in stage.user.get('/messages')['messages']}
     ends = {
         share: ENDS[case[0]][case[1]]
         for case, (share, _) in stage.resources.items()
         if case[0] == 'share_instance'
-    } | {
-        share: MISMATCHES[case][0]
-        for case, (share, _) in stage.mismatched.items()
-    }
+    } | {share: MISMATCHES[case][0] for case, (share, _) in stage.mismatched.items()}
     assert notified >= {
         share for share, end in ends.items() if end not in ('available', GONE)
     }

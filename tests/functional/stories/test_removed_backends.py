@@ -3,8 +3,7 @@
 import pytest
 
 from tests.functional.stories import suites
-from tests.support.installation import SEPARATE
-from tests.support.installation import SERVE
+from tests.support.installation import SEPARATE, SERVE
 from tests.support.processes import wait_until
 
 pytestmark = suites.failures
@@ -50,9 +49,9 @@ def test_removed_back_end_gets_no_share(
     installation.configure({'iron': {}})
     installation.start(name)
     shares = [user.create()['id'] for _ in range(3)]
-    assert {
-        user.wait_at_rest(id)['host'].partition('#')[0] for id in shares
-    } == {installation.service_host('iron')}
+    assert {user.wait_at_rest(id)['host'].partition('#')[0] for id in shares} == {
+        installation.service_host('iron')
+    }
     states = {
         row['host']: row['state']
         for row in user.get('/services?binary=manila-share')['services']
@@ -73,12 +72,8 @@ def test_work_of_a_removed_back_end_ends(install):
     user.make_default_type()
     wait_until_up(user, 2)
     shares = [user.create(size=2)['id'] for _ in range(6)]
-    wait_until(
-        lambda: all(user.show(id)['host'] for id in shares), 'all are placed'
-    )
-    wait_until(
-        lambda: installation.running_work() == 4, 'all workers are busy'
-    )
+    wait_until(lambda: all(user.show(id)['host'] for id in shares), 'all are placed')
+    wait_until(lambda: installation.running_work() == 4, 'all workers are busy')
     installation.kill('serve')
     installation.configure({'iron': SMALL})
     installation.start()

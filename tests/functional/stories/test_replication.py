@@ -3,15 +3,11 @@
 Two dummy back ends replicate to each other, each in its own zone.
 """
 
-from openstack import connection
-from openstack import exceptions
+from openstack import connection, exceptions
 import pytest
 
 from tests.functional.stories import suites
-from tests.functional.stories.test_share_servers import NEWEST
-from tests.functional.stories.test_share_servers import SERVED
-from tests.functional.stories.test_share_servers import SINCE
-from tests.functional.stories.test_share_servers import number
+from tests.functional.stories.test_share_servers import NEWEST, SERVED, SINCE, number
 from tests.support.cli import Cli
 from tests.support.installation import SERVE
 from tests.support.processes import wait_until
@@ -60,9 +56,7 @@ class Story:
     def has(self, minimum):
         return number(self.version) >= number(minimum)
 
-    def wait_for_replica(
-        self, replica_id, status='available', state='in_sync'
-    ):
+    def wait_for_replica(self, replica_id, status='available', state='in_sync'):
         """Wait until the replica has this status and state."""
 
         def check():
@@ -105,9 +99,7 @@ class Story:
         return wait_until(check, 'the share is available')
 
     def replicas(self, *criteria):
-        return {
-            one['ID']: one for one in self.cli(f'{REPLICA} list', *criteria)
-        }
+        return {one['ID']: one for one in self.cli(f'{REPLICA} list', *criteria)}
 
     def states(self, name):
         """Return `replica_state` by zone."""
@@ -122,9 +114,7 @@ class Story:
                 replica_id
                 not in {
                     one['id']
-                    for one in self.rest.get('/share-replicas')[
-                        'share_replicas'
-                    ]
+                    for one in self.rest.get('/share-replicas')['share_replicas']
                 }
             ),
             f'{replica_id} is gone',
@@ -143,9 +133,7 @@ class Story:
         return [self.shown(one)['cast_rules_to_readonly'] for one in replicas]
 
     def check_clean(self):
-        wait_until(
-            lambda: not self.installation.pending_work(), 'no work is pending'
-        )
+        wait_until(lambda: not self.installation.pending_work(), 'no work is pending')
         assert self.installation.problems() == []
 
 
@@ -196,18 +184,10 @@ def replicate(story):
         more += story.on_network
     if story.has('2.95'):
         more += ['--property', 'site=south']
-    created = cli(
-        f'{REPLICA} create', 'first', '--availability-zone', 'south', *more
-    )
-    assert (created['status'], created['replica_state']) == (
-        'creating',
-        'out_of_sync',
-    )
+    created = cli(f'{REPLICA} create', 'first', '--availability-zone', 'south', *more)
+    assert (created['status'], created['replica_state']) == ('creating', 'out_of_sync')
     story.wait_for_replica(created['id'], state=story.up_to_date_state)
-    assert story.states('first') == {
-        'north': 'active',
-        'south': story.up_to_date_state,
-    }
+    assert story.states('first') == {'north': 'active', 'south': story.up_to_date_state}
     return created['id']
 
 
@@ -243,10 +223,7 @@ def allow_client(story, first, second):
         return rule['state'] == 'active'
 
     wait_until(check, 'the rule is active')
-    assert story.casts(first, second) == [
-        False,
-        story.replication_type == 'readable',
-    ]
+    assert story.casts(first, second) == [False, story.replication_type == 'readable']
 
 
 def reset_and_resync(story, replica):
@@ -283,9 +260,7 @@ def snapshot(story, second):
     def check():
         rest = story.rest
         (shown,) = rest.get('/snapshots/detail')['snapshots']
-        instances = rest.get('/snapshot-instances/detail')[
-            'snapshot_instances'
-        ]
+        instances = rest.get('/snapshot-instances/detail')['snapshot_instances']
         return len(instances) == 2 and {
             shown['status'],
             *(one['status'] for one in instances),
@@ -308,10 +283,7 @@ def fail_over(story, old, new):
     shown = story.wait_available()
     assert shown['host'] == story.shown(new)['host']
     assert story.paths() == story.paths(new)
-    assert story.casts(old, new) == [
-        story.replication_type == 'readable',
-        False,
-    ]
+    assert story.casts(old, new) == [story.replication_type == 'readable', False]
     cli(f'{REPLICA} delete', new, code=1)
 
 
@@ -320,8 +292,7 @@ def delete_all(story, first, second):
     cli = story.cli
     story.newest('share snapshot delete', 'one')
     wait_until(
-        lambda: story.rest.get('/snapshots')['snapshots'] == [],
-        'the snapshot is gone',
+        lambda: story.rest.get('/snapshots')['snapshots'] == [], 'the snapshot is gone'
     )
     cli('share delete', 'first', code=1)
     cli(f'{REPLICA} delete', second)
@@ -339,16 +310,9 @@ def delete_all(story, first, second):
 
 @pytest.mark.parametrize(
     'replication_type, version',
-    [
-        ('readable', NEWEST),
-        ('dr', '2.60'),
-        ('readable', '2.11'),
-        ('writable', NEWEST),
-    ],
+    [('readable', NEWEST), ('dr', '2.60'), ('readable', '2.11'), ('writable', NEWEST)],
 )
-def test_command_line_manages_the_life_of_replicas(
-    install, replication_type, version
-):
+def test_command_line_manages_the_life_of_replicas(install, replication_type, version):
     installation = install(
         kind=SERVE, options=OPTIONS, backends=backends(replication_type)
     ).start()
@@ -365,9 +329,7 @@ def commands(story):
         for command, minimum in SINCE.items()
         if command.startswith(f'openstack {REPLICA} ')
     } | CLIENT_MINIMUM
-    return {
-        command for command, minimum in since.items() if story.has(minimum)
-    }
+    return {command for command, minimum in since.items() if story.has(minimum)}
 
 
 def test_on_share_servers_of_two_back_ends(install):
@@ -380,12 +342,10 @@ def test_on_share_servers_of_two_back_ends(install):
     story.on_network = ('--share-network', 'red')
     story.cli('share network create', '--name', 'red')
     first, second = begin(story)
-    servers = {
-        one['Host']: one['ID'] for one in story.cli('share server list')
-    }
-    assert [
-        story.shown(one)['share_server_id'] for one in (first, second)
-    ] == [servers[installation.service_host(zone)] for zone in ZONES]
+    servers = {one['Host']: one['ID'] for one in story.cli('share server list')}
+    assert [story.shown(one)['share_server_id'] for one in (first, second)] == [
+        servers[installation.service_host(zone)] for zone in ZONES
+    ]
     allow_client(story, first, second)
     snapshot(story, second)
     fail_over(story, first, second)
@@ -401,9 +361,7 @@ def test_on_share_servers_of_two_back_ends(install):
 
 @pytest.fixture
 def sdk(install):
-    installation = install(
-        kind=SERVE, options=OPTIONS, backends=backends('dr')
-    ).start()
+    installation = install(kind=SERVE, options=OPTIONS, backends=backends('dr')).start()
     created = connection.Connection(
         auth_type='none',
         auth={'endpoint': installation.url},
@@ -418,10 +376,7 @@ def test_sdk_manages_the_life_of_replicas(sdk):
     sdk, installation = sdk
     sdk.create_share_type(
         name='replicated',
-        extra_specs={
-            'driver_handles_share_servers': 'False',
-            'replication_type': 'dr',
-        },
+        extra_specs={'driver_handles_share_servers': 'False', 'replication_type': 'dr'},
     )
     share = sdk.create_share(
         share_protocol='NFS',
@@ -431,17 +386,13 @@ def test_sdk_manages_the_life_of_replicas(sdk):
         availability_zone='north',
     )
     wait_until(
-        lambda: sdk.get_share(share).status == 'available',
-        'the share is available',
+        lambda: sdk.get_share(share).status == 'available', 'the share is available'
     )
 
     def wait_for_replica(replica, state='in_sync'):
         def check():
             found = sdk.get_share_replica(replica)
-            return (found.status, found.replica_state) == (
-                'available',
-                state,
-            ) and found
+            return (found.status, found.replica_state) == ('available', state) and found
 
         return wait_until(check, f'{replica} is {state}')
 
@@ -455,10 +406,7 @@ def test_sdk_manages_the_life_of_replicas(sdk):
     listed = sdk.share_replicas(share_id=share.id)
     assert {one.id for one in listed} == {first.id, second.id}
     # In pages, each with the last id of the previous one as marker.
-    assert [one.id for one in sdk.share_replicas(limit=1)] == [
-        second.id,
-        first.id,
-    ]
+    assert [one.id for one in sdk.share_replicas(limit=1)] == [second.id, first.id]
     sdk.reset_share_replica_state(second, 'out_of_sync')
     sdk.reset_share_replica_status(second, 'error')
     sdk.resync_share_replica(second)

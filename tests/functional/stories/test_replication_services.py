@@ -11,16 +11,14 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.functional.stories import suites
 from tests.support.installation import SEPARATE
-from tests.support.processes import Command
-from tests.support.processes import wait_until
+from tests.support.processes import Command, wait_until
 
 pytestmark = suites.several_backends
 
 NAMES = ('alpha', 'beta')
 # No periodic updates: replicas change by request only.
 OPTIONS = (
-    'replica_state_update_interval = 3600\n'
-    'startup_reconciliation_wait_seconds = 0\n'
+    'replica_state_update_interval = 3600\nstartup_reconciliation_wait_seconds = 0\n'
 )
 ONE_STEP = {'dummy_driver_replica_steps': 1}
 """A new replica is out of sync until the next update."""
@@ -34,10 +32,7 @@ class Services:
     def __init__(self, installation):
         self.installation = installation
         self.rest = installation.rest('admin')
-        self.hosts = {
-            'alpha': installation.host,
-            'beta': f'{installation.host}-other',
-        }
+        self.hosts = {'alpha': installation.host, 'beta': f'{installation.host}-other'}
         self.running = {}
         self.starts = 0
         text = installation.conf.read_text()
@@ -70,8 +65,7 @@ class Services:
         for name, command in self.running.items():
             words = f'Back end {self.hosts[name]}@{name} is up'
             command.wait_for(
-                lambda command=command, words=words: words in command.output,
-                words,
+                lambda command=command, words=words: words in command.output, words
             )
 
     def kill(self, name):
@@ -110,17 +104,16 @@ class Services:
             },
         )
         return self.rest.create_available(
-            share_type='replicated',
-            scheduler_hints={'only_host': self.host('alpha')},
+            share_type='replicated', scheduler_hints={'only_host': self.host('alpha')}
         )['id']
 
     def replicas(self, share_id):
         """Return the replicas of a share by back end name."""
         return {
             one['host'].partition('@')[2].partition('#')[0]: one
-            for one in self.rest.get(
-                f'/share-replicas/detail?share_id={share_id}'
-            )['share_replicas']
+            for one in self.rest.get(f'/share-replicas/detail?share_id={share_id}')[
+                'share_replicas'
+            ]
             if one['host']
         }
 
@@ -160,9 +153,7 @@ class Services:
         return self.rest.get(f'/snapshots/{snapshot_id}')['snapshot']['status']
 
     def wait_idle(self):
-        wait_until(
-            lambda: not self.installation.pending_work(), 'no work is pending'
-        )
+        wait_until(lambda: not self.installation.pending_work(), 'no work is pending')
 
 
 @pytest.fixture
@@ -243,12 +234,9 @@ def test_share_fails_over_between_services_and_survives_a_kill(services):
         lambda: services.rest.get('/snapshots')['snapshots'] == [],
         'the snapshot is gone from both',
     )
-    services.rest.request(
-        'DELETE', f'/share-replicas/{replica["id"]}', expect=202
-    )
+    services.rest.request('DELETE', f'/share-replicas/{replica["id"]}', expect=202)
     wait_until(
-        lambda: set(services.states(share_id)) == {'alpha'},
-        'the replica is gone',
+        lambda: set(services.states(share_id)) == {'alpha'}, 'the replica is gone'
     )
     services.rest.delete(share_id)
     services.rest.wait_gone(share_id)

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 
 from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
-from tests.support import databases
-from tests.support import requirements
+from tests.support import databases, requirements
 from tests.support.cli import Cli
 from tests.support.installation import SEPARATE
 from tests.support.processes import wait_until
@@ -94,9 +93,7 @@ def statuses(openstack):
 def test_what_a_restored_database_and_back_ends_disagree_about(
     installation, kind, tmp_path
 ):
-    openstack = Cli(
-        '--os-auth-type', 'none', '--os-endpoint', installation.url
-    )
+    openstack = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
     openstack('share type create', 'files', 'false')
     for name in ('deleted', 'extended', 'kept'):
         openstack('share create', 'NFS', 1, '--name', name, '--wait')
@@ -124,9 +121,7 @@ def test_what_a_restored_database_and_back_ends_disagree_about(
     host = installation.service_host('local')
     # A back end may do so at its start.
     wait_until(
-        lambda: (
-            not openstack('share service list', '--host', host)[0]['Ensuring']
-        ),
+        lambda: not openstack('share service list', '--host', host)[0]['Ensuring'],
         'it is not ensuring shares',
     )
     openstack('share service ensure shares', host)
@@ -146,8 +141,7 @@ def test_what_a_restored_database_and_back_ends_disagree_about(
     shutil.copytree(location['Path'], rescued)
     (pool,) = openstack('share pool list')
     openstack(
-        *('share adopt', pool['Name'], 'NFS', rescued),
-        *('--name', 'unknown', '--wait'),
+        *('share adopt', pool['Name'], 'NFS', rescued), *('--name', 'unknown', '--wait')
     )
     assert statuses(openstack) == {
         'extended': ('available', 2),

@@ -54,15 +54,12 @@ def make_share(deployment):
 
     def make(size):
         created = deployment.cli('share create', 'NFS', size)
-        assert (
-            wait_at_rest(deployment, 'share', created['id'])['status']
-            == 'available'
-        )
+        assert wait_at_rest(deployment, 'share', created['id'])['status'] == 'available'
         paths = {
             pathlib.Path(one['path'])
-            for one in deployment.rest.get(
-                f'/shares/{created["id"]}/export_locations'
-            )['export_locations']
+            for one in deployment.rest.get(f'/shares/{created["id"]}/export_locations')[
+                'export_locations'
+            ]
         }
         (folder,) = (path for path in paths if path.is_dir())
         content.populate(folder)
@@ -87,10 +84,7 @@ def wait_at_rest(deployment, kind, id):
 def create_snapshot(deployment, share):
     """Create a snapshot of the share, wait for it and return its id."""
     created = deployment.cli('share snapshot create', share.id)
-    assert (
-        wait_at_rest(deployment, 'snapshot', created['id'])['status']
-        == 'available'
-    )
+    assert wait_at_rest(deployment, 'snapshot', created['id'])['status'] == 'available'
     wait_at_rest(deployment, 'share', share.id)
     return created['id']
 
@@ -154,8 +148,7 @@ def test_user_reverts_step_by_step(deployment, make_share):
     assert content.describe(share.folder) == bad
     deployment.cli('share snapshot delete', newer)
     wait_until(
-        lambda: not deployment.installation.pending_work(),
-        'the newer one is gone',
+        lambda: not deployment.installation.pending_work(), 'the newer one is gone'
     )
     revert(deployment, share, older)
     assert content.describe(share.folder) == good
@@ -165,12 +158,9 @@ def test_nothing_is_left_behind(deployment):
     """After all of the above."""
     for kind in ('snapshot', 'share'):
         for one in deployment.rest.get(f'/{kind}s')[f'{kind}s']:
-            deployment.rest.request(
-                'DELETE', f'/{kind}s/{one["id"]}', expect=202
-            )
+            deployment.rest.request('DELETE', f'/{kind}s/{one["id"]}', expect=202)
         wait_until(
-            lambda: not deployment.installation.pending_work(),
-            f'{kind}s are gone',
+            lambda: not deployment.installation.pending_work(), f'{kind}s are gone'
         )
     assert used(deployment) == 0
     # Only directories may stay; tokens and names with a dot are the driver's.

@@ -97,14 +97,12 @@ def test_secrets_of_failing_calls_are_masked_everywhere(installation):
     assert not {kind for kind, text in SECRETS.items() if text in shown}
 
 
-def test_secrets_of_failing_queries_are_masked_in_the_recovery_log(
-    installation,
-):
+def test_secrets_of_failing_queries_are_masked_in_the_recovery_log(installation):
     user = installation.rest()
     share = user.create_available()
-    instance_id = user.get(f'/shares/{share["id"]}/instances')[
-        'share_instances'
-    ][0]['id']
+    instance_id = user.get(f'/shares/{share["id"]}/instances')['share_instances'][0][
+        'id'
+    ]
     force_status(installation.db, 'share_instance', instance_id, 'extending')
     wait_until(
         lambda: rows_with(installation.db, 'get_share_status as ***'),

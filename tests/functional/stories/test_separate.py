@@ -10,8 +10,7 @@ import requests
 
 from tests.functional.stories import suites
 from tests.support.installation import SERVICES
-from tests.support.processes import Command
-from tests.support.processes import wait_until
+from tests.support.processes import Command, wait_until
 
 pytestmark = suites.failures
 
@@ -36,24 +35,13 @@ def processes(installation):
 
 
 def test_each_service_has_a_process_and_they_share_the_work(node):
-    assert set(processes(node)) == {
-        'api 1',
-        'api 2',
-        'scheduler',
-        'share',
-        'data',
-    }
+    assert set(processes(node)) == {'api 1', 'api 2', 'scheduler', 'share', 'data'}
     user = node.rest()
     user.make_default_type()
     user.create_available()
     assert {
-        (one['binary'], one['state'])
-        for one in user.get('/services')['services']
-    } == {
-        ('manila-scheduler', 'up'),
-        ('manila-share', 'up'),
-        ('manila-data', 'up'),
-    }
+        (one['binary'], one['state']) for one in user.get('/services')['services']
+    } == {('manila-scheduler', 'up'), ('manila-share', 'up'), ('manila-data', 'up')}
 
 
 def test_requests_are_answered_while_an_api_is_started_again(node):
@@ -71,9 +59,7 @@ def test_requests_are_answered_while_an_api_is_started_again(node):
 def test_nothing_listens_once_they_are_stopped(node):
     found = processes(node)
     assert node.stop()
-    assert not any(
-        pathlib.Path(f'/proc/{pid}').exists() for pid in found.values()
-    )
+    assert not any(pathlib.Path(f'/proc/{pid}').exists() for pid in found.values())
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(('127.0.0.1', node.port)).close()
 
@@ -98,9 +84,7 @@ def test_a_second_signal_ends_all_at_once(install):
     wait_until(lambda: set(processes(node)) == {'share'}, 'one still waits')
     parent.terminate()
     assert parent.wait_for_exit(20) == 1
-    assert not any(
-        pathlib.Path(f'/proc/{pid}').exists() for pid in found.values()
-    )
+    assert not any(pathlib.Path(f'/proc/{pid}').exists() for pid in found.values())
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import contextlib
 from tests.functional.stories import suites
 from tests.support.cli import Cli
 from tests.support.installation import SEPARATE
-from tests.support.processes import Command
-from tests.support.processes import wait_until
+from tests.support.processes import Command, wait_until
 
 pytestmark = suites.several_backends
 
@@ -39,17 +38,11 @@ class Story:
         self.installation = installation
         self.hosts = set(hosts)
         self.cli = Cli(
-            '--os-auth-type',
-            'none',
-            '--os-endpoint',
-            installation.url,
-            version=NEWEST,
+            '--os-auth-type', 'none', '--os-endpoint', installation.url, version=NEWEST
         )
 
     def wait_idle(self):
-        wait_until(
-            lambda: not self.installation.pending_work(), 'no work is pending'
-        )
+        wait_until(lambda: not self.installation.pending_work(), 'no work is pending')
 
     def other_host(self, server):
         (host,) = self.hosts - {self.cli('share server show', server)['host']}
@@ -78,15 +71,9 @@ class Story:
             '--check-only',
         )
         assert checked['compatible'] is True
+        self.cli('share server migration start', server, host, *MIGRATION_OPTIONS)
         self.cli(
-            'share server migration start', server, host, *MIGRATION_OPTIONS
-        )
-        self.cli(
-            'share server migration start',
-            server,
-            host,
-            *MIGRATION_OPTIONS,
-            code=1,
+            'share server migration start', server, host, *MIGRATION_OPTIONS, code=1
         )
         found = self.wait_for_state(server, 'migration_driver_phase1_done')
         assert found['total_progress'] == 100
@@ -146,9 +133,7 @@ def run_story(story):
         (rule,) = cli('share access list', 'first')
         assert (rule['State'], rule['Access To']) == ('active', '10.1.1.1')
         assert cli('share snapshot show', 'before')['status'] == 'available'
-        moved = {
-            one['Path'] for one in cli('share export location list', 'first')
-        }
+        moved = {one['Path'] for one in cli('share export location list', 'first')}
         assert not moved & paths
         paths = moved
     assert hosts[0] == hosts[2] != hosts[1]
@@ -178,17 +163,14 @@ def test_between_two_share_services(install, new_database, broker_url):
     other = installation.conf.with_name('other.conf')
     other.write_text(
         text.replace(
-            'enabled_share_backends = alpha,beta',
-            'enabled_share_backends = beta',
+            'enabled_share_backends = alpha,beta', 'enabled_share_backends = beta'
         ).replace(
-            f'host = {installation.host}\n',
-            f'host = {installation.host}-other\n',
+            f'host = {installation.host}\n', f'host = {installation.host}-other\n'
         )
     )
     installation.conf.write_text(
         text.replace(
-            'enabled_share_backends = alpha,beta',
-            'enabled_share_backends = alpha',
+            'enabled_share_backends = alpha,beta', 'enabled_share_backends = alpha'
         )
     )
     installation.backends = ('alpha',)
@@ -208,7 +190,5 @@ def test_between_two_share_services(install, new_database, broker_url):
             lambda: f'Back end {there} is up' in second.output,
             'the second share service is up',
         )
-        run_story(
-            Story(installation, [installation.service_host('alpha'), there])
-        )
+        run_story(Story(installation, [installation.service_host('alpha'), there]))
     installation.stop()

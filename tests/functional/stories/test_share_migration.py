@@ -29,11 +29,7 @@ MIGRATION_OPTIONS = (
 def test_there_and_back(install):
     installation = install(backends=BACKENDS, options=OPTIONS).start()
     cli = Cli(
-        '--os-auth-type',
-        'none',
-        '--os-endpoint',
-        installation.url,
-        version=NEWEST,
+        '--os-auth-type', 'none', '--os-endpoint', installation.url, version=NEWEST
     )
     pools = {f'{installation.service_host(name)}#pool' for name in BACKENDS}
 
@@ -92,9 +88,7 @@ def test_there_and_back(install):
         assert shown['properties'] == {'color': 'red'}
         (rule,) = cli('share access list', 'first')
         assert (rule['State'], rule['Access To']) == ('active', '10.1.1.1')
-        moved = {
-            one['Path'] for one in cli('share export location list', 'first')
-        }
+        moved = {one['Path'] for one in cli('share export location list', 'first')}
         assert not moved & paths
         paths = moved
     assert cli('share show', 'first')['host'] == home
@@ -127,15 +121,10 @@ def test_there_and_back(install):
 
 def test_to_another_network(install):
     installation = install(
-        backends={'alpha': SERVED, 'beta': SERVED, 'plain': {}},
-        options=OPTIONS,
+        backends={'alpha': SERVED, 'beta': SERVED, 'plain': {}}, options=OPTIONS
     ).start()
     cli = Cli(
-        '--os-auth-type',
-        'none',
-        '--os-endpoint',
-        installation.url,
-        version=NEWEST,
+        '--os-auth-type', 'none', '--os-endpoint', installation.url, version=NEWEST
     )
     pools = {
         name: f'{installation.service_host(name)}#pool'
@@ -170,8 +159,7 @@ def test_to_another_network(install):
     cli('share type create', 'served', 'true')
     cli('share type create', 'plain', 'false')
     red, blue = (
-        cli('share network create', '--name', name)['id']
-        for name in ('red', 'blue')
+        cli('share network create', '--name', name)['id'] for name in ('red', 'blue')
     )
     cli(
         'share create',
@@ -211,9 +199,7 @@ def test_to_another_network(install):
     assert shown['share_network_id'] is None
     refused = ('first', other, *MIGRATION_OPTIONS, '--new-share-type')
     cli('share migration start', *refused, 'served', code=1)
-    shown = migrate(
-        other, '--new-share-type', 'served', '--new-share-network', 'blue'
-    )
+    shown = migrate(other, '--new-share-type', 'served', '--new-share-network', 'blue')
     assert shown['share_network_id'] == blue
     cli('share delete', 'first')
     wait_idle()

@@ -5,10 +5,7 @@ one of them.
 """
 
 from tests.functional.stories import suites
-from tests.functional.stories.test_share_servers import NEWEST
-from tests.functional.stories.test_share_servers import SINCE
-from tests.functional.stories.test_share_servers import Story
-from tests.functional.stories.test_share_servers import number
+from tests.functional.stories.test_share_servers import NEWEST, SINCE, Story, number
 from tests.support.installation import SERVE
 
 pytestmark = suites.several_backends
@@ -81,9 +78,7 @@ def security_services(story):
             '--default-ad-site',
             'here',
         )
-        assert names(cli(f'{SERVICE} list', '--default-ad-site', 'here')) == {
-            'site'
-        }
+        assert names(cli(f'{SERVICE} list', '--default-ad-site', 'here')) == {'site'}
         cli(f'{SERVICE} delete', 'site')
     cli(f'{SERVICE} set', 'people', '--description', 'all', '--user', 'bob')
     cli(f'{SERVICE} unset', 'people', '--domain')
@@ -133,12 +128,8 @@ def networks(story):
         cli(f'{NETWORK} set', 'pink', '--name', 'red', '--status', 'error')
         assert cli(f'{NETWORK} show', 'red')['status'] == 'error'
         cli(f'{NETWORK} set', 'red', '--status', 'active')
-        assert names(
-            cli(f'{NETWORK} list', '--security-service', 'people')
-        ) == {'red'}
-        assert names(cli(f'{SERVICE} list', '--share-network', 'red')) == {
-            'people'
-        }
+        assert names(cli(f'{NETWORK} list', '--security-service', 'people')) == {'red'}
+        assert names(cli(f'{SERVICE} list', '--share-network', 'red')) == {'people'}
         cli(f'{SERVICE} delete', 'people', code=1)
         cli(f'{NETWORK} unset', 'red', '--security-service', 'people')
     for criteria in (
@@ -154,13 +145,9 @@ def networks(story):
 def subnets(story):
     cli = story.cli
     extra = (
-        ('--property', 'color=red', '--property', 'a=b')
-        if story.has('2.78')
-        else ()
+        ('--property', 'color=red', '--property', 'a=b') if story.has('2.78') else ()
     )
-    created = (cli if extra else story.newest)(
-        f'{SUBNET} create', 'red', *extra
-    )
+    created = (cli if extra else story.newest)(f'{SUBNET} create', 'red', *extra)
     shown = cli(f'{SUBNET} show', 'red', created['id'])
     assert (shown['id'], shown['share_network_name']) == (created['id'], 'red')
     if story.has('2.78'):
@@ -197,9 +184,7 @@ def in_use(story):
     cli(f'{NETWORK} set', *change)
     story.wait_idle()
     check_active(story, 'blue')
-    assert names(cli(f'{SERVICE} list', '--share-network', 'blue')) == {
-        'others'
-    }
+    assert names(cli(f'{SERVICE} list', '--share-network', 'blue')) == {'others'}
     cli(f'{NETWORK} unset', 'blue', '--security-service', 'others', code=1)
     subnet_in_use(story)
     cli('share delete', 'first')
@@ -222,9 +207,7 @@ def subnet_in_use(story):
     after = cli('share export location list', 'first')
     assert len(after) > len(before)
     (server,) = story.servers()
-    assert (
-        len(cli('share server show', server)['share_network_subnet_ids']) == 2
-    )
+    assert len(cli('share server show', server)['share_network_subnet_ids']) == 2
 
 
 def check_active(story, network):
@@ -275,10 +258,7 @@ def test_commands_for_networks_and_services(install):
             command
             for command, minimum in since.items()
             if command.startswith(
-                (
-                    'openstack share network ',
-                    'openstack share security service ',
-                )
+                ('openstack share network ', 'openstack share security service ')
             )
             and number(version) >= number(minimum)
         }

@@ -9,8 +9,7 @@ import pytest
 from tests.functional.stories import suites
 from tests.support import reference
 from tests.support.cli import Cli
-from tests.support.installation import SEPARATE
-from tests.support.installation import SERVE
+from tests.support.installation import SEPARATE, SERVE
 from tests.support.processes import wait_until
 
 pytestmark = suites.several_backends
@@ -37,11 +36,7 @@ class Story:
         self.host = installation.service_host('served')
         self.pending_work = installation.pending_work
         self.cli = Cli(
-            '--os-auth-type',
-            'none',
-            '--os-endpoint',
-            installation.url,
-            version=version,
+            '--os-auth-type', 'none', '--os-endpoint', installation.url, version=version
         )
 
     def has(self, minimum):
@@ -203,10 +198,7 @@ def run_out_of_addresses(story):
     assert shown['Status'] == 'error'
     if story.has('2.37'):
         (message,) = cli('share message list', '--resource-id', failed['id'])
-        assert (
-            'address'
-            in cli('share message show', message['ID'])['user_message']
-        )
+        assert 'address' in cli('share message show', message['ID'])['user_message']
     cli('share delete', failed['id'])
     story.wait_idle()
     story.remove_servers('--share-network', 'green')
@@ -221,9 +213,7 @@ def reset_status(story, server):
     cli('share server set', server, '--status', 'active')
     if story.has('2.57'):
         cli('share server set', server, '--task-state', 'migration_error')
-        assert (
-            cli('share server show', server)['task_state'] == 'migration_error'
-        )
+        assert cli('share server show', server)['task_state'] == 'migration_error'
         cli('share server set', server, '--task-state', 'None')
 
 
@@ -243,12 +233,7 @@ def unmanage_and_manage(story, share, server):
     story.wait_idle()
     assert server not in story.servers()
     created = cli(
-        'share server adopt',
-        story.host,
-        'red',
-        identifier,
-        '--driver-options',
-        'a=b',
+        'share server adopt', story.host, 'red', identifier, '--driver-options', 'a=b'
     )
     story.wait_idle()
     created = cli('share server show', created['id'])
@@ -333,9 +318,9 @@ def test_on_two_share_services(install, new_database, broker_url):
         },
     )
     networks = [
-        user.request('POST', '/share-networks', {'share_network': {}})[
-            'share_network'
-        ]['id']
+        user.request('POST', '/share-networks', {'share_network': {}})['share_network'][
+            'id'
+        ]
         for _ in range(2)
     ]
     asked = [
@@ -348,8 +333,7 @@ def test_on_two_share_services(install, new_database, broker_url):
     servers = user.get('/share-servers')['share_servers']
     assert {one['share_network_id'] for one in servers} == set(networks)
     assert {
-        (share['share_network_id'], share['share_server_id'])
-        for share in shares
+        (share['share_network_id'], share['share_server_id']) for share in shares
     } == {(one['share_network_id'], one['id']) for one in servers}
     for id in asked:
         user.delete(id)
@@ -358,8 +342,7 @@ def test_on_two_share_services(install, new_database, broker_url):
     for server in servers:
         user.request('DELETE', f'/share-servers/{server["id"]}', expect=202)
     wait_until(
-        lambda: not user.get('/share-servers')['share_servers'],
-        'all servers are gone',
+        lambda: not user.get('/share-servers')['share_servers'], 'all servers are gone'
     )
     for network in networks:
         user.request('DELETE', f'/share-networks/{network}', expect=202)

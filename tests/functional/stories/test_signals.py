@@ -10,9 +10,7 @@ import pytest
 
 from tests.functional.stories import suites
 from tests.support.installation import SEPARATE
-from tests.support.processes import BINARIES
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import BINARIES, free_port, wait_until
 
 pytestmark = suites.failures
 
@@ -46,9 +44,7 @@ def test_report_shows_threads_and_options_but_no_secrets(install, concurrency):
     serve = installation.running['serve']
     os.kill(serve.pid, signal.SIGUSR1)
     os.kill(serve.pid, signal.SIGUSR2)
-    serve.wait_for(
-        lambda: 'transport_url = ***' in serve.output, 'writes a report'
-    )
+    serve.wait_for(lambda: 'transport_url = ***' in serve.output, 'writes a report')
     assert 'Guru Meditation' in serve.output
     assert re.search(r'Thread #\d+', serve.output)
     assert 'default_share_type = default' in serve.output
@@ -61,9 +57,7 @@ def test_report_shows_threads_and_options_but_no_secrets(install, concurrency):
 def test_report_goes_to_the_configured_directory(install, tmp_path):
     folder = tmp_path / 'reports'
     folder.mkdir()
-    installation = install(
-        sections=f'[oslo_reports]\nlog_dir = {folder}\n'
-    ).start()
+    installation = install(sections=f'[oslo_reports]\nlog_dir = {folder}\n').start()
     serve = installation.running['serve']
     os.kill(serve.pid, signal.SIGUSR2)
     (report,) = wait_until(lambda: list(folder.iterdir()), 'a report')
@@ -129,9 +123,7 @@ def test_reload_names_what_needs_a_restart(install):
     'old, new', [('shares = 9', 'shares = many'), ('[quota]', '[quota')]
 )
 def test_reload_of_an_invalid_file_changes_nothing(install, old, new):
-    installation = install(
-        options=OPTIONS, sections='[quota]\nshares = 9\n'
-    ).start()
+    installation = install(options=OPTIONS, sections='[quota]\nshares = 9\n').start()
     serve = installation.running['serve']
     rewrite(installation, ('default_share_type', 'debug = true\n#'))
     rewrite(installation, (old, new))

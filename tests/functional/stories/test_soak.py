@@ -17,8 +17,7 @@ import time
 import pytest
 
 from tests.functional.stories import suites
-from tests.support import broker
-from tests.support import sampling
+from tests.support import broker, sampling
 from tests.support.installation import SEPARATE
 from tests.support.load import Load
 from tests.support.processes import wait_until
@@ -92,10 +91,7 @@ class Site:
         began = time.monotonic()
         wait_until(
             lambda: (
-                not (
-                    self.installation.pending_work()
-                    or self.installation.in_flight()
-                )
+                not (self.installation.pending_work() or self.installation.in_flight())
             ),
             'nothing is in flight',
             AT_REST_WITHIN,
@@ -130,9 +126,7 @@ def site(install, new_database, broker_url):
         user = installation.rest()
         user.make_default_type()
         share_type = user.get('/types/default')['share_type']['id']
-        user.request(
-            'POST', f'/types/{share_type}/extra_specs', {'extra_specs': SPECS}
-        )
+        user.request('POST', f'/types/{share_type}/extra_specs', {'extra_specs': SPECS})
         yield Site(installation, relay, broker_url, seed=sampling.seed())
 
 

@@ -13,9 +13,7 @@ import sqlalchemy as sa
 
 from tests.functional.stories import suites
 from tests.support.installation import SEPARATE
-from tests.support.processes import Command
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
+from tests.support.processes import Command, free_port, wait_until
 from tests.support.relay import Relay
 
 pytestmark = suites.failures
@@ -80,11 +78,7 @@ driver_handles_share_servers = false
         ),
         ('enabled_share_backends =\n', 'enabled_share_backends'),
         ('transport_url = pigeon://here\n', 'transport_url'),
-        (
-            BACKEND.format(driver='dummy')
-            + 'dummy_driver_fail_methods = fly:1\n',
-            'fly',
-        ),
+        (BACKEND.format(driver='dummy') + 'dummy_driver_fail_methods = fly:1\n', 'fly'),
     ],
 )
 def test_broken_configuration_is_reported_in_one_line(attempt, conf, text):
@@ -109,9 +103,7 @@ def test_a_database_of_another_program_is_refused_and_not_changed(attempt):
     with contextlib.closing(sqlite3.connect(file)) as connection:
         connection.execute('CREATE TABLE songs (title TEXT)')
     before = file.read_bytes()
-    line = attempt.refused(
-        'manila-lite', 'serve', '--state-dir', attempt.folder
-    )
+    line = attempt.refused('manila-lite', 'serve', '--state-dir', attempt.folder)
     assert 'belongs to another program; its tables are songs' in line
     assert file.read_bytes() == before
     assert [*attempt.folder.glob('manila_lite.sqlite*')] == [file]
@@ -119,12 +111,7 @@ def test_a_database_of_another_program_is_refused_and_not_changed(attempt):
 
 def test_noauth_beyond_loopback_is_refused(attempt):
     line = attempt.refused(
-        'manila-lite',
-        'serve',
-        '--host',
-        '0.0.0.0',
-        '--state-dir',
-        attempt.folder,
+        'manila-lite', 'serve', '--host', '0.0.0.0', '--state-dir', attempt.folder
     )
     assert 'noauth' in line
     assert 'administrator' in line
@@ -198,8 +185,7 @@ def test_serve_is_ready_from_nothing(tmp_path):
     )
     try:
         command.wait_for(
-            lambda: f'http://127.0.0.1:{port}/v2' in command.output,
-            'prints its URL',
+            lambda: f'http://127.0.0.1:{port}/v2' in command.output, 'prints its URL'
         )
         command.wait_for(
             lambda: 'share create NFS 1 --name first' in command.output,
@@ -308,8 +294,7 @@ def test_start_with_a_configuration_does_not_advise_what_may_fail(install):
     installation = install().start()
     command = installation.running['serve']
     command.wait_for(
-        lambda: 'openstack share type list' in command.output,
-        'prints what to try',
+        lambda: 'openstack share type list' in command.output, 'prints what to try'
     )
     assert f'OS_AUTH_URL={installation.root}/v3' in command.output
     assert 'share create' not in command.output
@@ -324,16 +309,10 @@ def test_service_that_waits_for_its_database_can_be_stopped(tmp_path, name):
         'connection = mysql+pymysql://me@127.0.0.1:1/x\n'
     )
     command = Command(
-        f'manila-lite-{name}',
-        '--config-file',
-        conf,
-        log=tmp_path / 'log',
-        forked=True,
+        f'manila-lite-{name}', '--config-file', conf, log=tmp_path / 'log', forked=True
     )
     try:
-        command.wait_for(
-            lambda: 'Trying again in 10 s' in command.output, 'waits'
-        )
+        command.wait_for(lambda: 'Trying again in 10 s' in command.output, 'waits')
         assert command.stop() < TOLERANCE
     finally:
         command.kill()
@@ -347,19 +326,13 @@ def test_back_end_that_does_not_start_stops_no_other(install):
     wrong.write_text('a file instead of a directory')
     installation = install(
         options=OPTIONS,
-        backends={
-            'good': {},
-            'bad': {'share_driver': 'local', 'local_root': wrong},
-        },
+        backends={'good': {}, 'bad': {'share_driver': 'local', 'local_root': wrong}},
     )
     bad = installation.service_host('bad')
     user = installation.start(wait=False).rest()
     user.make_default_type()
     wait_until(
-        lambda: (
-            states(user)
-            == {installation.service_host('good'): 'up', bad: 'down'}
-        ),
+        lambda: states(user) == {installation.service_host('good'): 'up', bad: 'down'},
         'one of two is up',
     )
     health = installation.rest(url=installation.root)
@@ -406,9 +379,7 @@ def test_services_come_back_when_the_database_does(
         health.get('/healthcheck')
         wait_until(lambda: set(states(user).values()) == {'up'}, 'all is up')
         wait_until(lambda: try_to_create(user), 'all connections are new')
-        wait_until(
-            lambda: installation.pending_work() == 0, 'no work is pending'
-        )
+        wait_until(lambda: installation.pending_work() == 0, 'no work is pending')
         assert installation.problems() == []
         installation.close()
 
@@ -426,15 +397,11 @@ def test_stop_waits_for_running_driver_calls_only(install):
     """Two back ends with work for several seconds each."""
     call = 1.5
     slow = {'dummy_driver_driver_methods_delays': f'create_share:{call}'}
-    installation = install(
-        options=OPTIONS, backends={'one': slow, 'two': slow}
-    ).start()
+    installation = install(options=OPTIONS, backends={'one': slow, 'two': slow}).start()
     user = installation.rest()
     user.make_default_type()
     made = [user.create()['id'] for _ in range(24)]
-    wait_until(
-        lambda: installation.running_work() == 8, 'all workers are busy'
-    )
+    wait_until(lambda: installation.running_work() == 8, 'all workers are busy')
     took = installation.running['serve'].stop()
     print(f'stopped after {took:.2f} s, calls take {call} s')
     assert took < call + 1 + TOLERANCE
@@ -459,9 +426,7 @@ def test_new_process_leaves_running_calls_to_the_old_one(
         database_url=new_database('postgresql'),
         lease=0.5,
         options=f'{OPTIONS}transport_url = {broker_url}',
-        backends={
-            'dummy': {'dummy_driver_driver_methods_delays': 'create_share:8'}
-        },
+        backends={'dummy': {'dummy_driver_driver_methods_delays': 'create_share:8'}},
     ).start()
     user = installation.rest()
     user.make_default_type()
@@ -507,9 +472,7 @@ def test_an_api_drains_before_it_stops(install):
     api = installation.running['api']
     api.terminate()
     wait_until(
-        lambda: (
-            'process: is stopping' in requests.get(health, timeout=60).text
-        ),
+        lambda: 'process: is stopping' in requests.get(health, timeout=60).text,
         'the health check says so',
     )
     assert requests.get(health, timeout=60).status_code == 503

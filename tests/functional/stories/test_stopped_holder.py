@@ -62,9 +62,7 @@ class Requests:
         self.answered = self.refused = 0
         self._guard = threading.Lock()
         self.threads = [
-            threading.Thread(
-                target=self._allow, args=[installed, share_id, number]
-            )
+            threading.Thread(target=self._allow, args=[installed, share_id, number])
             for number in range(REQUESTS)
         ]
         for thread in self.threads:
@@ -77,9 +75,7 @@ class Requests:
         with contextlib.suppress(AssertionError):
             api.request('POST', path, {'allow_access': rule}, timeout=120)
         with self._guard:
-            if api.last.status_code == 503 and 'Retry-After' in (
-                api.last.headers
-            ):
+            if api.last.status_code == 503 and 'Retry-After' in (api.last.headers):
                 self.refused += 1
             else:
                 assert api.last.status_code == 200
@@ -147,8 +143,7 @@ def test_requests_continue_without_a_lock_that_is_not_released(share):
         assert requests.answered == REQUESTS
         wait_until(
             lambda: (
-                {rule['state'] for rule in api.get(path)['access_list']}
-                == {'active'}
+                {rule['state'] for rule in api.get(path)['access_list']} == {'active'}
             ),
             'all rules are active',
         )

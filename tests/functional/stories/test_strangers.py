@@ -53,8 +53,7 @@ class Strangers:
     @contextlib.contextmanager
     def running(self) -> Iterator['Strangers']:
         threads = [
-            threading.Thread(target=self._try, daemon=True)
-            for _ in range(STRANGERS)
+            threading.Thread(target=self._try, daemon=True) for _ in range(STRANGERS)
         ]
         for thread in threads:
             thread.start()
@@ -69,9 +68,7 @@ class Strangers:
         with requests.Session() as session:
             while not self._stop.is_set():
                 self.answers.append(
-                    session.get(
-                        f'{self._url}/shares', auth=(next(_names), 'guess')
-                    )
+                    session.get(f'{self._url}/shares', auth=(next(_names), 'guess'))
                 )
 
 
@@ -89,8 +86,7 @@ def test_users_are_served_while_strangers_are_refused(installation):
         wait_until(lambda: strangers.answers, 'a stranger is answered')
         waits = [seconds_to_get(installation, 'alice') for _ in range(5)]
         wait_until(
-            lambda: len(strangers.answers) > STRANGERS,
-            'strangers have tried again',
+            lambda: len(strangers.answers) > STRANGERS, 'strangers have tried again'
         )
     print('seconds', waits)
     assert max(waits) < LIMIT

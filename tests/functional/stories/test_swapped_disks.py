@@ -174,9 +174,7 @@ def test_new_disk_is_not_used_in_place_of_one_with_shares(disks, is_marked):
     assert disks.rest.show(share_id)['status'] == 'available'
 
 
-def test_two_nodes_with_one_host_and_two_disks_do_not_both_serve(
-    disks, tmp_path
-):
+def test_two_nodes_with_one_host_and_two_disks_do_not_both_serve(disks, tmp_path):
     first = disks.installation
     with new_installation(
         tmp_path / 'second',
@@ -184,10 +182,7 @@ def test_two_nodes_with_one_host_and_two_disks_do_not_both_serve(
         database_url=first.database_url,
         options=f'host = {first.host}',
         backends={
-            name: {
-                'share_driver': 'local',
-                'local_root': tmp_path / f'2{name}',
-            }
+            name: {'share_driver': 'local', 'local_root': tmp_path / f'2{name}'}
             for name in 'ab'
         },
     ) as second:
@@ -196,8 +191,7 @@ def test_two_nodes_with_one_host_and_two_disks_do_not_both_serve(
         for name in 'ab':
             log.wait_for(
                 lambda name=name: (
-                    f'{disks.name(name)}: the disk at {tmp_path}/2{name}'
-                    in log.output
+                    f'{disks.name(name)}: the disk at {tmp_path}/2{name}' in log.output
                 ),
                 'the disk is refused',
             )
@@ -221,13 +215,10 @@ def test_disk_that_is_lost_is_declared_so(disks):
     disks.wait_for_state('up', 'b')
     in_use = refused_by(disks, 'declare-lost', disks.name('b'), '--yes')
     assert 'is up and uses its disk' in in_use.err
-    disks.installation.manage(
-        'storage', 'declare-lost', disks.name('a'), '--yes'
-    )
+    disks.installation.manage('storage', 'declare-lost', disks.name('a'), '--yes')
     disks.wait_for_state('up', 'a')
     wait_until(
-        lambda: disks.rest.show(share_id)['status'] == 'error',
-        'the share is in error',
+        lambda: disks.rest.show(share_id)['status'] == 'error', 'the share is in error'
     )
     disks.rest.delete(share_id)
     assert disks.rest.wait_at_rest(share_id)['status'] == 'error_deleting'
@@ -258,9 +249,7 @@ def test_back_end_that_is_renamed_keeps_its_disk_and_shares(disks):
     disks.installation.start(wait=False)
     disks.wait_for_problem('c', f'belongs to {disks.name("a")}', 'move-disk')
     disks.installation.stop()
-    disks.installation.manage(
-        'storage', 'move-disk', disks.name('a'), disks.name('c')
-    )
+    disks.installation.manage('storage', 'move-disk', disks.name('a'), disks.name('c'))
     disks.installation.start()
     listed = disks.installation.manage('storage', 'disks')
     assert disks.name('c') in listed
@@ -277,8 +266,7 @@ def test_back_end_that_is_renamed_keeps_its_disk_and_shares(disks):
 def refused_by(disks, *args):
     """Run a command that changes nothing; return what it says."""
     ended = command_line.run(
-        manage.main,
-        ['storage', *args, '--config-file', str(disks.installation.conf)],
+        manage.main, ['storage', *args, '--config-file', str(disks.installation.conf)]
     )
     assert ended.code == 1, ended
     return ended

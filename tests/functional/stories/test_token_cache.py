@@ -3,8 +3,7 @@
 import pytest
 
 from manila_lite.cmd.manage import main
-from tests.support import command_line
-from tests.support import memcached_server
+from tests.support import command_line, memcached_server
 from tests.support.keystone_server import Keystone
 
 SECRET = 'memcache_security_strategy = ENCRYPT\nmemcache_secret_key = hush\n'
@@ -22,9 +21,7 @@ def sign_in(keystone, installation):
     token, _ = keystone.authenticate(
         {
             'identity': {
-                'password': {
-                    'user': {'name': user.name, 'password': user.password}
-                }
+                'password': {'user': {'name': user.name, 'password': user.password}}
             }
         }
     )

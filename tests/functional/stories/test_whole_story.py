@@ -6,8 +6,7 @@ These processes are the installed commands, not forked ones.
 import pytest
 
 from tests.support import databases
-from tests.support.installation import SEPARATE
-from tests.support.installation import SERVE
+from tests.support.installation import SEPARATE, SERVE
 
 CONCURRENCY = ('threading', 'eventlet')
 SPECS = {
@@ -42,9 +41,7 @@ def test_in_one_process(install, concurrency):
 
 @pytest.mark.parametrize('concurrency', CONCURRENCY)
 @pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
-def test_in_separate_services(
-    install, new_database, broker_url, kind, concurrency
-):
+def test_in_separate_services(install, new_database, broker_url, kind, concurrency):
     url = new_database(kind)
     if kind == 'mysql':  # the service chooses the driver
         url = databases.through('mysql', url)
@@ -79,10 +76,7 @@ def run_story(installation):
     assert installation.problems() == []
     took = installation.stop()
     print(
-        *(
-            f'{name} stopped after {seconds:.2f} s'
-            for name, seconds in took.items()
-        ),
+        *(f'{name} stopped after {seconds:.2f} s' for name, seconds in took.items()),
         sep=', ',
     )
     assert max(took.values()) < 1 + TOLERANCE
@@ -96,14 +90,10 @@ def is_eventlet(user):
 
 def make_type(user):
     made = user.request(
-        'POST',
-        '/types',
-        {'share_type': {'name': 'ordinary', 'extra_specs': SPECS}},
+        'POST', '/types', {'share_type': {'name': 'ordinary', 'extra_specs': SPECS}}
     )['share_type']
     assert made['extra_specs'] == SPECS
-    assert [one['name'] for one in user.get('/types')['share_types']] == [
-        'ordinary'
-    ]
+    assert [one['name'] for one in user.get('/types')['share_types']] == ['ordinary']
     assert user.get('/types/default')['share_type']['id'] == made['id']
 
 
@@ -143,9 +133,7 @@ def check_listings(user, share):
         share['size'],
         share['metadata'],
     ) == ('first', 'ordinary', 1, {'made': 'today'})
-    assert [one['id'] for one in user.get('/shares')['shares']] == [
-        share['id']
-    ]
+    assert [one['id'] for one in user.get('/shares')['shares']] == [share['id']]
     (listed,) = user.get('/shares/detail')['shares']
     assert listed == share
     locations = user.get(f'/shares/{share["id"]}/export_locations')
@@ -185,9 +173,7 @@ def soft_delete_and_restore(user, share):
     assert deleted['id'] == share['id']
     user.act(share['id'], 'extend', {'new_size': 9}, expect=403)
     user.act(share['id'], 'restore')
-    assert [one['id'] for one in user.get('/shares')['shares']] == [
-        share['id']
-    ]
+    assert [one['id'] for one in user.get('/shares')['shares']] == [share['id']]
 
 
 def in_use(user):

@@ -33,9 +33,7 @@ def share_types(story: typing.Any) -> None:
     hidden = f'hidden-{story.version}'
     cli('share type create', hidden, 'false', '--public', 'false')
     cli('share type access create', hidden, story.project_id)
-    assert cli('share type access list', hidden) == [
-        {'Project ID': story.project_id}
-    ]
+    assert cli('share type access list', hidden) == [{'Project ID': story.project_id}]
     cli('share type access delete', hidden, story.project_id)
     assert cli('share type access list', hidden) == []
     cli('share type delete', hidden)
@@ -86,12 +84,7 @@ def qos_types(story: typing.Any) -> None:
     )
     assert created['specs'] == {'peak_iops': '300', 'policy': 'fixed'}
     cli(
-        'share qos type set',
-        name,
-        '--description',
-        'faster',
-        '--spec',
-        'peak_iops=500',
+        'share qos type set', name, '--description', 'faster', '--spec', 'peak_iops=500'
     )
     cli('share qos type unset', name, '--spec', 'policy')
     shown = cli('share qos type show', created['id'])

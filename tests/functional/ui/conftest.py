@@ -37,9 +37,9 @@ class UiCloud(Cloud):
     @functools.cached_property
     def _api_app(self):
         """The API with authentication by headers, for the tests."""
-        return build_api(
-            self.process, auth=self._authenticate, enforcer=self.enforcer
-        )[0]
+        return build_api(self.process, auth=self._authenticate, enforcer=self.enforcer)[
+            0
+        ]
 
 
 class _Caller(ApiClient):
@@ -68,9 +68,7 @@ def build_ui(build_cloud, tmp_path):
         for name, (project, role) in USERS.items()
     ]
     (tmp_path / 'users').write_text(''.join(lines))
-    return functools.partial(
-        build_cloud, CONF.format(folder=tmp_path), kind=UiCloud
-    )
+    return functools.partial(build_cloud, CONF.format(folder=tmp_path), kind=UiCloud)
 
 
 @functools.cache

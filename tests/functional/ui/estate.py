@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from manila_lite.api.ui import site
 from manila_lite.db import models
 from tests.functional.ui.conftest import UiCloud
-from tests.support import share_groups
-from tests.support import share_servers
+from tests.support import share_groups, share_servers
 from tests.support.cloud import Cloud
 from tests.support.replicated import ReplicatedCloud
 
@@ -39,9 +38,7 @@ class Estate(typing.NamedTuple):
 
 def build(cloud: Cloud, api: typing.Any, admin_api: typing.Any) -> Estate:
     """Let alice create a resource of each kind; nothing is in flight then."""
-    return cloud.prepare(
-        functools.partial(_build, cloud, api, admin_api), 'estate'
-    )
+    return cloud.prepare(functools.partial(_build, cloud, api, admin_api), 'estate')
 
 
 def _build(cloud: Cloud, api: typing.Any, admin_api: typing.Any) -> Estate:
@@ -54,15 +51,12 @@ def _build(cloud: Cloud, api: typing.Any, admin_api: typing.Any) -> Estate:
         expect=200,
     )
     posted = {'share_id': share, 'name': f'{MARK} snapshot'}
-    snapshot = api.request(
-        'POST', '/snapshots', {'snapshot': posted}, expect=202
-    ).json['snapshot']['id']
+    snapshot = api.request('POST', '/snapshots', {'snapshot': posted}, expect=202).json[
+        'snapshot'
+    ]['id']
     cloud.settle()
     replica = api.request(
-        'POST',
-        '/share-replicas',
-        {'share_replica': {'share_id': share}},
-        expect=202,
+        'POST', '/share-replicas', {'share_replica': {'share_id': share}}, expect=202
     ).json['share_replica']['id']
     network, (subnet,) = share_servers.create_network_with_subnets(
         api, name=f'{MARK} network', description=MARK
@@ -78,9 +72,7 @@ def _build(cloud: Cloud, api: typing.Any, admin_api: typing.Any) -> Estate:
         {'add_security_service': posted},
         expect=200,
     )
-    server = share_servers.insert_server(
-        cloud, network, identifier=f'{MARK} server'
-    )
+    server = share_servers.insert_server(cloud, network, identifier=f'{MARK} server')
     group_type = share_groups.create_type(admin_api, share_types=[_type(api)])
     posted = {'name': f'{MARK} group', 'description': MARK}
     group = share_groups.request(

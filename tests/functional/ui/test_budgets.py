@@ -4,11 +4,9 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.api.ui import site
-from manila_lite.db.models import recovery
-from manila_lite.db.models import shares
+from manila_lite.db.models import recovery, shares
 from tests.functional.ui import estate as estates
-from tests.support import share_groups
-from tests.support import share_servers
+from tests.support import share_groups, share_servers
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -76,10 +74,7 @@ def grow(cloud, api, estate):
         share_servers.insert_server(cloud, estate.ids['network_id'])
         body = {'type': 'ldap', 'name': f'service {number}'}
         api.request(
-            'POST',
-            '/security-services',
-            {'security_service': body},
-            expect=200,
+            'POST', '/security-services', {'security_service': body}, expect=200
         )
     group_type = api.get('/share-group-types')['share_group_types'][0]['id']
     types = [api.get('/types')['share_types'][0]['id']]
@@ -106,9 +101,7 @@ def start_some(session):
         )
     ]
     session.run(
-        sa.update(INSTANCE)
-        .where(INSTANCE.c.id.in_(ids))
-        .values(status='extending')
+        sa.update(INSTANCE).where(INSTANCE.c.id.in_(ids)).values(status='extending')
     )
     session.run_many(
         sa.insert(LOG),
@@ -137,11 +130,7 @@ def test_statements_of_a_page_do_not_grow_with_what_it_shows(
     grow(cloud, api, estate)
     after = costs(cloud, estate, browser)
     assert before.keys() == BUDGETS.keys()
-    over = {
-        path: number
-        for path, number in after.items()
-        if number > BUDGETS[path]
-    }
+    over = {path: number for path, number in after.items() if number > BUDGETS[path]}
     assert not over
     grown = {
         path: (before[path], number)

@@ -27,15 +27,10 @@ def act(browser, group, action, expect=200, **fields):
     return browser.submit(form, expect=expect, **fields)
 
 
-def test_group_is_created_and_shown_to_its_project(
-    cloud, group_type, alice, bob, root
-):
+def test_group_is_created_and_shown_to_its_project(cloud, group_type, alice, bob, root):
     form = alice.open('/ui/groups').form('/ui/groups')
     page = alice.submit(
-        form,
-        name='new <b>',
-        share_group_type_id=group_type,
-        share_type=TYPE_ID,
+        form, name='new <b>', share_group_type_id=group_type, share_type=TYPE_ID
     )
     assert 'The share group is being created.' in page.text
     assert '<b>' not in page.html
@@ -59,9 +54,7 @@ def test_refused_group_is_explained_and_keeps_what_was_typed(alice):
 def test_share_is_created_in_a_group_and_deleted(cloud, group, alice):
     form = alice.open('/ui/shares').form('/ui/shares')
     alice.submit(form, name='part', size='1', share_proto='NFS')
-    alice.submit(
-        form, name='part', size='1', share_proto='NFS', share_group_id=group
-    )
+    alice.submit(form, name='part', size='1', share_proto='NFS', share_group_id=group)
     share = alice.address.partition('?')[0]
     cloud.settle()
     assert share in alice.open(path(group)).links
@@ -106,9 +99,9 @@ def test_form_of_a_group_does_not_reach_the_snapshot_of_another(
 ):
     other = share_groups.request(api, group_type, name='other')
     cloud.settle()
-    of_other = share_groups.request_snapshot(
-        api, other.json['share_group']['id']
-    ).json['share_group_snapshot']['id']
+    of_other = share_groups.request_snapshot(api, other.json['share_group']['id']).json[
+        'share_group_snapshot'
+    ]['id']
     cloud.settle()
     act(alice, group, 'snapshot-group', name='own')
     cloud.settle()
@@ -129,9 +122,7 @@ def test_statuses_are_set_by_administrators(cloud, group, alice, root):
     cloud.settle()
     text = alice.open(path(group)).text
     assert text.count('Set the status: not possible. Policies') == 2
-    page = act(
-        root, group, 'reset-group-snapshot', confirm='pair', status='error'
-    )
+    page = act(root, group, 'reset-group-snapshot', confirm='pair', status='error')
     assert 'The status of the snapshot has been set.' in page.text
     page = act(root, group, 'reset-status', confirm='pair', status='deleting')
     assert 'The status has been set.' in page.text

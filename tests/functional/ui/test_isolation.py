@@ -12,11 +12,8 @@ import pytest
 
 from manila_lite.db.queries.admin import overview
 from tests.functional.ui import estate as estates
-from tests.functional.ui.conftest import CONF
-from tests.functional.ui.conftest import PASSWORD
-from tests.support.browser import HOST
-from tests.support.browser import Browser
-from tests.support.browser import Page
+from tests.functional.ui.conftest import CONF, PASSWORD
+from tests.support.browser import HOST, Browser, Page
 
 SAFETY = {
     'Content-Security-Policy',
@@ -28,12 +25,7 @@ SAFETY = {
 }
 OWN = ('/delete', '/snapshot', '/replicate')
 """Actions that need no other field, and so are done to the own share."""
-CREATING = {
-    '/ui/shares',
-    '/ui/groups',
-    '/ui/networks',
-    '/ui/security-services',
-}
+CREATING = {'/ui/shares', '/ui/groups', '/ui/networks', '/ui/security-services'}
 """What is posted there becomes a resource of the caller."""
 
 SOMEONE = '00000000-0000-4000-8000-000000000000'
@@ -55,10 +47,7 @@ def token_of(browser):
 
 def post(browser, path, fields, **headers):
     return browser.send(
-        'POST',
-        path,
-        urllib.parse.urlencode(fields),
-        **{'Origin': HOST, **headers},
+        'POST', path, urllib.parse.urlencode(fields), **{'Origin': HOST, **headers}
     )
 
 
@@ -74,17 +63,8 @@ def leaks(estate, response, *sent):
 
 def test_pages_show_their_owner_what_they_hide_from_others(estate, alice):
     """Without this, the tests below could find nothing at all."""
-    found = ''.join(
-        alice.send('GET', path).text for path in estate.paths('GET')
-    )
-    for name in (
-        'share',
-        'snapshot',
-        'failure',
-        'network',
-        'service',
-        'group',
-    ):
+    found = ''.join(alice.send('GET', path).text for path in estate.paths('GET'))
+    for name in ('share', 'snapshot', 'failure', 'network', 'service', 'group'):
         assert f'{estates.MARK} {name}' in found
     assert '10.66.0.1' in found
 
@@ -126,9 +106,7 @@ def test_no_kind_of_rows_shows_those_of_another_project(estate, bob, kind):
 def test_nothing_is_told_from_what_does_not_exist(estate, bob):
     """The answer about a resource of others is that about none."""
     absent = estate._replace(ids=dict.fromkeys(estate.ids, SOMEONE))
-    for path, other in zip(
-        estate.paths('GET'), absent.paths('GET'), strict=True
-    ):
+    for path, other in zip(estate.paths('GET'), absent.paths('GET'), strict=True):
         if path == other:
             continue
         answers = [bob.send('GET', one) for one in (path, other)]
@@ -167,11 +145,7 @@ def test_own_share_is_no_way_to_the_parts_of_another(cloud, estate, bob, name):
         if mine not in path:
             continue
         # Only the part of the other share, so that nothing else is done.
-        fields = {
-            'form_token': token,
-            'confirm': 'mine',
-            name: estate.fields[name],
-        }
+        fields = {'form_token': token, 'confirm': 'mine', name: estate.fields[name]}
         if path.endswith(OWN):
             continue
         response = post(bob, path, fields)
@@ -192,9 +166,7 @@ def test_own_share_is_no_way_to_the_parts_of_another(cloud, estate, bob, name):
     ],
     ids=str,
 )
-def test_every_form_of_another_origin_is_refused(
-    cloud, estate, root, bob, sent
-):
+def test_every_form_of_another_origin_is_refused(cloud, estate, root, bob, sent):
     """Root may do everything, but not what another site has root send."""
     token = token_of(root)
     headers = {k: v for k, v in sent.items() if k[0].isupper()}
@@ -251,9 +223,7 @@ def test_every_page_wants_a_session(cloud, estate):
     assert estates.changed(before, estates.dump(cloud)) == []
 
 
-def test_every_answer_has_the_headers_that_protect_browsers(
-    cloud, estate, alice
-):
+def test_every_answer_has_the_headers_that_protect_browsers(cloud, estate, alice):
     signed_in = alice.cookies.copy()
     odd = ['/ui', '/ui/nothing', '/ui/static/page.js', '/ui/static/nothing']
     for path in (*estate.paths('GET'), '/ui/sign-in', '/ui/sign-out', *odd):
@@ -265,9 +235,7 @@ def test_every_answer_has_the_headers_that_protect_browsers(
             stored = answer.headers.getall('Cache-Control')
             is_file = path.endswith('page.js') and answer.status_int == 200
             assert stored == ['no-cache' if is_file else 'no-store'], where
-            assert all(
-                len(answer.headers.getall(name)) == 1 for name in SAFETY
-            ), where
+            assert all(len(answer.headers.getall(name)) == 1 for name in SAFETY), where
             assert 'Access-Control-Allow-Origin' not in answer.headers, where
 
 

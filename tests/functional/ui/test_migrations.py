@@ -42,9 +42,7 @@ def migrating(cloud, on_alpha, admin_api):
     return on_alpha
 
 
-def test_migration_of_a_share_is_shown_with_what_it_waits_for(
-    migrating, root, alice
-):
+def test_migration_of_a_share_is_shown_with_what_it_waits_for(migrating, root, alice):
     text = root.open('/ui/migrations').text
     assert 'moving' in text
     assert '100 %' in text
@@ -52,9 +50,7 @@ def test_migration_of_a_share_is_shown_with_what_it_waits_for(
     alice.open('/ui/migrations', expect=403)
 
 
-def test_migration_that_does_not_wait_cannot_be_completed(
-    cloud, migrating, root
-):
+def test_migration_that_does_not_wait_cannot_be_completed(cloud, migrating, root):
     cloud.db.write(
         lambda session: session.run(
             sa.update(SHARE).values(task_state=ShareTask.COMPLETING)
@@ -72,9 +68,7 @@ def test_migration_is_ended_by_typing_the_name(migrating, root, event):
     form = root.open('/ui/migrations').form(where)
     refused = root.submit(form, expect=400, confirm='other')
     assert 'type the name moving' in refused.text
-    page = root.submit(
-        root.open('/ui/migrations').form(where), confirm='moving'
-    )
+    page = root.submit(root.open('/ui/migrations').form(where), confirm='moving')
     assert 'The migration is being' in page.text
 
 
@@ -100,9 +94,7 @@ def test_share_is_migrated_and_followed_to_its_end(cloud, on_alpha, root):
     assert 'Phase 1' in text
     assert 'An administrator has to complete or cancel it.' in text
     assert 'Migrate the share: not possible. The state of' in text
-    page = root.submit(
-        form(root, on_alpha, 'complete-migration'), confirm='moving'
-    )
+    page = root.submit(form(root, on_alpha, 'complete-migration'), confirm='moving')
     assert 'The migration is being completed.' in page.text
     cloud.settle()
     text = root.open(path(on_alpha)).text
@@ -146,9 +138,7 @@ def token(browser):
     return {'form_token': fields['form_token']}
 
 
-def test_refused_migration_is_explained_and_keeps_what_was_typed(
-    on_alpha, root
-):
+def test_refused_migration_is_explained_and_keeps_what_was_typed(on_alpha, root):
     page = root.submit(
         form(root, on_alpha, 'migrate'), expect=404, host='node@beta#lake'
     )
@@ -171,9 +161,7 @@ def test_migration_is_cancelled_by_typing_the_name(cloud, on_alpha, root):
     assert 'Host node@alpha#pool' in text
 
 
-def test_state_of_a_migration_is_reset_by_typing_the_name(
-    cloud, on_alpha, root
-):
+def test_state_of_a_migration_is_reset_by_typing_the_name(cloud, on_alpha, root):
     root.submit(form(root, on_alpha, 'migrate'), host='node@beta#pool')
     cloud.settle()
     reset = {'task_state': ShareTask.ERROR}

@@ -72,9 +72,7 @@ def test_subnet_is_added_and_deleted_by_typing_the_name(network, alice):
     assert subnets[1] in page.html
 
 
-def test_security_service_is_added_replaced_and_removed(
-    network, service, api, alice
-):
+def test_security_service_is_added_replaced_and_removed(network, service, api, alice):
     act(alice, network, 'add-security-service', security_service_id=service)
     other = create_service(api, **AD | {'name': 'wood'})
     page = act(
@@ -99,9 +97,7 @@ def test_administrator_sees_servers_and_status_of_a_network(
     page = act(root, network, 'reset-status', confirm='green', status='error')
     assert 'The status has been set.' in page.text
     assert 'Status ✗ error' in alice.open(path(network)).text
-    assert 'Set the status: not possible. Policies' in (
-        alice.open(path(network)).text
-    )
+    assert 'Set the status: not possible. Policies' in (alice.open(path(network)).text)
 
 
 def test_name_and_description_are_changed(network, alice):
@@ -117,9 +113,7 @@ def test_network_is_deleted_by_its_name(network, alice):
     alice.open(path(network), expect=404)
 
 
-def test_networks_are_listed_in_pages_and_found_by_name(
-    api, alice, monkeypatch
-):
+def test_networks_are_listed_in_pages_and_found_by_name(api, alice, monkeypatch):
     monkeypatch.setattr('manila_lite.api.ui.listing.ROWS', 2)
     for number in range(5):
         share_servers.create_network_with_subnets(api, name=f'net-{number}')
@@ -131,9 +125,7 @@ def test_networks_are_listed_in_pages_and_found_by_name(
     assert sorted(seen) == [f'net-{number}' for number in range(5)]
     assert 'net-2' not in alice.open('/ui/networks?name~=t-1').text
     assert 'net-1' in alice.open('/ui/networks?name~=t-1').text
-    assert 'no such share networks' in (
-        alice.open('/ui/networks?status=error').text
-    )
+    assert 'no such share networks' in (alice.open('/ui/networks?status=error').text)
 
 
 def test_password_of_a_security_service_is_not_shown(alice, root):

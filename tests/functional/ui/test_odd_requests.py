@@ -4,8 +4,7 @@ import urllib.parse
 
 import pytest
 
-from tests.support.browser import HOST
-from tests.support.browser import Browser
+from tests.support.browser import HOST, Browser
 
 LONG = 5000 * 'x'
 PATHS = [
@@ -83,9 +82,7 @@ def test_odd_forms_do_no_harm(root, path):
 def test_odd_fields_are_refused(root, fields):
     form = root.open('/ui/shares').form('/ui/shares')
     body = {'size': '1', 'share_proto': 'NFS', **form.fields, **fields}
-    answer = root.send(
-        'POST', '/ui/shares', urllib.parse.urlencode(body), Origin=HOST
-    )
+    answer = root.send('POST', '/ui/shares', urllib.parse.urlencode(body), Origin=HOST)
     assert answer.status_int < 500
 
 

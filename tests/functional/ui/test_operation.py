@@ -4,9 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import release
-from manila_lite.db.models import quotas
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import quotas, services, shares
 
 INSTANCE = shares.ShareInstance.__table__
 USAGE = quotas.QuotaUsage.__table__
@@ -49,9 +47,7 @@ def test_pages_of_administrators_are_refused_to_others(alice, root, path):
     alice.open(path, expect=403)
 
 
-def test_row_in_flight_is_shown_with_its_next_step_and_rescued(
-    cloud, stuck, root
-):
+def test_row_in_flight_is_shown_with_its_next_step_and_rescued(cloud, stuck, root):
     page = root.open('/ui/in-flight')
     assert stuck in page.text
     assert 'nobody' in page.text
@@ -138,9 +134,7 @@ def test_recount_finds_a_wrong_use(cloud, api, root):
     assert 'A recount gives the recorded use.' in root.open(where).text
     cloud.db.write(
         lambda session: session.run(
-            sa.update(USAGE)
-            .where(USAGE.c.resource == 'gigabytes')
-            .values(in_use=9)
+            sa.update(USAGE).where(USAGE.c.resource == 'gigabytes').values(in_use=9)
         )
     )
     assert 'gigabytes: 9 in use and 0 reserved are recorded, 7' in (

@@ -3,8 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import services, shares
 from manila_lite.db.queries.admin import overview
 
 INSTANCE = shares.ShareInstance.__table__
@@ -97,9 +96,7 @@ def test_hosts_are_for_administrators(cloud, api, alice, root):
     assert 'node@' not in alice.open(link).html
 
 
-def test_services_that_are_not_up_are_shown_to_administrators(
-    cloud, alice, root
-):
+def test_services_that_are_not_up_are_shown_to_administrators(cloud, alice, root):
     page = root.open('/ui/')
     assert '4 of 4 services are up and enabled' in page.text
     assert 'node@alpha' not in page.text

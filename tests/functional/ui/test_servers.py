@@ -61,24 +61,17 @@ def test_server_is_shown_with_its_network_and_shares(server, network, root):
     assert '✓ active' in page.text
     assert f'/ui/networks/{network}' in page.links
     assert 'data ✓ available' in page.text
-    assert 'Delete the share server: not possible. There are shares on' in (
-        page.text
-    )
+    assert 'Delete the share server: not possible. There are shares on' in (page.text)
 
 
 def test_check_says_whether_a_server_can_be_migrated(cloud, server, root):
     page = act(root, server, 'check-migration', host='node@beta')
     assert 'The share server can be migrated to node@beta.' in page.text
     cloud.driver('beta').set_migration_capabilities({'compatible', 'writable'})
-    page = act(
-        root, server, 'check-migration', host='node@beta', nondisruptive='1'
-    )
+    page = act(root, server, 'check-migration', host='node@beta', nondisruptive='1')
     assert re.search(r'cannot be migrated to node@beta: \w+', page.text)
     form = page.form(f'{path(server)}/migrate')
-    assert (form.fields['host'], form.fields['nondisruptive']) == (
-        'node@beta',
-        '1',
-    )
+    assert (form.fields['host'], form.fields['nondisruptive']) == ('node@beta', '1')
     # Nothing is begun.
     assert 'The share server has not been migrated.' in page.text
 

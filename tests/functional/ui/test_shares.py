@@ -6,8 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
-from manila_lite.work import driver_calls
-from manila_lite.work import table
+from manila_lite.work import driver_calls, table
 from tests.functional.ui.conftest import PASSWORD
 from tests.support.cloud import TYPE_ID
 
@@ -105,9 +104,7 @@ def test_time_line_has_moves_with_their_requests(cloud, share, api, alice):
     cloud.settle()
     text = alice.open(path(share)).text
     assert 'work, queued' not in text
-    assert text.index('share instance extended') < text.index(
-        'share instance extend '
-    )
+    assert text.index('share instance extended') < text.index('share instance extend ')
     assert re.search(r'share instance created .* req-', text)
 
 
@@ -127,9 +124,7 @@ def test_time_line_has_the_calls_of_drivers(cloud, share, api, alice, root):
     assert '<b>' not in page.html
 
 
-def test_call_whose_process_ended_is_shown_as_cut_off(
-    cloud, share, api, alice
-):
+def test_call_whose_process_ended_is_shown_as_cut_off(cloud, share, api, alice):
     api.act(share['id'], 'extend', {'new_size': 3})
 
     def start(session):
@@ -163,21 +158,14 @@ def test_created_share_is_shown(cloud, share, alice):
 
 def test_refused_share_is_explained_and_keeps_what_was_typed(share, alice):
     form = alice.open('/ui/shares').form('/ui/shares')
-    page = alice.submit(
-        form, expect=413, name='big', size='100000', share_proto='NFS'
-    )
+    page = alice.submit(form, expect=413, name='big', size='100000', share_proto='NFS')
     assert 'quota' in page.text
     assert page.form('/ui/shares').fields['name'] == 'big'
 
 
 def test_rule_is_added_and_removed(cloud, share, alice):
     page = act(
-        alice,
-        share,
-        'allow',
-        access_type='ip',
-        access_to='10.1.2.3',
-        access_level='rw',
+        alice, share, 'allow', access_type='ip', access_to='10.1.2.3', access_level='rw'
     )
     assert 'The access rule is being applied.' in page.text
     cloud.settle()
@@ -246,17 +234,12 @@ def test_what_is_no_id_is_not_found(alice, where):
 def test_unknown_action_is_not_found(share, alice):
     token = alice.open('/ui/').form('/ui/sign-out').fields['form_token']
     response = alice.send(
-        'POST',
-        f'{path(share)}/unmanage',
-        f'form_token={token}',
-        Origin=alice.host,
+        'POST', f'{path(share)}/unmanage', f'form_token={token}', Origin=alice.host
     )
     assert response.status_int == 404
 
 
-def test_shares_are_listed_in_pages_by_position(
-    cloud, api, alice, monkeypatch
-):
+def test_shares_are_listed_in_pages_by_position(cloud, api, alice, monkeypatch):
     monkeypatch.setattr('manila_lite.api.ui.listing.ROWS', 2)
     for number in range(5):
         api.create(name=f'share-{number}')

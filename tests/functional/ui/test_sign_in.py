@@ -2,17 +2,10 @@
 
 import pytest
 
-from tests.functional.ui.conftest import CONF
-from tests.functional.ui.conftest import PASSWORD
-from tests.functional.ui.conftest import UiCloud
-from tests.support.browser import HOST
-from tests.support.browser import Browser
+from tests.functional.ui.conftest import CONF, PASSWORD, UiCloud
+from tests.support.browser import HOST, Browser
 
-EVERYWHERE = [
-    'Content-Security-Policy',
-    'X-Content-Type-Options',
-    'Referrer-Policy',
-]
+EVERYWHERE = ['Content-Security-Policy', 'X-Content-Type-Options', 'Referrer-Policy']
 
 
 def form_of(browser):
@@ -39,9 +32,7 @@ def test_password_opens_the_page_that_was_asked_for(cloud):
 )
 def test_wrong_password_is_refused_without_a_cookie(cloud, user, password):
     browser = Browser(cloud.app)
-    page = browser.submit(
-        form_of(browser), expect=401, user=user, password=password
-    )
+    page = browser.submit(form_of(browser), expect=401, user=user, password=password)
     assert page.form('/ui/sign-in')
     assert browser.cookies == {}
     assert PASSWORD not in page.html
@@ -129,13 +120,7 @@ def test_form_token_of_another_session_is_refused(alice, bob):
 
 @pytest.mark.parametrize(
     'path',
-    [
-        '/ui/',
-        '/ui/sign-in',
-        '/ui/nothing',
-        '/ui/static/page.css',
-        '/ui/static/page.js',
-    ],
+    ['/ui/', '/ui/sign-in', '/ui/nothing', '/ui/static/page.css', '/ui/static/page.js'],
 )
 def test_every_answer_forbids_what_is_not_of_this_site(alice, path):
     response = alice.send('GET', path)
@@ -163,9 +148,7 @@ def test_pages_have_no_script_or_style_within(alice, path):
 
 def test_files_are_sent_once(alice):
     first = alice.send('GET', '/ui/static/page.js')
-    again = alice.send(
-        'GET', '/ui/static/page.js', If_None_Match=first.headers['ETag']
-    )
+    again = alice.send('GET', '/ui/static/page.js', If_None_Match=first.headers['ETag'])
     assert (first.status_int, again.status_int) == (200, 304)
     assert again.body == b''
 
@@ -192,9 +175,7 @@ def test_without_the_identity_api_nobody_signs_in(build_cloud, tmp_path):
     page = browser.open('/ui/')
     assert 'identity_api' in page.text
     assert page.forms == []
-    response = browser.send(
-        'POST', '/ui/sign-in', 'user=x&password=y', Origin=HOST
-    )
+    response = browser.send('POST', '/ui/sign-in', 'user=x&password=y', Origin=HOST)
     assert response.status_int == 401
     assert browser.cookies == {}
 

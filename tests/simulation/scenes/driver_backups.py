@@ -11,9 +11,7 @@ def prepare(cloud):
 
 def create(cloud, prepared):
     share = share_backups.show(cloud.api, prepared[0])['share_id']
-    share_backups.request(
-        cloud.api, share, expect=None, **share_backups.BY_DRIVER
-    )
+    share_backups.request(cloud.api, share, expect=None, **share_backups.BY_DRIVER)
     cloud.settle()
 
 

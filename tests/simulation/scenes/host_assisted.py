@@ -4,8 +4,7 @@ The copy itself is stopped at every point in `tests/unit/data/test_copying.py`.
 """
 
 from tests.simulation.crashing import Scene
-from tests.support import host_assisted
-from tests.support import share_migrations as migrations
+from tests.support import host_assisted, share_migrations as migrations
 
 
 def prepare(cloud):
@@ -56,9 +55,7 @@ def retype_and_cancel(cloud, share):
     cloud.settle()
 
 
-VERBS = Scene.named(
-    migrate, cancel, fail, fall_back, retype, retype_and_cancel
-)
+VERBS = Scene.named(migrate, cancel, fail, fall_back, retype, retype_and_cancel)
 
 
 SCENE = Scene(name='host-assisted migrations', prepare=prepare, verbs=VERBS)

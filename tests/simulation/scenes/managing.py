@@ -148,9 +148,7 @@ def prepare(cloud):
     driver = cloud.driver()
     found['path'] = driver.add_unmanaged_share('foreign', size=5)
     found['location'] = driver.add_unmanaged_snapshot(
-        cloud.api.get(f'/shares/{share_id}/instances')['share_instances'][0][
-            'id'
-        ],
+        cloud.api.get(f'/shares/{share_id}/instances')['share_instances'][0]['id'],
         'foreign',
     )
     return found

@@ -6,10 +6,8 @@ the end, as is that of the source.
 
 from tests.simulation import crash_images
 from tests.simulation.crashing import Scene
-from tests.support import network_migrations
-from tests.support import share_migrations as migrations
-from tests.support.network_migrations import COPY
-from tests.support.network_migrations import PLAIN
+from tests.support import network_migrations, share_migrations as migrations
+from tests.support.network_migrations import COPY, PLAIN
 
 WITH_LAST = 'delete_share_server_with_last_share = true\n'
 
@@ -20,9 +18,7 @@ class CrashableMigrationCloud(
     """A cloud for these migrations with crash points."""
 
     def configure(self, *, backend_conf='', extra_conf=''):
-        super().configure(
-            backend_conf=backend_conf, extra_conf=WITH_LAST + extra_conf
-        )
+        super().configure(backend_conf=backend_conf, extra_conf=WITH_LAST + extra_conf)
 
 
 def prepare(cloud):
@@ -96,10 +92,7 @@ def leave_the_servers(cloud, found):
 def reset(cloud, found):
     """End the migration while a server is set up for it."""
     migrations.start(
-        cloud,
-        found['share'],
-        expect=None,
-        new_share_network_id=found['network'],
+        cloud, found['share'], expect=None, new_share_network_id=found['network']
     )
     for _ in range(4):
         cloud.step()
@@ -114,14 +107,7 @@ def reset(cloud, found):
 
 
 VERBS = Scene.named(
-    migrate,
-    copy,
-    cancel,
-    cancel_copy,
-    fail_to_set_up,
-    fail,
-    leave_the_servers,
-    reset,
+    migrate, copy, cancel, cancel_copy, fail_to_set_up, fail, leave_the_servers, reset
 )
 
 

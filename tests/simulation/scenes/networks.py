@@ -2,8 +2,7 @@
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import networks
-from manila_lite.db.models import share_servers
+from manila_lite.db.models import networks, share_servers
 from tests.simulation import crash_images
 from tests.simulation.crashing import Scene
 
@@ -16,33 +15,22 @@ SUBNET = {'neutron_net_id': 'net', 'neutron_subnet_id': 'subnet'}
 
 def network_action(cloud, found, action, args, expect=None):
     return cloud.api.request(
-        'POST',
-        f'/share-networks/{found["used"]}/action',
-        {action: args},
-        expect=expect,
+        'POST', f'/share-networks/{found["used"]}/action', {action: args}, expect=expect
     )
 
 
 def new_service(cloud):
     return cloud.api.request(
-        'POST',
-        '/security-services',
-        {'security_service': {'type': 'ldap'}},
-        expect=200,
+        'POST', '/security-services', {'security_service': {'type': 'ldap'}}, expect=200
     ).json['security_service']['id']
 
 
 def replacement(found, to='new'):
-    return {
-        'current_service_id': found['service'],
-        'new_service_id': found[to],
-    }
+    return {'current_service_id': found['service'], 'new_service_id': found[to]}
 
 
 def replace(cloud, found):
-    network_action(
-        cloud, found, 'update_security_service', replacement(found), 202
-    )
+    network_action(cloud, found, 'update_security_service', replacement(found), 202)
     cloud.settle()
 
 
@@ -83,12 +71,7 @@ def delete_network(cloud, found):
 
 
 VERBS = Scene.named(
-    replace,
-    fail_to_replace,
-    add_subnet,
-    fail_to_add_subnet,
-    check,
-    delete_network,
+    replace, fail_to_replace, add_subnet, fail_to_add_subnet, check, delete_network
 )
 
 
@@ -113,15 +96,9 @@ def prepare(cloud):
     cloud.settle()
     for to in ('new', 'other'):
         network_action(
-            cloud,
-            found,
-            'update_security_service_check',
-            replacement(found, to),
-            202,
+            cloud, found, 'update_security_service_check', replacement(found, to), 202
         )
-    network_action(
-        cloud, found, 'share_network_subnet_create_check', SUBNET, 202
-    )
+    network_action(cloud, found, 'share_network_subnet_create_check', SUBNET, 202)
     cloud.settle()
     return found
 
@@ -133,9 +110,7 @@ def check_all(cloud):
         services = {
             row.security_service_id
             for row in cloud.rows(
-                sa.select(ATTACHED).where(
-                    ATTACHED.c.share_network_id == network.id
-                )
+                sa.select(ATTACHED).where(ATTACHED.c.share_network_id == network.id)
             )
         }
         for server in cloud.rows(

@@ -34,9 +34,7 @@ class CrashableReplicatedCloud(crash_images.CrashableCloud, ReplicatedCloud):
         self.check_invariants()
         for share_id in self.shares():
             assert self.states(share_id) == HEALTHY
-            alpha, beta = (
-                self.snapshots_on(row.id) for row in self.replicas(share_id)
-            )
+            alpha, beta = (self.snapshots_on(row.id) for row in self.replicas(share_id))
             assert alpha == beta
             assert set(beta.values()) <= {'available'}
         notified = [row.resource_id for row in self.rows(sa.select(MESSAGE))]
@@ -47,14 +45,9 @@ class CrashableReplicatedCloud(crash_images.CrashableCloud, ReplicatedCloud):
 
     def reset(self, replica_id, status, state):
         """Reset a replica to a status and state."""
-        for machine, value in (
-            (SHARE_INSTANCE, status),
-            (SHARE_REPLICA, state),
-        ):
+        for machine, value in ((SHARE_INSTANCE, status), (SHARE_REPLICA, state)):
             if value is not None:
-                self.db.write(
-                    fire, machine, replica_id, machine.reset_event(value)
-                )
+                self.db.write(fire, machine, replica_id, machine.reset_event(value))
 
 
 def resync(cloud, found):

@@ -36,9 +36,7 @@ def run_all(cloud):
 
 
 def create(cloud, found):
-    cloud_snapshots.create(
-        cloud, found['shrunk'][0], metadata={'key': 'value'}
-    )
+    cloud_snapshots.create(cloud, found['shrunk'][0], metadata={'key': 'value'})
     run_all(cloud)
 
 
@@ -74,9 +72,7 @@ def fail_to_revert(cloud, found):
 
 def force_delete_during_create(cloud, found):
     cloud_snapshots.act(
-        cloud,
-        cloud_snapshots.create(cloud, found['extended'][0]),
-        'force_delete',
+        cloud, cloud_snapshots.create(cloud, found['extended'][0]), 'force_delete'
     )
     run_all(cloud)
 
@@ -92,9 +88,7 @@ def promote_during_delete(cloud, found):
     share_id, snapshot_id = found['shrunk']
     cloud_snapshots.delete(cloud, snapshot_id)
     passive = next(
-        row
-        for row in cloud.replicas(share_id)
-        if row.replica_state != 'active'
+        row for row in cloud.replicas(share_id) if row.replica_state != 'active'
     )
     cloud.ask('promote', passive.id)
     run_all(cloud)

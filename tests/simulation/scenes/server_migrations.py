@@ -6,17 +6,14 @@ is deleted.
 
 import functools
 
-from manila_lite.states.share_server import ServerStatus
-from manila_lite.states.share_server import TaskState
+from manila_lite.states.share_server import ServerStatus, TaskState
 from tests.simulation import crash_images
 from tests.simulation.crashing import Scene
 from tests.support.server_migrations import ServerMigrationCloud
 from tests.support.snapshot_access import enable_snapshot_mounts
 
 
-class CrashableMigrationCloud(
-    crash_images.CrashableCloud, ServerMigrationCloud
-):
+class CrashableMigrationCloud(crash_images.CrashableCloud, ServerMigrationCloud):
     """A cloud for server migrations with crash points."""
 
 

@@ -7,8 +7,7 @@ import datetime
 
 from tests.simulation import crash_images
 from tests.simulation.crashing import Scene
-from tests.support import cloud_snapshots
-from tests.support import share_groups
+from tests.support import cloud_snapshots, share_groups
 
 
 def create(cloud, group):
@@ -44,9 +43,7 @@ def take_snapshot(cloud, group):
 def take_snapshot_and_delete(cloud, group):
     answer = share_groups.request_snapshot(cloud.api, group)
     cloud.settle()
-    share_groups.delete_snapshot(
-        cloud.api, answer.json['share_group_snapshot']['id']
-    )
+    share_groups.delete_snapshot(cloud.api, answer.json['share_group_snapshot']['id'])
     cloud.settle()
 
 
@@ -59,9 +56,7 @@ def copy_group(cloud, group):
 
 
 VERBS = Scene.named(create, create_and_delete, delete, create_share)
-SNAPSHOT_VERBS = Scene.named(
-    take_snapshot, take_snapshot_and_delete, copy_group
-)
+SNAPSHOT_VERBS = Scene.named(take_snapshot, take_snapshot_and_delete, copy_group)
 
 
 def prepare_shares(cloud):
@@ -81,16 +76,12 @@ SLOW = 'dummy_driver_from_snapshot_steps = 2'
 
 
 def create_on_network(cloud, found):
-    share_groups.request(
-        cloud.api, found['type'], share_network_id=found['empty']
-    )
+    share_groups.request(cloud.api, found['type'], share_network_id=found['empty'])
     cloud.settle()
 
 
 def create_on_used_network(cloud, found):
-    share_groups.request(
-        cloud.api, found['type'], share_network_id=found['used']
-    )
+    share_groups.request(cloud.api, found['type'], share_network_id=found['used'])
     cloud.settle()
 
 
@@ -150,10 +141,7 @@ def prepare_servers(cloud):
         'empty': cloud.add_network(),
         'used': cloud.add_network(),
     }
-    for name, network in (
-        ('group', found['used']),
-        ('lonely', cloud.add_network()),
-    ):
+    for name, network in (('group', found['used']), ('lonely', cloud.add_network())):
         found[name] = share_groups.create(
             cloud, found['type'], share_network_id=network
         )

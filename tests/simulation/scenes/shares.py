@@ -49,9 +49,7 @@ def start(cloud, share_id):
     """Set up the back ends again, with a changed configuration."""
     service = services.Service.__table__
     cloud.db.write(
-        lambda session: session.run(
-            sa.update(service).values(backend_info='before')
-        )
+        lambda session: session.run(sa.update(service).values(backend_info='before'))
     )
     for backend in cloud.share.backends:
         backend.set_up()

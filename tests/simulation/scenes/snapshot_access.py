@@ -3,9 +3,11 @@
 import functools
 
 from tests.simulation.crashing import Scene
-from tests.support.snapshot_access import SnapshotRules
-from tests.support.snapshot_access import create_mountable_snapshot
-from tests.support.snapshot_access import enable_snapshot_mounts
+from tests.support.snapshot_access import (
+    SnapshotRules,
+    create_mountable_snapshot,
+    enable_snapshot_mounts,
+)
 
 METHOD = 'snapshot_update_access'
 FIRST, SECOND, THIRD, FOURTH = (f'10.0.0.{number}' for number in range(1, 5))

@@ -1,8 +1,7 @@
 """Migrations of shares with two snapshots, one of them mounted."""
 
 from tests.simulation.crashing import Scene
-from tests.support import cloud_snapshots as snapshots
-from tests.support import share_migrations as migrations
+from tests.support import cloud_snapshots as snapshots, share_migrations as migrations
 
 
 def prepare(cloud):
@@ -14,10 +13,7 @@ def prepare(cloud):
     for _ in range(2):
         snapshot = snapshots.create_available(cloud, share)
     snapshots.act(
-        cloud,
-        snapshot,
-        'allow_access',
-        {'access_type': 'ip', 'access_to': '10.0.0.1'},
+        cloud, snapshot, 'allow_access', {'access_type': 'ip', 'access_to': '10.0.0.1'}
     )
     return share
 
@@ -46,11 +42,7 @@ def fail(cloud, share):
 
 def start_to_gold(cloud, share):
     migrations.start(
-        cloud,
-        share,
-        expect=None,
-        preserve_snapshots=True,
-        **migrations.to_gold(cloud),
+        cloud, share, expect=None, preserve_snapshots=True, **migrations.to_gold(cloud)
     )
     cloud.settle()
 
@@ -73,18 +65,10 @@ def fail_to_change_type(cloud, share):
 
 
 VERBS = Scene.named(
-    migrate,
-    cancel,
-    fail,
-    change_type,
-    cancel_change_of_type,
-    fail_to_change_type,
+    migrate, cancel, fail, change_type, cancel_change_of_type, fail_to_change_type
 )
 
 
 SCENE = Scene(
-    name='migrations with snapshots',
-    prepare=prepare,
-    verbs=VERBS,
-    seeds=(50, 2),
+    name='migrations with snapshots', prepare=prepare, verbs=VERBS, seeds=(50, 2)
 )

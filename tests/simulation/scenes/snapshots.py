@@ -7,9 +7,7 @@ from tests.support import cloud_snapshots
 
 
 def create(cloud, found):
-    cloud_snapshots.create(
-        cloud, found['shrunk'][0], metadata={'key': 'value'}
-    )
+    cloud_snapshots.create(cloud, found['shrunk'][0], metadata={'key': 'value'})
     cloud.settle()
 
 
@@ -30,9 +28,7 @@ def fail_to_revert(cloud, found):
 
 def force_delete_during_create(cloud, found):
     cloud_snapshots.act(
-        cloud,
-        cloud_snapshots.create(cloud, found['extended'][0]),
-        'force_delete',
+        cloud, cloud_snapshots.create(cloud, found['extended'][0]), 'force_delete'
     )
     cloud.settle()
 
@@ -96,10 +92,7 @@ def prepare(cloud):
     found = {}
     for change, (action, size) in CHANGES.items():
         share_id = cloud.create_share(size=3)
-        found[change] = (
-            share_id,
-            cloud_snapshots.create_available(cloud, share_id),
-        )
+        found[change] = (share_id, cloud_snapshots.create_available(cloud, share_id))
         cloud.api.act(share_id, action, {'new_size': size})
         cloud.settle()
     return found
@@ -107,17 +100,12 @@ def prepare(cloud):
 
 SCENES = [
     Scene(
-        name='snapshots',
-        prepare=prepare,
-        verbs=VERBS,
-        options={'backends': ['alpha']},
+        name='snapshots', prepare=prepare, verbs=VERBS, options={'backends': ['alpha']}
     ),
     Scene(
         name='deferred deletions',
         prepare=prepare,
-        verbs=Scene.named(
-            delete, delete_both, fail_to_delete, force_delete_share
-        ),
+        verbs=Scene.named(delete, delete_both, fail_to_delete, force_delete_share),
         options={'backends': ['alpha']},
         conf={'extra_conf': 'is_deferred_deletion_enabled = true'},
     ),

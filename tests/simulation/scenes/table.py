@@ -1,25 +1,27 @@
 """The scenes that `test_crashes` plays: one or more for each resource."""
 
-from tests.simulation.scenes import access
-from tests.simulation.scenes import driver_backups
-from tests.simulation.scenes import host_assisted
-from tests.simulation.scenes import managing
-from tests.simulation.scenes import network_migrations
-from tests.simulation.scenes import networks
-from tests.simulation.scenes import replica_updates
-from tests.simulation.scenes import replicas
-from tests.simulation.scenes import replicated_snapshots
-from tests.simulation.scenes import rescheduling
-from tests.simulation.scenes import server_migrations
-from tests.simulation.scenes import share_backups
-from tests.simulation.scenes import share_groups
-from tests.simulation.scenes import share_migrations
-from tests.simulation.scenes import share_servers
-from tests.simulation.scenes import shares
-from tests.simulation.scenes import snapshot_access
-from tests.simulation.scenes import snapshot_migrations
-from tests.simulation.scenes import snapshots
-from tests.simulation.scenes import transfers
+from tests.simulation.scenes import (
+    access,
+    driver_backups,
+    host_assisted,
+    managing,
+    network_migrations,
+    networks,
+    replica_updates,
+    replicas,
+    replicated_snapshots,
+    rescheduling,
+    server_migrations,
+    share_backups,
+    share_groups,
+    share_migrations,
+    share_servers,
+    shares,
+    snapshot_access,
+    snapshot_migrations,
+    snapshots,
+    transfers,
+)
 
 SCENES = [
     shares.SCENE,

@@ -1,8 +1,7 @@
 """Transfers of shares that are withdrawn, expire or are accepted."""
 
 from tests.simulation.crashing import Scene
-from tests.support import cloud_snapshots
-from tests.support import share_transfers
+from tests.support import cloud_snapshots, share_transfers
 
 
 def accept_by_another(cloud, offered, **more):

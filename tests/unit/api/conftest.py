@@ -6,10 +6,8 @@ from wsgiref import validate
 import pytest
 import webob
 
-from manila_lite import conf as configuration
-from manila_lite import context
-from manila_lite.api import app
-from manila_lite.api import versions
+from manila_lite import conf as configuration, context
+from manila_lite.api import app, versions
 from manila_lite.policies import enforcer as policy_enforcer
 from tests.unit.api import sample_controller
 
@@ -43,27 +41,15 @@ class ApiClient:
         self.app = validate.validator(application)
 
     def __call__(
-        self,
-        method,
-        path,
-        body=None,
-        version='2.99',
-        roles=None,
-        headers=(),
-        **environ,
+        self, method, path, body=None, version='2.99', roles=None, headers=(), **environ
     ):
         req = webob.Request.blank('/')
         path, _, query = path.partition('?')
         req.environ.update(
-            REQUEST_METHOD=method,
-            PATH_INFO=path,
-            QUERY_STRING=query,
-            **environ,
+            REQUEST_METHOD=method, PATH_INFO=path, QUERY_STRING=query, **environ
         )
         if body is not None:
-            req.body = (
-                body if isinstance(body, bytes) else json.dumps(body).encode()
-            )
+            req.body = body if isinstance(body, bytes) else json.dumps(body).encode()
             req.environ['CONTENT_TYPE'] = 'application/json'
         if version is not None:
             req.headers[versions.HEADER] = version
@@ -86,9 +72,7 @@ def enforcer(tmp_path_factory):
 def make_client(enforcer, tmp_path_factory):
     """Return a function that builds the application and its client."""
 
-    def make(
-        text='', table=sample_controller.ROUTES, checks=None, metrics=None
-    ):
+    def make(text='', table=sample_controller.ROUTES, checks=None, metrics=None):
         file = tmp_path_factory.mktemp('conf') / 'api.conf'
         file.write_text(text)
         conf = configuration.new(files=[str(file)])

@@ -5,14 +5,8 @@ import types
 from webob import exc
 
 from manila_lite import exception
-from manila_lite.api import schema
-from manila_lite.api import wsgi
-from manila_lite.api.router import action
-from manila_lite.api.router import delete
-from manila_lite.api.router import get
-from manila_lite.api.router import post
-from manila_lite.api.router import put
-from manila_lite.api.router import serve
+from manila_lite.api import schema, wsgi
+from manila_lite.api.router import action, delete, get, post, put, serve
 from manila_lite.api.v2.admin.extensions import ExtensionsController
 from manila_lite.api.v2.versions import VersionsController
 
@@ -48,9 +42,7 @@ ERRORS = {
         'who are you', headers={'WWW-Authenticate': 'Basic'}
     ),
     'moved': lambda: exc.HTTPFound(location='http://elsewhere/'),
-    'text': lambda: exception.InvalidInput(
-        reason='access_key: must be a text'
-    ),
+    'text': lambda: exception.InvalidInput(reason='access_key: must be a text'),
     'known': lambda: exception.InvalidInput(
         reason='the-secret, see http://root:hunter2@array'
     ),
@@ -61,11 +53,7 @@ LENDING_ERRORS = {
     'lost': exception.ShareNotFound(share_id='lost'),
     'unknown': exception.ShareNetworkNotFound(share_network_id='n1'),
     'busy': exception.InvalidStatus(
-        resource='widget instance',
-        id='w1',
-        status='lent',
-        event='lend',
-        allowed='idle',
+        resource='widget instance', id='w1', status='lent', event='lend', allowed='idle'
     ),
     'odd': exception.Conflict('no'),
 }
@@ -82,9 +70,7 @@ class SampleController(wsgi.Controller):
         return types.SimpleNamespace(
             id=widget_id,
             user_id='u1',
-            project_id=OTHER_PROJECT
-            if widget_id.startswith('f')
-            else OWN_PROJECT,
+            project_id=OTHER_PROJECT if widget_id.startswith('f') else OWN_PROJECT,
         )
 
     @wsgi.method('share:get_all')
@@ -135,22 +121,14 @@ class SampleController(wsgi.Controller):
     def echo(self, req):
         return {'body': req.json}
 
-    @wsgi.action(
-        'os-stretch', until='2.6', policy='share:extend', body=STRETCH
-    )
+    @wsgi.action('os-stretch', until='2.6', policy='share:extend', body=STRETCH)
     @wsgi.action('stretch', since='2.7', policy='share:extend', body=STRETCH)
     def stretch(self, req, widget, args):
         return {'id': widget.id, 'args': args}
 
+    @wsgi.action('measure', until='2.44', policy=wsgi.OPEN, status=200, body=MEASURE)
     @wsgi.action(
-        'measure', until='2.44', policy=wsgi.OPEN, status=200, body=MEASURE
-    )
-    @wsgi.action(
-        'measure',
-        since='2.45',
-        policy=wsgi.OPEN,
-        status=200,
-        body=MEASURE_AGAIN,
+        'measure', since='2.45', policy=wsgi.OPEN, status=200, body=MEASURE_AGAIN
     )
     def measure(self, req, widget, args):
         return {'args': args}
@@ -172,11 +150,7 @@ class SampleController(wsgi.Controller):
         raise LENDING_ERRORS[widget.id]
 
     @wsgi.action(
-        'dream',
-        since='2.10',
-        policy=wsgi.OPEN,
-        experimental='2.20-2.30',
-        target=False,
+        'dream', since='2.10', policy=wsgi.OPEN, experimental='2.20-2.30', target=False
     )
     def dream(self, req, widget_id):
         return {'dreamt': widget_id}
@@ -185,10 +159,7 @@ class SampleController(wsgi.Controller):
 ROUTES = [
     *serve(VersionsController, '', get('/', 'index', kind='root')),
     *serve(
-        ExtensionsController,
-        '/extensions',
-        get('', 'index'),
-        get('/{alias}', 'show'),
+        ExtensionsController, '/extensions', get('', 'index'), get('/{alias}', 'show')
     ),
     *serve(
         SampleController,

@@ -4,12 +4,7 @@ import inspect
 
 import pytest
 
-from manila_lite.api import answers
-from manila_lite.api import fields
-from manila_lite.api import router
-from manila_lite.api import routes
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import answers, fields, router, routes, versions, wsgi
 from manila_lite.api.description import shapes
 
 

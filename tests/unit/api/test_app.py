@@ -32,10 +32,7 @@ def test_version_list_has_the_published_form():
     self_link, documentation = sorted(
         ours.pop('links'), key=lambda link: link['rel'], reverse=True
     )
-    assert self_link == {
-        'rel': 'self',
-        'href': 'http://172.18.198.54:8786/v2/',
-    }
+    assert self_link == {'rel': 'self', 'href': 'http://172.18.198.54:8786/v2/'}
     assert documentation.keys() == {'rel', 'href', 'type'}
     del ours['version']
     assert ours == {
@@ -52,9 +49,7 @@ def test_version_list_has_the_published_form():
     }
 
 
-@pytest.mark.facts(
-    'api-versions-mark-v1-deprecated', 'remove-v1-api', 'version_min'
-)
+@pytest.mark.facts('api-versions-mark-v1-deprecated', 'remove-v1-api', 'version_min')
 def test_version_1_is_neither_served_nor_listed(client):
     for path in ('/v1', '/v1/', '/v1/widgets', '/v1/abcdef0123/widgets'):
         assert client('GET', path).status_int == 404
@@ -70,15 +65,9 @@ def test_v2_without_slash_redirects_to_v2_with_one(client):
 
 
 def test_base_url_is_written_into_the_version_list(make_client):
-    client = make_client(
-        '[DEFAULT]\nosapi_share_base_URL = https://out.example/\n'
-    )
-    assert client('GET', '/').json == version_list.document(
-        'https://out.example'
-    )
-    assert (
-        client('GET', '/v2').headers['Location'] == 'https://out.example/v2/'
-    )
+    client = make_client('[DEFAULT]\nosapi_share_base_URL = https://out.example/\n')
+    assert client('GET', '/').json == version_list.document('https://out.example')
+    assert client('GET', '/v2').headers['Location'] == 'https://out.example/v2/'
 
 
 def test_project_id_regex_is_configured(make_client):
@@ -121,9 +110,7 @@ def test_every_response_has_both_ids(client, path):
 
 
 def test_every_request_has_its_own_id(client):
-    assert (
-        client('GET', '/').headers[PLAIN] != client('GET', '/').headers[PLAIN]
-    )
+    assert client('GET', '/').headers[PLAIN] != client('GET', '/').headers[PLAIN]
 
 
 @pytest.mark.parametrize(
@@ -145,9 +132,7 @@ def test_well_formed_global_request_id_is_recorded(client, sent, kept):
     headers = call(client, environ)
     assert headers[PLAIN] != sent
     assert environ['openstack.request_id'] == headers[PLAIN]
-    assert environ.get('openstack.global_request_id') == (
-        sent if kept else None
-    )
+    assert environ.get('openstack.global_request_id') == (sent if kept else None)
 
 
 def call(client, environ):
@@ -155,9 +140,7 @@ def call(client, environ):
     seen = {}
     client.bare_app(
         environ,
-        lambda status, headers, exc_info=None: seen.update(
-            headers, status=status
-        ),
+        lambda status, headers, exc_info=None: seen.update(headers, status=status),
     )
     return seen
 
@@ -175,19 +158,11 @@ def test_health_needs_no_authentication(make_client):
 
 def test_health_gives_the_reasons_of_failures(make_client):
     client = make_client(
-        checks={
-            'database': lambda: None,
-            'driver alpha': lambda: 'not started',
-        }
+        checks={'database': lambda: None, 'driver alpha': lambda: 'not started'}
     )
     response = client('GET', '/healthcheck')
-    assert (response.status_int, response.text) == (
-        503,
-        'driver alpha: not started',
-    )
-    response = client(
-        'GET', '/healthcheck', headers={'Accept': 'application/json'}
-    )
+    assert (response.status_int, response.text) == (503, 'driver alpha: not started')
+    response = client('GET', '/healthcheck', headers={'Accept': 'application/json'})
     assert response.status_int == 503
     assert response.json == {
         'healthy': False,
@@ -199,13 +174,8 @@ def test_health_gives_the_reasons_of_failures(make_client):
 def test_what_is_not_known_yet_is_shown_only(make_client):
     client = make_client(checks={'bus': lambda: NotKnown('is being checked')})
     response = client('GET', '/healthcheck')
-    assert (response.status_int, response.text) == (
-        200,
-        'OK\nbus: is being checked',
-    )
-    response = client(
-        'GET', '/healthcheck', headers={'Accept': 'application/json'}
-    )
+    assert (response.status_int, response.text) == (200, 'OK\nbus: is being checked')
+    response = client('GET', '/healthcheck', headers={'Accept': 'application/json'})
     assert response.json == {
         'healthy': True,
         'reasons': ['bus: is being checked'],
@@ -214,9 +184,7 @@ def test_what_is_not_known_yet_is_shown_only(make_client):
 
 
 def test_healthy_service_as_json(client):
-    response = client(
-        'GET', '/healthcheck', headers={'Accept': 'application/json'}
-    )
+    response = client('GET', '/healthcheck', headers={'Accept': 'application/json'})
     assert response.json == {'healthy': True, 'reasons': ['OK'], 'checks': {}}
 
 
@@ -286,15 +254,9 @@ def test_proxy_headers_are_used_if_configured(make_client, text, url):
         ({'X-Forwarded-Prefix': '/share/'}, 'http://localhost/share/v2/'),
         ({'X-Forwarded-Prefix': '/'}, 'http://localhost/v2/'),
         ({'X-Forwarded-Prefix': 'share'}, 'http://localhost/share/v2/'),
+        ({'X-Forwarded-Prefix': '/cloud, /share/'}, 'http://localhost/cloud/share/v2/'),
         (
-            {'X-Forwarded-Prefix': '/cloud, /share/'},
-            'http://localhost/cloud/share/v2/',
-        ),
-        (
-            {
-                'X-Forwarded-Proto': 'https, http',
-                'X-Forwarded-Host': 'out:8443, inner',
-            },
+            {'X-Forwarded-Proto': 'https, http', 'X-Forwarded-Host': 'out:8443, inner'},
             'https://out:8443/v2/',
         ),
         (
@@ -304,11 +266,7 @@ def test_proxy_headers_are_used_if_configured(make_client, text, url):
     ],
 )
 @pytest.mark.facts('LP1815038')
-def test_links_follow_the_headers_of_several_proxies(
-    make_client, headers, url
-):
-    client = make_client(
-        '[oslo_middleware]\nenable_proxy_headers_parsing = true\n'
-    )
+def test_links_follow_the_headers_of_several_proxies(make_client, headers, url):
+    client = make_client('[oslo_middleware]\nenable_proxy_headers_parsing = true\n')
     response = client('GET', '/', headers=headers)
     assert response.json['versions'][0]['links'][1]['href'] == url

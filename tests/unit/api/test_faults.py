@@ -4,8 +4,7 @@ import logging
 
 import pytest
 
-from manila_lite import exception
-from manila_lite import masking
+from manila_lite import exception, masking
 from manila_lite.api import faults
 from tests.support import reference
 
@@ -50,21 +49,9 @@ def fail(client, how, **more):
             500,
             {'computeFault': {'code': 500, 'message': faults.GENERIC_MESSAGE}},
         ),
-        (
-            'conflict',
-            409,
-            {'conflictingRequest': {'code': 409, 'message': 'no'}},
-        ),
-        (
-            'webob',
-            415,
-            {'badMediaType': {'code': 415, 'message': 'no such type'}},
-        ),
-        (
-            'challenge',
-            401,
-            {'unauthorized': {'code': 401, 'message': 'who are you'}},
-        ),
+        ('conflict', 409, {'conflictingRequest': {'code': 409, 'message': 'no'}}),
+        ('webob', 415, {'badMediaType': {'code': 415, 'message': 'no such type'}}),
+        ('challenge', 401, {'unauthorized': {'code': 401, 'message': 'who are you'}}),
         ('gone', 410, {'computeFault': {'code': 410, 'message': 'long ago'}}),
     ],
 )
@@ -76,8 +63,7 @@ def test_error_becomes_a_fault(client, how, status, body):
 
 
 @pytest.mark.parametrize(
-    'how, seconds',
-    [('quota', '0'), ('busy', '2'), ('conflict', None), ('crash', None)],
+    'how, seconds', [('quota', '0'), ('busy', '2'), ('conflict', None), ('crash', None)]
 )
 def test_retry_after_is_sent_if_retrying_helps(client, how, seconds):
     assert fail(client, how).headers.get('Retry-After') == seconds
@@ -101,9 +87,7 @@ def test_keys_are_the_published_ones():
         and row['http_code'].isdigit()
         and row['condition_or_exception'] == ''
     }
-    assert {
-        str(code): key for code, key in faults.FAULT_KEYS.items()
-    } == published
+    assert {str(code): key for code, key in faults.FAULT_KEYS.items()} == published
 
 
 def test_words_of_a_message_are_no_secrets(client):
@@ -112,9 +96,7 @@ def test_words_of_a_message_are_no_secrets(client):
     )
 
 
-def test_known_secrets_and_passwords_of_urls_are_not_shown(
-    client, monkeypatch
-):
+def test_known_secrets_and_passwords_of_urls_are_not_shown(client, monkeypatch):
     monkeypatch.setattr(masking, '_known', masking._KnownSecrets())
     masking.remember_secrets(['the-secret'])
     assert fail(client, 'known').json['badRequest']['message'] == (
@@ -122,9 +104,7 @@ def test_known_secrets_and_passwords_of_urls_are_not_shown(
     )
 
 
-@pytest.mark.parametrize(
-    'how, fact', [('crash', '10.0.0.7'), ('inner', 'rack 7')]
-)
+@pytest.mark.parametrize('how, fact', [('crash', '10.0.0.7'), ('inner', 'rack 7')])
 def test_cause_is_logged_with_the_request_and_hidden_from_users(
     client, caplog, how, fact
 ):
@@ -174,8 +154,7 @@ def test_every_error_has_its_declared_code(kind):
 
     body = b''.join(
         faults.FaultMiddleware(app)(
-            {'REQUEST_METHOD': 'GET'},
-            lambda status, headers: sent.append(status),
+            {'REQUEST_METHOD': 'GET'}, lambda status, headers: sent.append(status)
         )
     )
     assert sent[0].startswith(f'{kind.code} ')

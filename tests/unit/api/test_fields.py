@@ -27,9 +27,7 @@ VIEW = f.fields(
     Field('place', f.extra('place'), since='2.40'),
     Field('metadata', f.child('metadata'), since='2.41'),
     Field('paths', f.child('paths', []), since='2.42'),
-    Field(
-        'both', f.fn2(lambda row, more: (row.id, more['place'])), since='2.43'
-    ),
+    Field('both', f.fn2(lambda row, more: (row.id, more['place'])), since='2.43'),
     Field('links', f.LINKS, since='2.44'),
     Field('host', admin_only=True),
 )
@@ -155,9 +153,7 @@ def test_time_is_written_with_microseconds(value, text):
 )
 def test_overlapping_fields_of_one_name_are_refused(windows):
     with pytest.raises(ValueError, match='field x has two values'):
-        f.fields(
-            *[Field('x', since=since, until=until) for since, until in windows]
-        )
+        f.fields(*[Field('x', since=since, until=until) for since, until in windows])
 
 
 def test_attribute_must_be_a_name():

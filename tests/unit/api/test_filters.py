@@ -5,11 +5,7 @@ import types
 import pytest
 
 from manila_lite import exception
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
-from manila_lite.api.filters import filters
-from manila_lite.api.filters import non_empty
-from manila_lite.api.filters import number
+from manila_lite.api.filters import Filter, exact, filters, non_empty, number
 
 ALL = filters(
     *exact('status'),
@@ -32,9 +28,7 @@ class Caller:
 
 
 def request(minor=99, is_admin=False, **query):
-    return types.SimpleNamespace(
-        minor=minor, query=query, ctx=Caller(is_admin)
-    )
+    return types.SimpleNamespace(minor=minor, query=query, ctx=Caller(is_admin))
 
 
 def test_values_have_the_names_of_the_criteria():
@@ -54,9 +48,7 @@ def test_later_row_of_one_name_counts():
     assert found == {'display_name': 'b'}
 
 
-@pytest.mark.parametrize(
-    'minor, found', [(9, {}), (10, {'zone': 'z'}), (21, {})]
-)
+@pytest.mark.parametrize('minor, found', [(9, {}), (10, {'zone': 'z'}), (21, {})])
 def test_key_outside_its_versions_is_ignored(minor, found):
     assert ALL.values(request(minor, zone='z')) == found
 

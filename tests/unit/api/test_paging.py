@@ -7,18 +7,14 @@ import urllib.parse
 import pytest
 
 from manila_lite import exception
-from manila_lite.api import links
-from manila_lite.api import paging
-from manila_lite.api import wsgi
+from manila_lite.api import links, paging, wsgi
 
 MADE = datetime.datetime(2026, 5, 4, 1, 2, 3, 4)
 
 KEYS = {'created_at': 'created_at', 'name': 'display_name'}
 
 
-def request(
-    path='/v2/shares', query='', base_url=None, project=None, **environ
-):
+def request(path='/v2/shares', query='', base_url=None, project=None, **environ):
     return wsgi.Request(
         {
             'PATH_INFO': path,
@@ -133,9 +129,7 @@ def test_flag_is_read(text, truth):
 
 
 def test_malformed_flag_is_refused():
-    with pytest.raises(
-        exception.InvalidInput, match='all_tenants must be a boolean'
-    ):
+    with pytest.raises(exception.InvalidInput, match='all_tenants must be a boolean'):
         paging.parse_flag({'all_tenants': 'all'}, 'all_tenants')
 
 
@@ -155,8 +149,7 @@ def next_links(query, shown, *, sort_keys=None, **more):
 
 
 @pytest.mark.parametrize(
-    'query, shown',
-    [('', 'ab'), ('limit=3', 'ab'), ('limit=0', ''), ('limit=2', '')],
+    'query, shown', [('', 'ab'), ('limit=3', 'ab'), ('limit=0', ''), ('limit=2', '')]
 )
 def test_partial_or_unlimited_page_has_no_next_link(query, shown):
     assert next_links(query, shown) == []
@@ -220,9 +213,7 @@ def test_marker_beside_an_offset_does_not_count():
 def test_page_behind_a_marker_links_to_what_follows_it():
     (link,) = next_links('limit=2&marker=b', 'cd')
     assert parse_link(link).after == (MADE, 'd')
-    (link,) = next_links(
-        'limit=2&marker=b&sort_key=name', 'cd', sort_keys=KEYS
-    )
+    (link,) = next_links('limit=2&marker=b&sort_key=name', 'cd', sort_keys=KEYS)
     page = parse_link(link)
     assert (page.offset, page.marker) == (0, 'd')
 

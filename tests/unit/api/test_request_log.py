@@ -22,10 +22,7 @@ def line_of(caplog, status='200 OK', **environ):
 
 def test_request_has_a_line(caplog):
     (line,) = line_of(
-        caplog,
-        PATH_INFO='/v2/shares',
-        QUERY_STRING='limit=1',
-        REMOTE_ADDR='10.0.0.9',
+        caplog, PATH_INFO='/v2/shares', QUERY_STRING='limit=1', REMOTE_ADDR='10.0.0.9'
     )
     assert line.startswith('req-1 GET /v2/shares?limit=1 of ')
     assert 'from 10.0.0.9: 200 in ' in line
@@ -52,10 +49,7 @@ def test_successful_health_checks_are_left_out(caplog):
 
 def test_refused_token_is_not_shown(caplog):
     first, second = line_of(
-        caplog,
-        '401 Unauthorized',
-        PATH_INFO='/v2/shares',
-        HTTP_X_AUTH_TOKEN='secret',
+        caplog, '401 Unauthorized', PATH_INFO='/v2/shares', HTTP_X_AUTH_TOKEN='secret'
     )
     assert first == 'Sign-in of a user with an invalid token from - refused'
     assert 'secret' not in first + second

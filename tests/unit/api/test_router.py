@@ -2,17 +2,13 @@
 
 import re
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 import pytest
 from routes import URLGenerator
 
-from manila_lite.api import router
-from manila_lite.api import routes
+from manila_lite.api import router, routes
 from manila_lite.api.router import Route
-from tests.support import reference
-from tests.support import sampling
+from tests.support import reference, sampling
 from tests.support.routes_mapper import build_mapper
 from tests.unit.api import sample_controller as widgets
 
@@ -53,11 +49,7 @@ def found_by_mapper(mapper, table, method, path):
     if match is None:
         return None
     route = table[int(match['route_number'])]
-    return (
-        route,
-        [match[name] for name in route.names],
-        match.get('url_project'),
-    )
+    return (route, [match[name] for name in route.names], match.get('url_project'))
 
 
 def found_by_index(index, method, path):
@@ -74,25 +66,16 @@ class MapperAndIndex:
     def find(self, method, path):
         """Return what the index finds; the mapper must find the same."""
         found = found_by_index(self.index, method, path)
-        assert found == found_by_mapper(
-            self.mapper, self.table, method, path
-        ), path
+        assert found == found_by_mapper(self.mapper, self.table, method, path), path
         return found
 
 
 @pytest.mark.parametrize(
     'get_table',
-    [
-        lambda: routes.ROUTES,
-        lambda: widgets.ROUTES,
-        lambda: AMBIGUOUS,
-        published,
-    ],
+    [lambda: routes.ROUTES, lambda: widgets.ROUTES, lambda: AMBIGUOUS, published],
     ids=['ours', 'widgets', 'tricky', 'published'],
 )
-def test_index_finds_every_route_in_all_its_forms_as_the_mapper_does(
-    get_table,
-):
+def test_index_finds_every_route_in_all_its_forms_as_the_mapper_does(get_table):
     both = MapperAndIndex(get_table())
     url = URLGenerator(both.mapper, {})
     reached = set()
@@ -100,8 +83,7 @@ def test_index_finds_every_route_in_all_its_forms_as_the_mapper_does(
         names = {name: f'{name}-7' for name in route.names}
         path = url(str(number), **names)
         assert (
-            url(f'project-{number}', url_project='f0', **names)
-            == ('/f0' + path)
+            url(f'project-{number}', url_project='f0', **names) == ('/f0' + path)
             or route.kind == 'root'
         )
         for project in PROJECTS:
@@ -113,8 +95,7 @@ def test_index_finds_every_route_in_all_its_forms_as_the_mapper_does(
                     if found and project + suffix == '':
                         reached.add(found[0])
     first_windows = {
-        both.index.find(route.method, _plain(route)).routes[0]
-        for route in both.table
+        both.index.find(route.method, _plain(route)).routes[0] for route in both.table
     }
     assert reached == first_windows
 
@@ -152,9 +133,7 @@ WORDS = [
     st.sampled_from(['GET', 'PUT', 'POST']),
     st.lists(
         st.sampled_from(WORDS)
-        | st.text(
-            st.characters(exclude_characters='/', exclude_categories=['C'])
-        ),
+        | st.text(st.characters(exclude_characters='/', exclude_categories=['C'])),
         max_size=6,
     ),
     st.sampled_from([REGEX, '[^/]+', 'a1|ff-0']),
@@ -164,8 +143,7 @@ def test_index_and_mapper_agree_on_garbage(method, segments, regex):
 
 
 AMBIGUOUS_BY_REGEX = {
-    regex: MapperAndIndex(AMBIGUOUS, regex)
-    for regex in (REGEX, '[^/]+', 'a1|ff-0')
+    regex: MapperAndIndex(AMBIGUOUS, regex) for regex in (REGEX, '[^/]+', 'a1|ff-0')
 }
 
 
@@ -276,10 +254,7 @@ def test_unknown_url_is_404(client, method, path):
     response = client(method, path, headers={'Accept': 'text/html'})
     assert response.status_int == 404
     assert response.json == {
-        'itemNotFound': {
-            'code': 404,
-            'message': 'The resource could not be found.',
-        }
+        'itemNotFound': {'code': 404, 'message': 'The resource could not be found.'}
     }
 
 
@@ -308,10 +283,7 @@ def test_method_that_a_url_does_not_have_is_405(client, method, path, allowed):
 def test_allowed_methods_are_those_of_the_version(client):
     assert client('PATCH', '/v2/odd', version='2.99').status_int == 404
     response = client('PATCH', '/v2/odd', version='2.80')
-    assert (response.status_int, response.headers['Allow']) == (
-        405,
-        'GET, HEAD',
-    )
+    assert (response.status_int, response.headers['Allow']) == (405, 'GET, HEAD')
 
 
 def test_path_is_read_as_utf_8(client):

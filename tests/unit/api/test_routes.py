@@ -49,9 +49,7 @@ def declarations():
     'marker, expected', [(wsgi.OPEN, set(OPEN)), (wsgi.IN_HANDLER, IN_HANDLER)]
 )
 def test_operations_without_a_policy_have_a_reason(marker, expected):
-    found = {
-        name for name, declared in declarations() if declared.policy is marker
-    }
+    found = {name for name, declared in declarations() if declared.policy is marker}
     assert found == expected
 
 

@@ -1,8 +1,6 @@
 """Bodies are checked as declared, and the JSON Schema agrees."""
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 import jsonschema
 import pytest
 
@@ -78,16 +76,8 @@ def test_value_is_accepted_and_converted(make, value, result):
             '',
             'x must be a string of 1 to 3 characters or null',
         ),
-        (
-            s.string(pattern='a+', description='some a'),
-            'ab',
-            'x must be some a',
-        ),
-        (
-            s.string(pattern='a'),
-            'a\n',
-            'x must be a string of 0 to 255 characters',
-        ),
+        (s.string(pattern='a+', description='some a'), 'ab', 'x must be some a'),
+        (s.string(pattern='a'), 'a\n', 'x must be a string of 0 to 255 characters'),
         (s.integer(1, 9), 0, 'x must be an integer from 1 to 9'),
         (s.integer(1, 9), 10, 'x must be an integer from 1 to 9'),
         (s.integer(1, 9), True, 'x must be an integer from 1 to 9'),
@@ -110,34 +100,18 @@ def test_value_is_accepted_and_converted(make, value, result):
         (s.one_of(1), True, 'x must be one of: 1'),
         (s.one_of('a', None), {}, 'x must be one of: a, null'),
         (s.metadata, [], 'x must be an object'),
-        (
-            s.metadata,
-            {'k': ''},
-            'x.k must be a string of 1 to 1023 characters',
-        ),
-        (
-            s.metadata,
-            {'k': 'v' * 1024},
-            'x.k must be a string of 1 to 1023 characters',
-        ),
+        (s.metadata, {'k': ''}, 'x.k must be a string of 1 to 1023 characters'),
+        (s.metadata, {'k': 'v' * 1024}, 'x.k must be a string of 1 to 1023 characters'),
         (
             s.metadata,
             {'': 'v'},
             'x. must be a string of 1 to 255 characters without white space '
             'at either end, and without . and .. as a part of a path',
         ),
-        (
-            s.array(s.positive_int, 2),
-            [1, 2, 3],
-            'x must be a list of 0 to 2 items',
-        ),
+        (s.array(s.positive_int, 2), [1, 2, 3], 'x must be a list of 0 to 2 items'),
         (s.array(s.boolean), [True, 'x'], 'x.1 must be a boolean'),
         (s.obj(['a'], a=s.boolean), {}, 'x.a is required'),
-        (
-            s.obj(a=s.obj(b=s.boolean)),
-            {'a': {'b': 3}},
-            'x.a.b must be a boolean',
-        ),
+        (s.obj(a=s.obj(b=s.boolean)), {'a': {'b': 3}}, 'x.a.b must be a boolean'),
         (s.obj(extra='refuse'), {'b': 1}, 'x.b is not accepted here'),
         (s.obj(), None, 'x must be an object'),
     ],
@@ -162,10 +136,7 @@ LATER = s.schema(
 
 def test_field_outside_its_versions_is_dropped_or_refused():
     assert LATER.check({'soft': 'nonsense'}, 49) == {}
-    assert LATER.check({'soft': 'y', 'must': 1}, 50) == {
-        'soft': True,
-        'must': True,
-    }
+    assert LATER.check({'soft': 'y', 'must': 1}, 50) == {'soft': True, 'must': True}
     with pytest.raises(exception.InvalidInput, match='hard is not accepted'):
         LATER.check({'hard': True}, 49)
     assert LATER.check({'old': True}, 49) == {'old': True}
@@ -180,8 +151,7 @@ def test_field_is_required_only_where_it_exists():
 
 
 @pytest.mark.parametrize(
-    'minor, args',
-    [(6, {}), (7, {'between': True}), (9, {'between': True}), (10, {})],
+    'minor, args', [(6, {}), (7, {'between': True}), (9, {'between': True}), (10, {})]
 )
 def test_windows_may_be_nested(minor, args):
     assert LATER.check({'between': True}, minor) == args
@@ -222,10 +192,7 @@ def test_error_uses_the_name_that_was_sent():
     'extra, args', [('drop', {'a': True}), ('allow', {'a': True, 'b': 1})]
 )
 def test_unknown_keys_are_dropped_or_allowed(extra, args):
-    assert (
-        s.schema(a=s.boolean, extra=extra).check({'a': True, 'b': 1}, 0)
-        == args
-    )
+    assert s.schema(a=s.boolean, extra=extra).check({'a': True, 'b': 1}, 0) == args
 
 
 def test_wrapper_is_part_of_the_path():

@@ -10,9 +10,7 @@ import typing
 import jsonschema
 import pytest
 
-from manila_lite.api import routes
-from manila_lite.api import schema
-from manila_lite.api import versions
+from manila_lite.api import routes, schema, versions
 
 NAMED = ('availability_zone', 'share_type', 'volume_type')
 """Fields with the id or the name of something.
@@ -33,9 +31,7 @@ def bodies() -> Iterator[tuple[str, schema.Schema]]:
                     yield f'{controller.__name__}.{name}', declared.body
 
 
-def optional_ids(
-    described: dict[str, typing.Any],
-) -> Iterator[tuple[str, dict]]:
+def optional_ids(described: dict[str, typing.Any]) -> Iterator[tuple[str, dict]]:
     """Yield the fields of a body that may name something by its id."""
     for part in described.get('anyOf', ()):
         yield from optional_ids(part)

@@ -1,7 +1,6 @@
 """The version history is complete, and versions are parsed."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 import pytest
 
 from manila_lite import exception
@@ -24,9 +23,7 @@ def test_history_names_each_version_once_and_in_order():
 
 
 def test_versions_are_the_published_ones():
-    published = [
-        row['version'] for row in reference.table('microversions.csv')
-    ]
+    published = [row['version'] for row in reference.table('microversions.csv')]
     assert [versions.text(minor) for minor, _ in versions.HISTORY] == published
 
 
@@ -63,9 +60,7 @@ def test_malformed_version_is_refused(text):
         versions.parse(text)
 
 
-@pytest.mark.parametrize(
-    'text', ['2.100', '1.0', '3.0', '2.' + '9' * 5000, '99.99']
-)
+@pytest.mark.parametrize('text', ['2.100', '1.0', '3.0', '2.' + '9' * 5000, '99.99'])
 def test_version_outside_the_range_is_not_served(text):
     with pytest.raises(exception.VersionNotServed) as caught:
         versions.parse(text)
@@ -89,16 +84,12 @@ def test_span_is_read(text, window):
 
 @given(windows, minors)
 def test_window_includes_both_ends(window, minor):
-    assert (minor in window) == (
-        minor in range(window.since, window.until + 1)
-    )
+    assert (minor in window) == (minor in range(window.since, window.until + 1))
 
 
 @given(st.lists(windows, max_size=5))
 def test_overlap_means_a_version_in_two_windows(several):
     seen = [
-        minor
-        for window in several
-        for minor in range(window.since, window.until + 1)
+        minor for window in several for minor in range(window.since, window.until + 1)
     ]
     assert versions.overlapping(several) == (len(seen) != len(set(seen)))

@@ -11,9 +11,7 @@ EXPERIMENTAL = versions.EXPERIMENTAL_HEADER
 @pytest.mark.parametrize(
     'requested, minor', [(None, 0), ('2.0', 0), ('2.7', 7), ('2.99', 99)]
 )
-def test_response_has_the_requested_version_and_names_it(
-    client, requested, minor
-):
+def test_response_has_the_requested_version_and_names_it(client, requested, minor):
     response = client('GET', '/v2/widgets/a1', version=requested)
     assert response.json['widget']['minor'] == minor
     assert response.headers[VERSION] == f'2.{minor}'
@@ -57,9 +55,7 @@ def test_version_out_of_range_is_406_everywhere_in_v2(client, path):
     ],
 )
 def test_faults_echo_the_version_too(client, path, status):
-    response = client(
-        'GET', path, version='2.31', headers={EXPERIMENTAL: 'true'}
-    )
+    response = client('GET', path, version='2.31', headers={EXPERIMENTAL: 'true'})
     assert response.status_int == status
     assert response.headers[VERSION] == '2.31'
     assert response.headers[VARY] == VERSION
@@ -122,9 +118,7 @@ def test_route_is_chosen_by_version_and_experimental_header(
         assert response.json['itemNotFound']['code'] == 404
 
 
-@pytest.mark.parametrize(
-    'minor, status', [(2, 404), (3, 203), (80, 203), (81, 404)]
-)
+@pytest.mark.parametrize('minor, status', [(2, 404), (3, 203), (80, 203), (81, 404)])
 def test_method_outside_its_window_is_404(client, minor, status):
     response = client('GET', '/v2/odd', version=f'2.{minor}')
     assert response.status_int == status

@@ -2,9 +2,7 @@
 
 import pytest
 
-from manila_lite.api import schema
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import schema, versions, wsgi
 
 MESSAGE = (
     'Access was denied to this resource. Policy does not allow share:update '
@@ -58,10 +56,7 @@ def test_response_changes_status_and_adds_headers(client):
 def test_missing_target_is_404_before_the_body_is_checked(client):
     response = client('PUT', '/v2/widgets/none', {'nonsense': 1})
     assert response.status_int == 404
-    assert (
-        response.json['itemNotFound']['message']
-        == 'Widget none could not be found.'
-    )
+    assert response.json['itemNotFound']['message'] == 'Widget none could not be found.'
 
 
 @pytest.mark.parametrize('widget', ['w1', 'none', 'f1'])
@@ -73,9 +68,7 @@ def test_role_without_the_operation_is_403_for_every_id(client, widget):
 
 @pytest.mark.parametrize('roles', ['none', 'member'])
 def test_busy_database_is_503_whatever_the_role(client, roles):
-    response = client(
-        'PUT', '/v2/widgets/overloaded', {'nonsense': 1}, roles=roles
-    )
+    response = client('PUT', '/v2/widgets/overloaded', {'nonsense': 1}, roles=roles)
     assert response.status_int == 503
 
 
@@ -88,9 +81,7 @@ def test_policy_is_checked_before_the_body(client):
 def test_policy_without_target_applies_to_the_own_project(client):
     body = {'widget': {'size': 1}}
     assert client('POST', '/v2/widgets', body).status_int == 201
-    assert (
-        client('POST', '/v2/widgets', body, roles='reader').status_int == 403
-    )
+    assert client('POST', '/v2/widgets', body, roles='reader').status_int == 403
 
 
 def test_action_is_checked_like_a_method(client):
@@ -126,8 +117,7 @@ def test_without_target_all_variables_are_named_arguments(client):
         (
             'busy',
             400,
-            'Invalid share: The widget is in status lent; lend needs one of: '
-            'idle.',
+            'Invalid share: The widget is in status lent; lend needs one of: idle.',
         ),
         ('odd', 409, 'no'),
     ],
@@ -172,9 +162,7 @@ def test_one_function_serves_two_names(client, name, minor, status):
         (45, None, 400),
     ],
 )
-def test_windows_of_one_action_have_their_own_schemas(
-    client, minor, value, outcome
-):
+def test_windows_of_one_action_have_their_own_schemas(client, minor, value, outcome):
     response = act(client, {'measure': value}, version=f'2.{minor}')
     if outcome == 400:
         assert response.json['badRequest']['code'] == 400
@@ -193,22 +181,15 @@ def test_windows_of_one_action_have_their_own_schemas(
         (31, {}, 202),
     ],
 )
-def test_experimental_action_requires_its_header(
-    client, minor, headers, status
-):
-    response = act(
-        client, {'dream': None}, version=f'2.{minor}', headers=headers
-    )
+def test_experimental_action_requires_its_header(client, minor, headers, status):
+    response = act(client, {'dream': None}, version=f'2.{minor}', headers=headers)
     assert response.status_int == status
 
 
 def test_field_of_a_later_version_is_dropped_below(client):
     body = {'stretch': {'to': '3', 'force': 'yes'}}
     assert act(client, body, version='2.63').json['args'] == {'to': 3}
-    assert act(client, body, version='2.64').json['args'] == {
-        'to': 3,
-        'force': True,
-    }
+    assert act(client, body, version='2.64').json['args'] == {'to': 3, 'force': True}
 
 
 @pytest.mark.parametrize('name', ['fly', 'Stretch', '', 'target'])
@@ -216,10 +197,7 @@ def test_field_of_a_later_version_is_dropped_below(client):
 def test_unknown_action_is_400_and_named(client, name, version):
     response = act(client, {name: None}, version=version)
     assert response.json == {
-        'badRequest': {
-            'code': 400,
-            'message': f'There is no such action: {name}',
-        }
+        'badRequest': {'code': 400, 'message': f'There is no such action: {name}'}
     }
 
 

@@ -3,9 +3,7 @@
 import io
 import json
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 import pytest
 
 from manila_lite.api import wsgi
@@ -103,9 +101,7 @@ def test_json_content_type_is_read(client, kind):
 def test_body_of_another_content_type_is_ignored(client, kind):
     headers = {'Content-Type': kind}
     assert echo(client, b'{}', headers=headers).json == {'body': None}
-    response = client(
-        'POST', '/v2/widgets', {'widget': {'size': 1}}, headers=headers
-    )
+    response = client('POST', '/v2/widgets', {'widget': {'size': 1}}, headers=headers)
     assert (response.status_int, response.json) == (400, MALFORMED)
 
 
@@ -166,10 +162,7 @@ def test_body_of_the_maximum_length_is_read(client):
 def test_longer_body_is_refused_unread_before_authentication(client):
     stream = Stream(b'')
     response = client(
-        'POST',
-        '/v2/nowhere',
-        CONTENT_LENGTH=str(LIMIT + 1),
-        **{'wsgi.input': stream},
+        'POST', '/v2/nowhere', CONTENT_LENGTH=str(LIMIT + 1), **{'wsgi.input': stream}
     )
     assert over_limit(response)
     assert stream.bytes_read == 0
@@ -220,11 +213,7 @@ def test_truncated_body_is_malformed(client):
 # Arbitrary input is never a server error
 
 anything = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.floats()
-    | st.text()
-    | st.integers(-(2**70), 2**70),
+    st.none() | st.booleans() | st.floats() | st.text() | st.integers(-(2**70), 2**70),
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
@@ -242,9 +231,9 @@ bodies = (
     st.binary(max_size=200)
     | anything.map(lambda value: json.dumps(value).encode())
     | anything.map(lambda value: json.dumps({'widget': value}).encode())
-    | st.tuples(
-        st.sampled_from(['stretch', 'measure', 'reset', 'x']), anything
-    ).map(lambda pair: json.dumps(dict([pair])).encode())
+    | st.tuples(st.sampled_from(['stretch', 'measure', 'reset', 'x']), anything).map(
+        lambda pair: json.dumps(dict([pair])).encode()
+    )
 )
 targets = st.sampled_from(
     [
@@ -289,9 +278,7 @@ queries = st.text(max_size=40) | st.lists(
 
 
 @settings(max_examples=sampling.examples(2400, 75))
-@given(
-    queries.map(lambda text: text.encode('utf-8', 'replace').decode('latin-1'))
-)
+@given(queries.map(lambda text: text.encode('utf-8', 'replace').decode('latin-1')))
 def test_no_query_causes_a_500(client, query):
     response = client('GET', '/v2/widgets?' + query.replace('?', ''))
     assert response.status_int in (200, 400)
@@ -315,14 +302,7 @@ def test_query_has_the_last_value_of_each_key(client, query, read):
 
 @pytest.mark.parametrize(
     'query',
-    [
-        'a=%FF',
-        'a=\xff',
-        'a=%00',
-        '%00=1',
-        'a=%ED%A0%80',
-        '&'.join(['a=1'] * 201),
-    ],
+    ['a=%FF', 'a=\xff', 'a=%00', '%00=1', 'a=%ED%A0%80', '&'.join(['a=1'] * 201)],
 )
 @pytest.mark.facts('LP1746202')
 def test_query_that_is_not_text_is_malformed(client, query):

@@ -99,10 +99,7 @@ def test_a_file_of_manila_can_be_read(read):
     assert options.enabled_share_protocols == ['NFS']
     assert options.osapi_share_listen_port == 8787
     assert (options.report_interval, options.service_down_time) == (5, 25)
-    assert options.scheduler_default_filters == [
-        'CapacityFilter',
-        'CapabilitiesFilter',
-    ]
+    assert options.scheduler_default_filters == ['CapacityFilter', 'CapabilitiesFilter']
     assert options.capacity_weight_multiplier == -1.0
     assert options.quota.gigabytes == -1
     assert options.coordination.backend_url == 'redis://locks:6379'
@@ -125,9 +122,7 @@ def test_sections_of_back_ends_are_read(read):
         'create_share': '2',
         'delete_share': 'always',
     }
-    assert options.paris.dummy_driver_driver_methods_delays == {
-        'create_share': '0.5'
-    }
+    assert options.paris.dummy_driver_driver_methods_delays == {'create_share': '0.5'}
 
 
 def test_a_quota_under_its_old_name_is_honoured(read):
@@ -244,10 +239,7 @@ def test_importing_the_options_is_light():
         '"keystonemiddleware", "manila_lite.exception"}])'
     )
     result = subprocess.run(
-        [sys.executable, '-c', code],
-        check=True,
-        capture_output=True,
-        text=True,
+        [sys.executable, '-c', code], check=True, capture_output=True, text=True
     )
     assert result.stdout.strip() == '[]'
 

@@ -108,9 +108,7 @@ def test_no_option_is_both_offered_and_ignored():
         )
 
     offered = {
-        (section(group), opt.name)
-        for group, opts in conf.list_opts()
-        for opt in opts
+        (section(group), opt.name) for group, opts in conf.list_opts() for opt in opts
     }
     assert not offered & set(ignored.OPTIONS)
     assert not {group for group, _ in offered} & set(ignored.SECTIONS)
@@ -123,9 +121,7 @@ def test_options_with_published_names_are_in_their_published_groups():
 
 def test_types_are_the_published_ones():
     wrong = [
-        row['name']
-        for row, opt in common()
-        if type(opt) is not KINDS[row['type']]
+        row['name'] for row, opt in common() if type(opt) is not KINDS[row['type']]
     ]
     assert wrong == []
 
@@ -146,16 +142,11 @@ def test_defaults_are_the_published_ones():
 def test_bounds_and_choices_are_the_published_ones():
     wrong = []
     for row, opt in common():
-        bounds = (
-            getattr(opt.type, 'min', None),
-            getattr(opt.type, 'max', None),
-        )
+        bounds = (getattr(opt.type, 'min', None), getattr(opt.type, 'max', None))
         choices = set(getattr(opt.type, 'choices', None) or ())
         expected = expected_bounds(row['constraints'])
         words = expected_choices(row['constraints'])
-        if bounds != expected or choices != words | CHOICES.get(
-            row['name'], set()
-        ):
+        if bounds != expected or choices != words | CHOICES.get(row['name'], set()):
             wrong.append((row['name'], bounds, choices))
     assert wrong == []
 

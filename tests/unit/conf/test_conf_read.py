@@ -50,9 +50,7 @@ def pattern_of(node: ast.AST) -> str | None:
         return re.escape(node.value)
     if isinstance(node, ast.JoinedStr):
         return ''.join(
-            pattern_of(part) or '.+'
-            if isinstance(part, ast.Constant)
-            else '.+'
+            pattern_of(part) or '.+' if isinstance(part, ast.Constant) else '.+'
             for part in node.values
         )
     return None
@@ -92,8 +90,7 @@ def registered() -> set[tuple[str, str]]:
 def is_read(group: str, name: str, reads: set[Read]) -> bool:
     sections = SECTIONS | {group}
     return any(
-        read.section in sections and re.fullmatch(read.pattern, name)
-        for read in reads
+        read.section in sections and re.fullmatch(read.pattern, name) for read in reads
     )
 
 
@@ -110,18 +107,14 @@ def test_every_option_is_read_or_has_a_reason():
 def test_every_default_quota_is_read(tmp_path):
     names = {name for group, name in registered() if group == 'quota'}
     file = tmp_path / 'manila.conf'
-    file.write_text(
-        '\n'.join(['[quota]', *(f'{name} = 123456' for name in names)])
-    )
+    file.write_text('\n'.join(['[quota]', *(f'{name} = 123456' for name in names)]))
     found = limits.from_options(conf.new(files=[str(file)]).quota)
     assert found == dict.fromkeys(names, 123456)
 
 
 def test_own_address_can_be_used_in_other_options(tmp_path):
     file = tmp_path / 'manila.conf'
-    file.write_text(
-        '[DEFAULT]\nmy_ip = 192.0.2.7\nosapi_share_listen = $my_ip\n'
-    )
+    file.write_text('[DEFAULT]\nmy_ip = 192.0.2.7\nosapi_share_listen = $my_ip\n')
     assert conf.new(files=[str(file)]).osapi_share_listen == '192.0.2.7'
 
 

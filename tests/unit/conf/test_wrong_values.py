@@ -2,8 +2,7 @@
 
 import re
 
-from oslo_config import cfg
-from oslo_config import types
+from oslo_config import cfg, types
 from oslo_log import log
 import pytest
 
@@ -45,11 +44,7 @@ def read(path):
             "'none' is none of noauth, noauthv2, keystone, http_basic",
         ),
         ('quota', 'shares = ten', "'ten' is no integer"),
-        (
-            'monitoring',
-            'api_metrics = perhaps',
-            "'perhaps' is neither true nor false",
-        ),
+        ('monitoring', 'api_metrics = perhaps', "'perhaps' is neither true nor false"),
         (
             'DEFAULT',
             'state_path = $nowhere/x',
@@ -131,10 +126,7 @@ def test_wrong_value_of_an_option_of_the_command_line(tmp_path, capfd):
     """oslo.config would print it and end the process, even while it runs."""
     file = tmp_path / 'manila.conf'
     for text, reason in (
-        (
-            'debug = perhaps',
-            "option debug in section .DEFAULT.: 'perhaps' is ",
-        ),
+        ('debug = perhaps', "option debug in section .DEFAULT.: 'perhaps' is "),
         ('log_dir = $nowhere/x', 'a value with .nowhere names no option'),
     ):
         file.write_text(f'[DEFAULT]\n{text}\n')

@@ -20,9 +20,7 @@ class Killed(Exception):
 
 @pytest.fixture
 def backups(tmp_path):
-    return FolderBackups(
-        types.SimpleNamespace(backup_folder=tmp_path / 'kept')
-    )
+    return FolderBackups(types.SimpleNamespace(backup_folder=tmp_path / 'kept'))
 
 
 @pytest.fixture
@@ -59,9 +57,7 @@ def create(backups, share, **how):
 
 def restore(backups, kept, folder, position=None, **how):
     with trees.opened_directory(folder) as directory:
-        backups.restore(
-            'b', kept, directory, copying(**how), position or Position()
-        )
+        backups.restore('b', kept, directory, copying(**how), position or Position())
 
 
 def content(folder):
@@ -161,9 +157,7 @@ def test_changed_content_is_no_backup(backups, share, tmp_path, spoil):
         backups.verify('b', kept, copying())
 
 
-def test_copy_that_is_emptied_while_it_is_made_is_no_backup(
-    backups, share, tmp_path
-):
+def test_copy_that_is_emptied_while_it_is_made_is_no_backup(backups, share, tmp_path):
     copy = tmp_path / 'kept' / 'b.1'
 
     def empty(name):
@@ -215,9 +209,7 @@ def test_deleted_backup_is_gone_and_deleting_it_again_succeeds(
         restore(backups, kept, share)
 
 
-def test_size_of_a_backup_is_what_its_check_and_its_restore_report(
-    backups, share
-):
+def test_size_of_a_backup_is_what_its_check_and_its_restore_report(backups, share):
     (share / 'large').write_bytes(b'x' * 300_000)
     (share / 'linked').hardlink_to(share / 'large')
     kept = create(backups, share)

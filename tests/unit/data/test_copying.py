@@ -9,8 +9,7 @@ import pytest
 from manila_lite.data import copying
 from manila_lite.data.gate import Copying
 from manila_lite.share.drivers import tree_removal
-from tests.drivers import content
-from tests.drivers import swapping
+from tests.drivers import content, swapping
 
 
 class Stopped(Exception):
@@ -40,8 +39,7 @@ class Watch:
 def opened(*paths):
     with contextlib.ExitStack() as stack:
         yield [
-            stack.enter_context(_closing(os.open(path, os.O_RDONLY)))
-            for path in paths
+            stack.enter_context(_closing(os.open(path, os.O_RDONLY))) for path in paths
         ]
 
 
@@ -103,9 +101,7 @@ def test_what_does_not_belong_is_removed(source, target):
 
 
 @pytest.mark.parametrize('is_resumed', [False, True])
-def test_copy_stopped_anywhere_is_completed_later(
-    source, target, tmp_path, is_resumed
-):
+def test_copy_stopped_anywhere_is_completed_later(source, target, tmp_path, is_resumed):
     content.populate(source)
     original = content.describe(source)
     total = copy(source, target).checks
@@ -219,9 +215,7 @@ def test_deep_trees_are_copied_and_removed(source, target):
     assert list(target.iterdir()) == []
 
 
-def test_links_that_users_put_into_the_target_are_not_followed(
-    source, tmp_path
-):
+def test_links_that_users_put_into_the_target_are_not_followed(source, tmp_path):
     swapping.fill(source)
     swapper = swapping.Swapper(tmp_path)
     for step in swapping.swapped_at_steps(
@@ -233,9 +227,7 @@ def test_links_that_users_put_into_the_target_are_not_followed(
     assert step > 20
 
 
-def test_links_that_users_put_into_the_source_are_not_followed(
-    target, tmp_path
-):
+def test_links_that_users_put_into_the_source_are_not_followed(target, tmp_path):
     swapper = swapping.Swapper(tmp_path)
     secret = (swapper.outside / 'file').read_bytes()
     (swapper.outside / 'file').write_bytes(secret + b' of others')

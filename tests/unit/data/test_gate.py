@@ -15,8 +15,7 @@ import pytest
 
 import manila_lite
 from manila_lite import exception
-from manila_lite.data.gate import Copying
-from manila_lite.data.gate import Gate
+from manila_lite.data.gate import Copying, Gate
 from manila_lite.share.drivers import trees
 
 ROOT = pathlib.Path(manila_lite.__file__).parent
@@ -127,9 +126,7 @@ def test_every_change_in_the_gate_is_made_in_a_step():
         for block in ast.walk(tree)
         if isinstance(block, ast.With)
         and any(
-            ast.unparse(item.context_expr).startswith(
-                ('self._step', 'self._own')
-            )
+            ast.unparse(item.context_expr).startswith(('self._step', 'self._own'))
             for item in block.items
         )
         for node in ast.walk(block)
@@ -151,9 +148,7 @@ def test_every_change_in_the_gate_is_made_in_a_step():
             steps |= {id(node) for node in ast.walk(function)}
     changes = list(changes_in(tree))
     assert len(changes) > 10
-    assert [
-        ast.unparse(node) for node in changes if id(node) not in steps
-    ] == []
+    assert [ast.unparse(node) for node in changes if id(node) not in steps] == []
 
 
 def test_no_copy_flushes_all_file_systems():

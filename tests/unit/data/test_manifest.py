@@ -17,9 +17,7 @@ class Stopped(Exception):
 
 def read(folder, check=lambda: None, add=lambda count: None):
     with trees.opened_directory(folder) as directory:
-        return manifest.read(
-            directory, Copying(add, check, lambda: None, token=1)
-        )
+        return manifest.read(directory, Copying(add, check, lambda: None, token=1))
 
 
 @pytest.fixture

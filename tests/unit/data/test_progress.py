@@ -3,11 +3,8 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.data.progress import CopyProgress
-from manila_lite.work import job as jobs
-from manila_lite.work import lease
-from manila_lite.work import table
-from tests.unit.work.builders import claim
-from tests.unit.work.builders import submit_work
+from manila_lite.work import job as jobs, lease, table
+from tests.unit.work.builders import claim, submit_work
 
 
 class Clock:
@@ -80,9 +77,7 @@ def test_nothing_to_copy_has_no_percentage(progress_of):
     assert progress.percent == 0
 
 
-def test_copy_goes_on_while_the_database_does_not_answer(
-    db, claimed, recorded, clock
-):
+def test_copy_goes_on_while_the_database_does_not_answer(db, claimed, recorded, clock):
     outages = [db_exc.DBConnectionError(), exception.DatabaseBusy()]
 
     def record(session, percent):

@@ -6,8 +6,7 @@ import pytest
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.data.shares import ShareContents
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import ConnectionsRpc
 from manila_lite.share.drivers.contract.connections import identity_of
 from tests.support.direct_transport import DirectTransport
@@ -48,10 +47,7 @@ def opened(contents):
 
 
 def refusal(contents):
-    with (
-        pytest.raises(exception.ContentUnreachable) as error,
-        opened(contents),
-    ):
+    with pytest.raises(exception.ContentUnreachable) as error, opened(contents):
         pass
     return str(error.value)
 

@@ -7,8 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
 from manila_lite.db.session import Database
-from tests.support import databases
-from tests.support import mariadb_server
+from tests.support import databases, mariadb_server
 
 # Clocks in Berlin show 02:30 twice on 26 October 2025, an hour apart.
 SUMMER_TIME = 1761438600.25

@@ -8,17 +8,17 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db import commits
-from manila_lite.db import engines
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
+from manila_lite.db import commits, engines
+from manila_lite.db.models import engine, shares
 from manila_lite.db.session import Hint
-from manila_lite.db.transitions import TransitionBatch
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_all
-from manila_lite.db.transitions import fire_matching
-from manila_lite.db.transitions import insert_row
-from manila_lite.db.transitions import insert_rows
+from manila_lite.db.transitions import (
+    TransitionBatch,
+    fire,
+    fire_all,
+    fire_matching,
+    insert_row,
+    insert_rows,
+)
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support import databases
 from tests.support.processes import wait_until
@@ -96,9 +96,7 @@ def create_in_batch(session):
 
 def instances(db):
     return db.read(
-        lambda session: sorted(
-            row.id for row in session.rows(sa.select(INSTANCE.c.id))
-        )
+        lambda session: sorted(row.id for row in session.rows(sa.select(INSTANCE.c.id)))
     )
 
 
@@ -137,10 +135,7 @@ def test_inserts_of_many_rows_are_found_as_well(db, remote, relay, function):
             session, SHARE_INSTANCE, 'created', {'id': id}
         ),
         lambda session, id: fire_matching(
-            session,
-            SHARE_INSTANCE,
-            'created',
-            {'access_rules_status': 'active'},
+            session, SHARE_INSTANCE, 'created', {'access_rules_status': 'active'}
         ),
     ],
     ids=['one', 'all', 'one if it matches', 'all that match'],
@@ -153,12 +148,8 @@ def test_move_whose_answer_was_lost_has_been_made(db, remote, relay, move):
     assert moves(db) == 2
 
 
-def test_transaction_that_was_not_committed_runs_again(
-    db, remote, database_url
-):
-    at_the_commit(
-        remote, functools.partial(databases.kill_connections, database_url)
-    )
+def test_transaction_that_was_not_committed_runs_again(db, remote, database_url):
+    at_the_commit(remote, functools.partial(databases.kill_connections, database_url))
     id = remote.write(create)
     assert instances(db) == [id]
 
@@ -195,9 +186,7 @@ def test_commit_that_still_runs_on_the_server_is_waited_for(
 def test_transaction_runs_again_once_the_server_has_ended_it(
     db, remote, relay, database_url
 ):
-    id = write_with_held_commit(
-        remote, relay, database_url, lambda held: held.drop()
-    )
+    id = write_with_held_commit(remote, relay, database_url, lambda held: held.drop())
     assert instances(db) == [id]
     assert moves(db) == 1
 
@@ -300,8 +289,7 @@ def test_change_without_a_move_is_not_repeated(db, remote, relay):
         remote.write(insert_share, id='s')
     ids = db.read(
         lambda session: [
-            row.id
-            for row in session.rows(sa.select(shares.Share.__table__.c.id))
+            row.id for row in session.rows(sa.select(shares.Share.__table__.c.id))
         ]
     )
     assert ids == ['s']

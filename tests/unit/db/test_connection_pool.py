@@ -6,8 +6,7 @@ from sqlalchemy import event
 
 from manila_lite.db import connection_pool
 from manila_lite.db.models import shares
-from tests.support import databases
-from tests.support import sampling
+from tests.support import databases, sampling
 
 pytestmark = sampling.dialects
 

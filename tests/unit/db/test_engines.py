@@ -7,8 +7,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from manila_lite.db import engines
-from manila_lite.db import schema
+from manila_lite.db import engines, schema
 from manila_lite.db.models import types
 from manila_lite.db.session import Database
 from tests.support import databases
@@ -155,9 +154,7 @@ def test_drivers_of_mariadb_agree(database_url, driver):
     try:
         now, *counts = db.write(work)
         found = db.read(lambda session: session.one(sa.select(table)))
-        zone = db.read(
-            lambda session: session.value(sa.text('SELECT @@time_zone'))
-        )
+        zone = db.read(lambda session: session.value(sa.text('SELECT @@time_zone')))
     finally:
         db.dispose()
     assert counts == [1, 1]

@@ -8,12 +8,10 @@ from oslo_db import exception as db_exc
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import exception
-from manila_lite import metrics
+from manila_lite import exception, metrics
 from manila_lite.db import errors
 from manila_lite.db.session import Database
-from tests.support import databases
-from tests.support import mariadb_server
+from tests.support import databases, mariadb_server
 
 MARIADB = ('mysql+pymysql', 'mysql+mysqldb')
 POSTGRESQL = ('postgresql+psycopg2', 'postgresql+psycopg')
@@ -135,11 +133,7 @@ def test_lost_conflict_is_retried_and_counted(db, code):
     'url, code',
     [
         *[(driver, code) for driver in MARIADB for code in (1021, 1114, 1026)],
-        *[
-            (driver, code)
-            for driver in POSTGRESQL
-            for code in ('53100', '58030')
-        ],
+        *[(driver, code) for driver in POSTGRESQL for code in ('53100', '58030')],
     ],
     indirect=['url'],
 )
@@ -206,9 +200,7 @@ def fails_at_first_commit(db):
         connection.exec_driver_sql(FAIL_AT_COMMIT)
     yield
     with db.engine.begin() as connection:
-        connection.exec_driver_sql(
-            'DROP FUNCTION lose CASCADE; DROP SEQUENCE attempts'
-        )
+        connection.exec_driver_sql('DROP FUNCTION lose CASCADE; DROP SEQUENCE attempts')
 
 
 @pytest.mark.parametrize('url', POSTGRESQL, indirect=True)
@@ -254,9 +246,7 @@ CONNECTION_ID = {
 }
 DEMOTE = {
     'mysql': sa.text('SET SESSION TRANSACTION READ ONLY'),
-    'postgresql': sa.text(
-        'SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY'
-    ),
+    'postgresql': sa.text('SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY'),
 }
 
 

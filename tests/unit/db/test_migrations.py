@@ -6,19 +6,14 @@ import subprocess
 import sys
 import threading
 
-from alembic import autogenerate
-from alembic import script
+from alembic import autogenerate, script
 from alembic.runtime import migration
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db import engines
-from manila_lite.db import models
-from manila_lite.db import schema
+from manila_lite.db import engines, models, schema
 from manila_lite.db.session import Database
-from tests.support import databases
-from tests.support import expansion
-from tests.support import sampling
+from tests.support import databases, expansion, sampling
 from tests.support.processes import wait_until
 
 
@@ -80,11 +75,7 @@ def catalog(db):
             *inspector.get_indexes(table),
             *inspector.get_check_constraints(table),
         ]
-        return (
-            columns,
-            sorted(map(repr, parts)),
-            inspector.get_table_options(table),
-        )
+        return (columns, sorted(map(repr, parts)), inspector.get_table_options(table))
 
     return {table: known(table) for table in inspector.get_table_names()}
 
@@ -94,9 +85,7 @@ def stamp(db, version):
         connection.exec_driver_sql(
             'CREATE TABLE alembic_version (version_num VARCHAR(32))'
         )
-        connection.exec_driver_sql(
-            f"INSERT INTO alembic_version VALUES ('{version}')"
-        )
+        connection.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{version}')")
 
 
 def test_head_is_the_newest_migration():
@@ -112,9 +101,7 @@ def test_migrated_schema_equals_the_models(migrated):
                 'compare_type': True,
                 'compare_server_default': True,
                 # Not a model: it is read before the schema is known.
-                'include_object': lambda found, name, *rest: (
-                    name != 'schema_served'
-                ),
+                'include_object': lambda found, name, *rest: name != 'schema_served',
             },
         )
         assert autogenerate.compare_metadata(context, models.metadata) == []
@@ -161,9 +148,7 @@ def test_second_sync_keeps_existing_rows(empty):
     schema.sync(empty)
     assert (
         empty.read(
-            lambda session: session.value(
-                sa.select(models.quotas.Quota.project_id)
-            )
+            lambda session: session.value(sa.select(models.quotas.Quota.project_id))
         )
         == 'p'
     )
@@ -185,9 +170,7 @@ def test_concurrent_syncs_succeed(empty):
     assert (
         empty.read(
             lambda session: len(
-                session.rows(
-                    sa.text('SELECT version_num FROM alembic_version')
-                )
+                session.rows(sa.text('SELECT version_num FROM alembic_version'))
             )
         )
         == 1
@@ -285,13 +268,10 @@ def test_migration_waits_for_locked_rows_of_other_tables(
     waiting = Database(empty.url, retry_limit=0.0)
     with futures.ThreadPoolExecutor(1) as threads:
         with empty.engine.begin() as connection:
-            connection.exec_driver_sql(
-                'UPDATE share_instance_access_map SET id = id'
-            )
+            connection.exec_driver_sql('UPDATE share_instance_access_map SET id = id')
             ended = threads.submit(schema.sync, waiting)
             wait_until(
-                lambda: 'waits for other transactions' in caplog.text,
-                'it waits',
+                lambda: 'waits for other transactions' in caplog.text, 'it waits'
             )
         ended.result(60)
     assert schema.version(empty) == schema.HEAD
@@ -319,9 +299,7 @@ def test_tables_can_be_used_while_a_migration_waits_for_them(make_empty):
         with empty.engine.begin() as connection:
             connection.exec_driver_sql('SELECT id FROM work')
             ended = threads.submit(schema.sync, migrating)
-            wait_until(
-                lambda: ask(_WAITS_FOR_TABLE[empty.dialect]), 'it waits'
-            )
+            wait_until(lambda: ask(_WAITS_FOR_TABLE[empty.dialect]), 'it waits')
             answer = threads.submit(ask, 'SELECT COUNT(*) FROM work')
             assert answer.result(15) == 0
             assert not ended.done()
@@ -355,9 +333,7 @@ def make_newer(db, version, oldest):
         connection.exec_driver_sql(
             f"UPDATE alembic_version SET version_num = '{version}'"
         )
-        connection.exec_driver_sql(
-            f"UPDATE schema_served SET oldest = '{oldest}'"
-        )
+        connection.exec_driver_sql(f"UPDATE schema_served SET oldest = '{oldest}'")
 
 
 def test_newer_schema_that_serves_this_release_is_used(empty):
@@ -400,9 +376,7 @@ def test_migrations_since_the_oldest_served_only_expand(empty):
 def reflected(db, *parts, table='things'):
     """Create a table of these parts, and return what is known about it."""
     metadata = sa.MetaData()
-    sa.Table(
-        'kinds', metadata, sa.Column('id', sa.String(16), primary_key=True)
-    )
+    sa.Table('kinds', metadata, sa.Column('id', sa.String(16), primary_key=True))
     sa.Table(table, metadata, *parts)
     with db.engine.begin() as connection:
         metadata.create_all(connection)
@@ -415,9 +389,7 @@ def reflected(db, *parts, table='things'):
 def changed(**columns):
     """Return the parts of the table with other columns; None drops one."""
     old = {
-        'id': sa.Column(
-            'id', sa.Integer, primary_key=True, autoincrement=False
-        ),
+        'id': sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
         'name': sa.Column('name', sa.String(64)),
         'size': sa.Column('size', sa.BigInteger, nullable=False),
         'state': sa.Column(
@@ -432,39 +404,26 @@ def changed(**columns):
     'parts, problem',
     [
         (lambda: changed(name=None), 'name is dropped'),
+        (lambda: changed(name=sa.Column('title', sa.String(64))), 'name is dropped'),
         (
-            lambda: changed(name=sa.Column('title', sa.String(64))),
-            'name is dropped',
-        ),
-        (
-            lambda: changed(
-                more=sa.Column('more', sa.Integer, nullable=False)
-            ),
+            lambda: changed(more=sa.Column('more', sa.Integer, nullable=False)),
             'more is new and needs a value',
         ),
         (
-            lambda: changed(
-                name=sa.Column('name', sa.String(64), nullable=False)
-            ),
+            lambda: changed(name=sa.Column('name', sa.String(64), nullable=False)),
             'name must not be null',
         ),
         (
-            lambda: changed(
-                state=sa.Column('state', sa.String(16), nullable=False)
-            ),
+            lambda: changed(state=sa.Column('state', sa.String(16), nullable=False)),
             'state needs a value',
         ),
         (lambda: changed(name=sa.Column('name', sa.String(63))), 'name is '),
         (
-            lambda: changed(
-                size=sa.Column('size', sa.Integer, nullable=False)
-            ),
+            lambda: changed(size=sa.Column('size', sa.Integer, nullable=False)),
             'size is ',
         ),
         (
-            lambda: changed(
-                size=sa.Column('size', sa.String(64), nullable=False)
-            ),
+            lambda: changed(size=sa.Column('size', sa.String(64), nullable=False)),
             'size is ',
         ),
         (
@@ -472,31 +431,20 @@ def changed(**columns):
             'name must be unique',
         ),
         (
-            lambda: [
-                *changed(),
-                sa.Index('one_name', 'name', 'kind', unique=True),
-            ],
+            lambda: [*changed(), sa.Index('one_name', 'name', 'kind', unique=True)],
             'kind, name must be unique',
         ),
         (
-            lambda: [
-                *changed(),
-                sa.ForeignKeyConstraint(['kind'], ['kinds.id']),
-            ],
+            lambda: [*changed(), sa.ForeignKeyConstraint(['kind'], ['kinds.id'])],
             'kind must refer to a row',
         ),
         (
-            lambda: [
-                *changed(),
-                sa.CheckConstraint('size > 0', name='positive'),
-            ],
+            lambda: [*changed(), sa.CheckConstraint('size > 0', name='positive')],
             'is checked',
         ),
     ],
 )
-def test_what_an_older_process_does_not_survive_is_found(
-    empty, parts, problem
-):
+def test_what_an_older_process_does_not_survive_is_found(empty, parts, problem):
     before = reflected(empty, *changed())
     found = expansion.problems(before, reflected(empty, *parts()))
     assert found

@@ -65,9 +65,7 @@ def test_sql_mode_is_that_of_the_option(database, mariadb):
 
 
 def test_parameters_are_added_to_the_url(database, mariadb):
-    db = database(
-        text_of(mariadb), 'connection_parameters = init_command=SET @x=5\n'
-    )
+    db = database(text_of(mariadb), 'connection_parameters = init_command=SET @x=5\n')
     assert variable(db, '@x') == [5, 5]
     assert variable(db, '@@character_set_client') == ['utf8mb4'] * 2
 

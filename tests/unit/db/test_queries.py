@@ -18,9 +18,7 @@ HOMES = (
 )
 ALLOWED = {'cmd/start.py': 'reads and builds the URL of the database'}
 MOVES = 'manila_lite.db.transitions'
-MODULES = {
-    path.relative_to(ROOT).as_posix(): path for path in ROOT.rglob('*.py')
-}
+MODULES = {path.relative_to(ROOT).as_posix(): path for path in ROOT.rglob('*.py')}
 OUTSIDE = sorted(name for name in MODULES if not name.startswith(HOMES))
 QUERIES = sorted(name for name in MODULES if name.startswith('db/queries/'))
 

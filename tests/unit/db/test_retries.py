@@ -5,14 +5,11 @@ import contextlib
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import exception
-from manila_lite import metrics
+from manila_lite import exception, metrics
 from manila_lite.db import engines
 from manila_lite.db.session import ConcurrentChange
-from tests.support import conflicts
-from tests.support import sampling
-from tests.support.rows import SHARE
-from tests.support.rows import insert_share
+from tests.support import conflicts, sampling
+from tests.support.rows import SHARE, insert_share
 
 pytestmark = sampling.dialects
 
@@ -79,9 +76,7 @@ def test_row_that_others_keep_changing_is_unavailable(new_database):
         new_database().write(change)
 
 
-@pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True
-)
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
 def test_read_that_loses_is_repeated(new_database):
     attempts = []
     db = new_database()

@@ -6,38 +6,42 @@ import typing
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db import models
-from manila_lite.db import rows
-from manila_lite.db.queries.access import locks
-from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.access import snapshot_rules
-from manila_lite.db.queries.access import views as rule_views
-from manila_lite.db.queries.admin import figures
-from manila_lite.db.queries.admin import messages
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import quotas
-from manila_lite.db.queries.admin import recovery
-from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.networks import security_services
-from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.networks import subnets
-from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.replicas import updates
-from manila_lite.db.queries.replicas import views as replica_views
-from manila_lite.db.queries.servers import idle_servers
-from manila_lite.db.queries.servers import migrations
-from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.servers import views as server_views
-from manila_lite.db.queries.shares import clone_sources
-from manila_lite.db.queries.shares import export_locations
-from manila_lite.db.queries.shares import instance_views
-from manila_lite.db.queries.shares import instances
-from manila_lite.db.queries.shares import shares
-from manila_lite.db.queries.snapshots import exports
-from manila_lite.db.queries.snapshots import instance_views as snapshot_views
-from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.queries.types import group_types
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db import models, rows
+from manila_lite.db.queries.access import (
+    locks,
+    share_rules,
+    snapshot_rules,
+    views as rule_views,
+)
+from manila_lite.db.queries.admin import (
+    figures,
+    messages,
+    pools,
+    quotas,
+    recovery,
+    services,
+)
+from manila_lite.db.queries.networks import security_services, share_networks, subnets
+from manila_lite.db.queries.replicas import replicas, updates, views as replica_views
+from manila_lite.db.queries.servers import (
+    idle_servers,
+    migrations,
+    share_servers,
+    views as server_views,
+)
+from manila_lite.db.queries.shares import (
+    clone_sources,
+    export_locations,
+    instance_views,
+    instances,
+    shares,
+)
+from manila_lite.db.queries.snapshots import (
+    exports,
+    instance_views as snapshot_views,
+    snapshots,
+)
+from manila_lite.db.queries.types import group_types, types as share_types
 
 SELECTED = [
     (rows.AccessRuleRow, share_rules._OF_INSTANCE),
@@ -137,9 +141,7 @@ def _hints(protocol):
 
 
 @pytest.mark.parametrize(
-    'protocol, statement',
-    SELECTED,
-    ids=[protocol.__name__ for protocol, _ in SELECTED],
+    'protocol, statement', SELECTED, ids=[protocol.__name__ for protocol, _ in SELECTED]
 )
 def test_the_statement_selects_every_column(protocol, statement):
     selected = {column.key for column in statement.selected_columns}
@@ -147,9 +149,7 @@ def test_the_statement_selects_every_column(protocol, statement):
 
 
 @pytest.mark.parametrize(
-    'protocol, statement',
-    SELECTED,
-    ids=[protocol.__name__ for protocol, _ in SELECTED],
+    'protocol, statement', SELECTED, ids=[protocol.__name__ for protocol, _ in SELECTED]
 )
 def test_the_types_are_those_of_the_columns(protocol, statement):
     columns = {column.key: column for column in statement.selected_columns}

@@ -11,19 +11,12 @@ from oslo_db import exception as db_exc
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import context
-from manila_lite import exception
-from manila_lite.db import engines
-from manila_lite.db import fifo
-from manila_lite.db import retries
+from manila_lite import context, exception
+from manila_lite.db import engines, fifo, retries
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import shares
-from manila_lite.db.session import Database
-from manila_lite.db.session import Hint
-from manila_lite.db.session import read_transaction
-from manila_lite.db.session import transaction
-from tests.support import databases
-from tests.support import sampling
+from manila_lite.db.session import Database, Hint, read_transaction, transaction
+from tests.support import databases, sampling
 
 pytestmark = sampling.dialects
 
@@ -56,11 +49,7 @@ def size(session, which):
 
 def test_count_includes_matched_rows_without_change(db, add_share):
     add_share('s', size=3)
-    same = (
-        sa.update(SHARE)
-        .where(SHARE.c.id == sa.bindparam('which'))
-        .values(size=3)
-    )
+    same = sa.update(SHARE).where(SHARE.c.id == sa.bindparam('which')).values(size=3)
     assert db.write(lambda session: session.run(same, which='s')) == 1
     assert db.write(lambda session: session.run(same, which='t')) == 0
     remove = sa.delete(SHARE).where(SHARE.c.size == 3)
@@ -89,11 +78,7 @@ def test_rows_one_and_value(db, add_share):
 def test_one_statement_for_many_rows(db, add_share):
     for id in 'abc':
         add_share(id)
-    db.write(
-        lambda session: session.run_many(
-            GROW, [{'which': 'a'}, {'which': 'c'}]
-        )
-    )
+    db.write(lambda session: session.run_many(GROW, [{'which': 'a'}, {'which': 'c'}]))
     db.write(lambda session: session.run_many(GROW, []))
     assert [db.read(size, id) for id in 'abc'] == [2, 1, 2]
 
@@ -108,20 +93,16 @@ def test_now_is_constant_within_a_transaction(new_database, add_share):
 def test_timestamps_are_stored_to_the_microsecond(db, add_share):
     add_share('s')
     moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901)
-    db.write(
-        lambda session: session.run(sa.update(SHARE).values(updated_at=moment))
-    )
+    db.write(lambda session: session.run(sa.update(SHARE).values(updated_at=moment)))
     assert (
-        db.read(lambda session: session.value(sa.select(SHARE.c.updated_at)))
-        == moment
+        db.read(lambda session: session.value(sa.select(SHARE.c.updated_at))) == moment
     )
 
 
 def test_db_now_is_the_clock_of_the_database(db):
     before = db.clock()
     seen = [
-        db.read(lambda session: session.value(sa.select(db_now())))
-        for _ in range(2)
+        db.read(lambda session: session.value(sa.select(db_now()))) for _ in range(2)
     ]
     assert before - 5 < seen[0] < seen[1] < db.clock() + 5
 
@@ -130,9 +111,7 @@ def test_db_now_is_the_injected_clock_on_sqlite(tmp_path):
     with contextlib.closing(
         _Disposed(f'sqlite:///{tmp_path}/db', clock=lambda: 42.5)
     ) as db:
-        assert (
-            db.read(lambda session: session.value(sa.select(db_now()))) == 42.5
-        )
+        assert db.read(lambda session: session.value(sa.select(db_now()))) == 42.5
 
 
 class _Disposed(Database):
@@ -158,9 +137,7 @@ def test_failed_transaction_leaves_nothing(db, add_share):
     assert delivered == []
 
 
-def test_hints_are_delivered_after_the_commit_is_visible(
-    new_database, db, add_share
-):
+def test_hints_are_delivered_after_the_commit_is_visible(new_database, db, add_share):
     add_share('s')
     other, seen = new_database(), []
     db.deliver = lambda hints: seen.append((hints, other.read(size, 's')))
@@ -260,9 +237,7 @@ def busy_sqlite(tmp_path, monkeypatch):
     """A factory of databases, and the connection that is writing."""
     monkeypatch.setattr(engines, 'LOCK_TIMEOUT', 0.01)
     path = tmp_path / 'db'
-    with contextlib.closing(
-        sqlite3.connect(path, isolation_level=None)
-    ) as writer:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute('PRAGMA journal_mode = WAL')
         writer.execute('CREATE TABLE things (id INTEGER)')
         writer.execute('BEGIN IMMEDIATE')
@@ -297,9 +272,7 @@ def test_sqlite_that_stays_busy_is_reported_as_busy(busy_sqlite):
     assert all(0 < seconds < 1 for seconds in slept)
 
 
-def test_new_sqlite_waits_for_the_process_that_creates_it(
-    tmp_path, monkeypatch
-):
+def test_new_sqlite_waits_for_the_process_that_creates_it(tmp_path, monkeypatch):
     with contextlib.closing(
         sqlite3.connect(tmp_path / 'db', isolation_level=None)
     ) as writer:
@@ -324,9 +297,7 @@ def test_other_errors_are_not_retried(db, add_share):
 
     def insert_again(session):
         tries.append(session)
-        session.run(
-            sa.insert(SHARE).from_select(SHARE.c.keys(), sa.select(SHARE))
-        )
+        session.run(sa.insert(SHARE).from_select(SHARE.c.keys(), sa.select(SHARE)))
 
     with pytest.raises(db_exc.DBDuplicateEntry):
         db.write(insert_again)
@@ -350,9 +321,7 @@ def need(session, which, mend):
         raise Missing(mend)
 
 
-def test_repairable_error_is_repaired_and_the_transaction_retried(
-    db, add_share
-):
+def test_repairable_error_is_repaired_and_the_transaction_retried(db, add_share):
     db.write(need, 's', lambda: add_share('s', size=5))
     assert db.read(size, 's') == 6
 
@@ -472,9 +441,7 @@ def test_too_many_transactions_at_once_are_reported_as_busy(new_database, use):
 
 
 @on_servers
-def test_dead_pooled_connections_are_replaced_silently(
-    db, add_share, database_url
-):
+def test_dead_pooled_connections_are_replaced_silently(db, add_share, database_url):
     add_share('s', size=1)
     assert db.read(size, 's') == 1
     databases.kill_connections(database_url)

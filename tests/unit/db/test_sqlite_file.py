@@ -7,8 +7,7 @@ import sqlite3
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db import schema
-from manila_lite.db import sqlite_file
+from manila_lite.db import schema, sqlite_file
 from manila_lite.db.session import Database
 
 
@@ -36,9 +35,7 @@ def foreign_database(file, journal_mode='delete'):
     connection.execute(f'PRAGMA journal_mode = {journal_mode}')
     connection.execute('CREATE TABLE songs (title TEXT)')
     connection.execute('CREATE TABLE alembic_version (version_num TEXT)')
-    connection.executemany(
-        'INSERT INTO songs VALUES (?)', [('la' * 500,)] * 100
-    )
+    connection.executemany('INSERT INTO songs VALUES (?)', [('la' * 500,)] * 100)
     connection.commit()
     return connection
 
@@ -82,9 +79,7 @@ def test_our_database_is_accepted_after_a_crash(file, tmp_path):
     sqlite_file.check(str(copy / file.name))
 
 
-def test_our_database_is_accepted_after_a_crash_in_a_checkpoint(
-    file, tmp_path
-):
+def test_our_database_is_accepted_after_a_crash_in_a_checkpoint(file, tmp_path):
     """The write-ahead log still has what is torn in the file."""
     with our_database(file):
         copy = shutil.copytree(file.parent, tmp_path / 'copy') / file.name

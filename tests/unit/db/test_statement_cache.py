@@ -30,9 +30,7 @@ def engine():
     engine = sa.create_engine('sqlite://')
     with engine.begin() as connection:
         connection.exec_driver_sql('CREATE TABLE things (id, size)')
-        connection.exec_driver_sql(
-            'INSERT INTO things VALUES (1, 10), (2, 20)'
-        )
+        connection.exec_driver_sql('INSERT INTO things VALUES (1, 10), (2, 20)')
     cache = StatementCache()
     yield engine.execution_options(compiled_cache=cache), cache
     engine.dispose()
@@ -70,9 +68,7 @@ def test_same_statement_with_other_parameters_is_another_one(cache):
         assert cache.get(key(part, ('y',))) is None
 
 
-def test_statement_at_the_address_of_another_is_not_mistaken_for_it(
-    cache, monkeypatch
-):
+def test_statement_at_the_address_of_another_is_not_mistaken_for_it(cache, monkeypatch):
     monkeypatch.setattr(statement_cache, 'id', lambda value: 1, raising=False)
     cache[key(('a',))] = 'a'
     cache[key(('b',))] = 'b'

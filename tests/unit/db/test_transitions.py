@@ -7,15 +7,10 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import context
-from manila_lite import exception
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_all
-from manila_lite.db.transitions import fire_matching
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite import context, exception
+from manila_lite.db.models import engine, shares
+from manila_lite.db.transitions import fire, fire_all, fire_matching
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from tests.support import sampling
 
 pytestmark = sampling.dialects
@@ -39,9 +34,7 @@ def journal(db, id):
         tuple(row)
         for row in db.read(
             lambda session: session.rows(
-                sa.select(
-                    JOURNAL.c.event, JOURNAL.c.from_status, JOURNAL.c.to_status
-                )
+                sa.select(JOURNAL.c.event, JOURNAL.c.from_status, JOURNAL.c.to_status)
                 .where(JOURNAL.c.resource_id == id)
                 .order_by(JOURNAL.c.id)
             )
@@ -109,8 +102,7 @@ def test_refused_move_changes_nothing(db, add_instance):
     assert status(db, 'i') == InstanceStatus.CREATING
     assert journal(db, 'i') == before
     assert (
-        db.read(lambda session: session.value(sa.select(INSTANCE.c.progress)))
-        is None
+        db.read(lambda session: session.value(sa.select(INSTANCE.c.progress))) is None
     )
 
 
@@ -208,15 +200,11 @@ def test_move_of_many_sets_other_columns(db, add_instance):
     for id in 'ab':
         add_instance(id)
     db.write(
-        functools.partial(fire_all, progress='100%'),
-        SHARE_INSTANCE,
-        'ab',
-        'created',
+        functools.partial(fire_all, progress='100%'), SHARE_INSTANCE, 'ab', 'created'
     )
     assert db.read(
         lambda session: {
-            row.progress
-            for row in session.rows(sa.select(INSTANCE.c.progress))
+            row.progress for row in session.rows(sa.select(INSTANCE.c.progress))
         }
     ) == {'100%'}
 
@@ -225,9 +213,7 @@ def test_move_of_matching_rows_leaves_the_others_alone(db, add_instance):
     for id in 'abcd':
         add_instance(id)
     db.write(fire, SHARE_INSTANCE, 'b', 'create_failed')
-    moved = db.write(
-        fire_matching, SHARE_INSTANCE, 'created', {'id': ['a', 'b', 'c']}
-    )
+    moved = db.write(fire_matching, SHARE_INSTANCE, 'created', {'id': ['a', 'b', 'c']})
     assert moved == 2
     assert [status(db, id) for id in 'abcd'] == [
         InstanceStatus.AVAILABLE,
@@ -247,10 +233,7 @@ def test_move_of_matching_rows_leaves_the_others_alone(db, add_instance):
 def test_move_without_matching_rows_is_no_error(db, add_instance):
     add_instance('a')
     assert (
-        db.write(
-            fire_matching, SHARE_INSTANCE, 'extended', {'share_id': 'other'}
-        )
-        == 0
+        db.write(fire_matching, SHARE_INSTANCE, 'extended', {'share_id': 'other'}) == 0
     )
     assert len(journal(db, 'a')) == 1
 

@@ -22,9 +22,7 @@ class Changes:
         self.threads = []
 
     def begin(self, project='project', resource=None):
-        thread = threading.Thread(
-            target=self._change, args=[project, resource]
-        )
+        thread = threading.Thread(target=self._change, args=[project, resource])
         self.threads.append(thread)
         thread.start()
 
@@ -43,9 +41,7 @@ class Changes:
 
     def wait(self, running, refused=0):
         wait_until(
-            lambda: (
-                (len(self.running), len(self.refused)) == (running, refused)
-            ),
+            lambda: (len(self.running), len(self.refused)) == (running, refused),
             'they run or are refused',
         )
 
@@ -98,9 +94,7 @@ def test_waiters_are_refused_when_nothing_has_ended(build):
     changes = build(patience=0.2)
     for _ in range(24):
         changes.begin(resource='a')
-    changes.wait(
-        running=write_limit.OF_RESOURCE, refused=24 - write_limit.OF_RESOURCE
-    )
+    changes.wait(running=write_limit.OF_RESOURCE, refused=24 - write_limit.OF_RESOURCE)
     assert set(changes.refused) == {exception.ResourceBusy}
 
 
@@ -126,9 +120,7 @@ def test_one_project_leaves_room_for_others(build):
     changes = build(patience=0.2)
     for number in range(20):
         changes.begin(resource=str(number))
-    changes.wait(
-        running=write_limit.OF_PROJECT, refused=20 - write_limit.OF_PROJECT
-    )
+    changes.wait(running=write_limit.OF_PROJECT, refused=20 - write_limit.OF_PROJECT)
     assert set(changes.refused) == {exception.DatabaseBusy}
     with changes.limit.change('other', None):
         pass
@@ -146,18 +138,14 @@ def test_refused_changes_leave_no_trace(build):
     changes = build(patience=0.2)
     for _ in range(24):
         changes.begin(resource='a')
-    changes.wait(
-        running=write_limit.OF_RESOURCE, refused=24 - write_limit.OF_RESOURCE
-    )
+    changes.wait(running=write_limit.OF_RESOURCE, refused=24 - write_limit.OF_RESOURCE)
     for _ in range(write_limit.OF_RESOURCE):
         changes.end()
     for thread in changes.threads:
         thread.join(TIMEOUT)
     for _ in range(write_limit.OF_RESOURCE):
         changes.begin(resource='a')
-    changes.wait(
-        running=write_limit.OF_RESOURCE, refused=24 - write_limit.OF_RESOURCE
-    )
+    changes.wait(running=write_limit.OF_RESOURCE, refused=24 - write_limit.OF_RESOURCE)
 
 
 def test_second_transaction_of_a_request_is_not_refused(build):

@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 
-from manila_lite import conf
-from manila_lite import exception
+from manila_lite import conf, exception
 from manila_lite.conf import network as options
 from manila_lite.network import registry
 from manila_lite.network.standalone import StandaloneNetwork
@@ -46,11 +45,7 @@ def test_allocated_addresses_are_not_free():
 
 def test_ranges_limit_the_addresses_and_may_overlap():
     network = plugin(
-        allowed_ip_ranges=[
-            '10.0.0.20',
-            '10.0.0.7-10.0.0.9',
-            '10.0.0.8 - 10.0.0.10',
-        ]
+        allowed_ip_ranges=['10.0.0.20', '10.0.0.7-10.0.0.9', '10.0.0.8 - 10.0.0.10']
     )
     assert list(network.free_addresses([])) == [
         '10.0.0.7',
@@ -62,26 +57,19 @@ def test_ranges_limit_the_addresses_and_may_overlap():
 
 
 def test_the_gateway_is_never_free():
-    network = plugin(
-        gateway='10.0.0.8', allowed_ip_ranges=['10.0.0.7-10.0.0.9']
-    )
+    network = plugin(gateway='10.0.0.8', allowed_ip_ranges=['10.0.0.7-10.0.0.9'])
     assert list(network.free_addresses([])) == ['10.0.0.7', '10.0.0.9']
 
 
 def test_an_ipv6_gateway_makes_an_ipv6_network():
-    network = plugin(
-        gateway='fd00::1', mask='64', network_plugin_ipv6_enabled=True
-    )
+    network = plugin(gateway='fd00::1', mask='64', network_plugin_ipv6_enabled=True)
     assert first(network) == ['fd00::2', 'fd00::3', 'fd00::4']
     assert network.attributes['ip_version'] == 6
     assert network.attributes['cidr'] == 'fd00::/64'
 
 
 def test_segments_differ_by_segmentation_id():
-    vlans = [
-        plugin(network_type='vlan', segmentation_id=number)
-        for number in (7, 8)
-    ]
+    vlans = [plugin(network_type='vlan', segmentation_id=number) for number in (7, 8)]
     assert len({each.segment for each in (*vlans, plugin())}) == 3
     assert plugin().segment == plugin(allowed_ip_ranges=['10.0.0.9']).segment
 
@@ -97,22 +85,13 @@ def test_segments_differ_by_segmentation_id():
         ({'gateway': 'fd00::1', 'mask': '64'}, 'ipv6_enabled is not set'),
         ({'network_plugin_ipv4_enabled': False}, 'neither'),
         (
-            {
-                'network_plugin_ipv4_enabled': False,
-                'network_plugin_ipv6_enabled': True,
-            },
+            {'network_plugin_ipv4_enabled': False, 'network_plugin_ipv6_enabled': True},
             'ipv4_enabled is not set',
         ),
         ({'network_type': 'vlan'}, 'segmentation_id is required'),
         ({'allowed_ip_ranges': ['many']}, 'many is not a range'),
-        (
-            {'allowed_ip_ranges': ['10.0.1.1']},
-            '10.0.1.1 is not in 10.0.0.0/24',
-        ),
-        (
-            {'allowed_ip_ranges': ['10.0.0.9-10.0.0.3']},
-            'ends before it begins',
-        ),
+        ({'allowed_ip_ranges': ['10.0.1.1']}, '10.0.1.1 is not in 10.0.0.0/24'),
+        ({'allowed_ip_ranges': ['10.0.0.9-10.0.0.3']}, 'ends before it begins'),
     ],
 )
 def test_invalid_options_are_reported_by_name(values, reason):
@@ -175,7 +154,5 @@ def test_an_unknown_plugin_is_reported_with_the_known_ones(tmp_path):
         match='"neutron".*known are standalone',
     ):
         registry.load(
-            None,
-            configured(tmp_path, '[net]\nnetwork_api_class = neutron\n'),
-            'net',
+            None, configured(tmp_path, '[net]\nnetwork_api_class = neutron\n'), 'net'
         )

@@ -8,10 +8,8 @@ from oslo_config import cfg
 from oslo_policy import policy
 import pytest
 
-from manila_lite import context
-from manila_lite import policies
-from manila_lite.policies import compiled
-from manila_lite.policies import enforcer
+from manila_lite import context, policies
+from manila_lite.policies import compiled, enforcer
 from tests.support import sampling
 from tests.support.clock import ManualClock
 
@@ -147,14 +145,9 @@ def test_roles_decide(tmp_path, rule, allowed, refused):
 
 
 @pytest.mark.parametrize('new, allowed', [(True, False), (False, True)])
-def test_deprecated_defaults_apply_unless_new_ones_are_enforced(
-    tmp_path, new, allowed
-):
+def test_deprecated_defaults_apply_unless_new_ones_are_enforced(tmp_path, new, allowed):
     ours = enforcer.Enforcer(make_conf(tmp_path, enforce_new_defaults=new))
-    assert (
-        ours.allows('share:get', TARGETS['own'], PERSONAS['no roles'])
-        is allowed
-    )
+    assert ours.allows('share:get', TARGETS['own'], PERSONAS['no roles']) is allowed
 
 
 def test_credentials_are_the_policy_values_of_a_context(tmp_path):
@@ -178,9 +171,7 @@ Row = dataclasses.make_dataclass('Row', ['project_id', 'user_id'])
 def test_targets_have_attributes_or_keys(tmp_path, target):
     ours = enforcer.Enforcer(make_conf(tmp_path))
     assert ours.allows('share:update', target, PERSONAS['member'])
-    assert not ours.allows(
-        'share:update', target, PERSONAS['member elsewhere']
-    )
+    assert not ours.allows('share:update', target, PERSONAS['member elsewhere'])
 
 
 def test_a_context_uses_the_enforcer(tmp_path):
@@ -204,9 +195,7 @@ def test_the_rule_decides_who_is_admin(tmp_path, who, admin):
 
 
 def test_admin_rule_may_be_overridden(tmp_path):
-    ours = enforcer.Enforcer(
-        make_conf(tmp_path, '"context_is_admin": "role:service"')
-    )
+    ours = enforcer.Enforcer(make_conf(tmp_path, '"context_is_admin": "role:service"'))
     assert ours.is_admin(PERSONAS['service'])
     assert not ours.is_admin(PERSONAS['admin'])
     assert ours.allows('share:force_delete', {}, PERSONAS['service'])
@@ -244,9 +233,7 @@ class OnTuesdays(policy.Check):
 
 @pytest.fixture
 def _own_check(monkeypatch):
-    monkeypatch.setitem(
-        policy._checks.registered_checks, 'tuesday', OnTuesdays
-    )
+    monkeypatch.setitem(policy._checks.registered_checks, 'tuesday', OnTuesdays)
     monkeypatch.setattr(OnTuesdays, 'asked', [])
 
 
@@ -292,9 +279,7 @@ class ReloadingEnforcer:
         self.clock.now += seconds
 
     def readers_may_delete(self):
-        return self.enforcer.allows(
-            'share:delete', TARGETS['own'], PERSONAS['reader']
-        )
+        return self.enforcer.allows('share:delete', TARGETS['own'], PERSONAS['reader'])
 
 
 LOOSE, TIGHT = '"share:delete": "@"', '"share:delete": "!  "'
@@ -349,9 +334,7 @@ BROKEN = ['"share:delete": "@', '- share:delete', '"share:delete": 5', '\x00']
 
 
 @pytest.mark.parametrize('text', BROKEN)
-def test_an_invalid_file_keeps_the_old_rules_and_is_logged_once(
-    tmp_path, caplog, text
-):
+def test_an_invalid_file_keeps_the_old_rules_and_is_logged_once(tmp_path, caplog, text):
     reloading = ReloadingEnforcer(tmp_path, LOOSE)
     reloading.file.write_text(text)
     for _ in range(3):

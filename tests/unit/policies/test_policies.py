@@ -3,10 +3,7 @@
 import pytest
 
 from manila_lite import policies
-from manila_lite.policies import api_description
-from manila_lite.policies import base
-from manila_lite.policies import identity
-from manila_lite.policies import recovery
+from manila_lite.policies import api_description, base, identity, recovery
 from tests.support import reference
 
 RESOURCES = {
@@ -57,8 +54,7 @@ def published():
     return {
         row['rule']: row
         for row in reference.table('policies.csv')
-        if row['note'] == 'base rule'
-        or row['rule'].partition(':')[0] in RESOURCES
+        if row['note'] == 'base rule' or row['rule'].partition(':')[0] in RESOURCES
     }
 
 
@@ -67,8 +63,7 @@ def rules():
     return {
         rule.name: rule
         for rule in policies.list_rules()
-        if rule
-        not in (*api_description.RULES, *recovery.RULES, *identity.RULES)
+        if rule not in (*api_description.RULES, *recovery.RULES, *identity.RULES)
     }
 
 
@@ -89,8 +84,7 @@ def test_defaults_are_the_published_ones():
 
 def test_scopes_are_the_published_ones():
     assert {
-        name: '|'.join(rule.scope_types or [])
-        for name, rule in rules().items()
+        name: '|'.join(rule.scope_types or []) for name, rule in rules().items()
     } == {name: row['scope_types'] for name, row in published().items()}
 
 
@@ -113,8 +107,7 @@ def operations_of(row):
 
 def documented(rule):
     return {
-        f'{operation["method"]} {operation["path"]}'
-        for operation in rule.operations
+        f'{operation["method"]} {operation["path"]}' for operation in rule.operations
     }
 
 

@@ -26,8 +26,7 @@ def test_roles_of_the_defaults_are_known(unknown):
 
 
 @pytest.mark.parametrize(
-    'rule',
-    ['role:auditor', 'not role:auditor', 'role:a or (!  or role:AUDITOR)'],
+    'rule', ['role:auditor', 'not role:auditor', 'role:a or (!  or role:AUDITOR)']
 )
 def test_roles_of_the_operator_are_known(unknown, rule):
     assert unknown(f'"share:get": "{rule}"\n', 'auditor') == []

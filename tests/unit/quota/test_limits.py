@@ -34,9 +34,7 @@ def test_resources_of_share_types_match_the_published_table():
 def test_every_resource_has_an_option():
     defaults = {option.name: option.default for option in options.OPTS}
     group = types.SimpleNamespace(**defaults)
-    assert limits.from_options(group) == {
-        name: defaults[name] for name in limits.NAMES
-    }
+    assert limits.from_options(group) == {name: defaults[name] for name in limits.NAMES}
 
 
 def test_later_layers_override_earlier_ones():
@@ -99,8 +97,7 @@ def test_subscope_needs_force_to_exceed_the_project(limit, ceiling, fits):
 
 
 @pytest.mark.parametrize(
-    'limit, used, fits',
-    [(4, 4, True), (3, 4, False), (0, 0, True), (-1, 4, True)],
+    'limit, used, fits', [(4, 4, True), (3, 4, False), (0, 0, True), (-1, 4, True)]
 )
 def test_limit_below_usage_needs_force(limit, used, fits):
     limits.check({'shares': limit}, used={'shares': used}, force=True)

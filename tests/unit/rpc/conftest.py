@@ -6,8 +6,7 @@ import uuid
 import pytest
 
 from manila_lite.context import RequestContext
-from tests.support.rpc_servers import running_servers
-from tests.support.rpc_servers import transport_to
+from tests.support.rpc_servers import running_servers, transport_to
 
 
 @pytest.fixture
@@ -52,9 +51,9 @@ class Received:
 
     def wait(self, count, timeout=10):
         with self._changed:
-            assert self._changed.wait_for(
-                lambda: len(self.items) >= count, timeout
-            ), self.items
+            assert self._changed.wait_for(lambda: len(self.items) >= count, timeout), (
+                self.items
+            )
             return list(self.items)
 
 

@@ -3,14 +3,9 @@
 import pytest
 
 from manila_lite import exception
-from manila_lite.rpc import contract
-from manila_lite.rpc import transport
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import call
-from manila_lite.rpc.contract import durable
-from manila_lite.rpc.contract import implements
-from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import Machine
+from manila_lite.rpc import contract, transport
+from manila_lite.rpc.contract import Contract, call, durable, implements
+from manila_lite.states.machine import GiveUp, Machine
 
 MACHINE = Machine(
     'thing',
@@ -111,9 +106,7 @@ def test_kinds_carry_what_was_declared():
 def test_failure_depends_on_the_error():
     kinds = contract.work_kinds(ThingCareRpc)
     extend = kinds['thing_care.extend']
-    assert extend.failure == contract.Failure(
-        MACHINE, 'extend_failed', 'a', 'd'
-    )
+    assert extend.failure == contract.Failure(MACHINE, 'extend_failed', 'a', 'd')
     assert extend.failure_of(ValueError()) == extend.failure
     assert extend.failure_of(exception.InvalidInput(reason='x')) == (
         contract.Failure(MACHINE, 'extend_refused', 'a', 'r')
@@ -180,9 +173,7 @@ def test_stub_without_ctx_is_refused():
             def work(self, instance_id): ...
 
 
-def test_client_stores_durable_work_on_the_queue_of_a_host(
-    client, submitted, ctx
-):
+def test_client_stores_durable_work_on_the_queue_of_a_host(client, submitted, ctx):
     answer = client.on('host@one#pool').extend(
         'session', ctx, instance_id='i', new_size=3
     )
@@ -198,9 +189,7 @@ def test_client_stores_durable_work_on_the_queue_of_a_host(
     ]
 
 
-def test_client_without_a_host_uses_the_queue_of_the_topic(
-    client, submitted, ctx
-):
+def test_client_without_a_host_uses_the_queue_of_the_topic(client, submitted, ctx):
     client.sync('session', ctx, thing_id='t')
     assert submitted.items[0][3] == 'manila-things'
 
@@ -213,9 +202,7 @@ def test_client_without_a_host_uses_the_queue_of_the_topic(
         {'instance_id': 'i', 'size': 1},
     ],
 )
-def test_client_refuses_arguments_that_do_not_fit(
-    client, submitted, ctx, args
-):
+def test_client_refuses_arguments_that_do_not_fit(client, submitted, ctx, args):
     with pytest.raises(TypeError, match=r'thing_care\.extend takes'):
         client.on('host').extend('session', ctx, **args)
     assert submitted.items == []
@@ -226,33 +213,19 @@ def test_client_has_no_other_methods(client):
         client.on('host').shrink('session')
 
 
-def test_call_is_answered_by_the_given_host(
-    client, rpc_transport, serving, ctx
-):
+def test_call_is_answered_by_the_given_host(client, rpc_transport, serving, ctx):
     serving(rpc_transport.serve('manila-things', 'host@one', [Things()]))
-    assert client.on('host@one#pool').check(ctx, instance_id='i') == [
-        'p1',
-        'i',
-        None,
-    ]
+    assert client.on('host@one#pool').check(ctx, instance_id='i') == ['p1', 'i', None]
     with pytest.raises(exception.ServiceUnavailable):
         client.on('host@two').check(ctx, instance_id='i')
 
 
-def test_call_without_a_host_is_answered_by_any(
-    client, rpc_transport, serving, ctx
-):
+def test_call_without_a_host_is_answered_by_any(client, rpc_transport, serving, ctx):
     serving(rpc_transport.serve('manila-things', 'host@one', [Things()]))
-    assert client.check(ctx, instance_id='i', options={'a': 1}) == [
-        'p1',
-        'i',
-        {'a': 1},
-    ]
+    assert client.check(ctx, instance_id='i', options={'a': 1}) == ['p1', 'i', {'a': 1}]
 
 
-def test_contracts_of_one_topic_are_separate(
-    rpc_transport, serving, ctx, received
-):
+def test_contracts_of_one_topic_are_separate(rpc_transport, serving, ctx, received):
     class OtherRpc(Contract):
         topic, version = 'manila-things', '2.0'
 
@@ -266,20 +239,14 @@ def test_contracts_of_one_topic_are_separate(
 
     serving(
         transport.HintListener(
-            rpc_transport,
-            'manila-things',
-            'host',
-            received.add,
-            [Things(), Other()],
+            rpc_transport, 'manila-things', 'host', received.add, [Things(), Other()]
         )
     )
     ask = contract.Client(OtherRpc, Submitted(), rpc_transport).on('host')
     assert ask.check(ctx, instance_id='i') == 'other'
 
 
-def test_durable_methods_cannot_be_called_by_message(
-    rpc_transport, serving, ctx
-):
+def test_durable_methods_cannot_be_called_by_message(rpc_transport, serving, ctx):
     things = Things()
     serving(rpc_transport.serve('manila-things', 'host', [things]))
     with pytest.raises(Exception, match='sync'):

@@ -12,12 +12,10 @@ from oslo_db import exception as db_exc
 import oslo_messaging
 import pytest
 
-from manila_lite import conf as options
-from manila_lite import exception
+from manila_lite import conf as options, exception
 from manila_lite.db import errors
 from tests.support.rpc_servers import transport_to
-from tests.unit.rpc.conftest import Received
-from tests.unit.rpc.conftest import exposed
+from tests.unit.rpc.conftest import Received, exposed
 
 
 class Fault(Exception):
@@ -92,12 +90,12 @@ def test_caller_is_sent_without_the_token(rpc_transport, recorder, ctx):
     rpc_transport.client('topic').cast(ctx, 'note', {})
     ((arrived, _),) = recorder.received.wait(1)
     assert arrived is not ctx
-    assert (
-        arrived.user_id,
-        arrived.project_id,
-        arrived.roles,
-        arrived.request_id,
-    ) == ('u1', 'p1', ['member'], 'req-1')
+    assert (arrived.user_id, arrived.project_id, arrived.roles, arrived.request_id) == (
+        'u1',
+        'p1',
+        ['member'],
+        'req-1',
+    )
     assert arrived.auth_token is None
     assert ctx.auth_token == 'secret'
 
@@ -110,9 +108,7 @@ def test_call_returns_the_reply_as_json(rpc_transport, recorder, ctx):
     assert answer == {'at': '2026-01-02T03:04:05.000000', 'pair': [1, 2]}
 
 
-def test_call_raises_our_error_as_the_server_raised_it(
-    rpc_transport, recorder, ctx
-):
+def test_call_raises_our_error_as_the_server_raised_it(rpc_transport, recorder, ctx):
     with pytest.raises(exception.ShareNotFound) as caught:
         rpc_transport.client('topic').call(ctx, 'refuse', {}, timeout=5)
     assert type(caught.value) is exception.ShareNotFound
@@ -136,9 +132,7 @@ def test_call_of_a_server_without_its_database_may_be_repeated(
         )
 
 
-def test_call_times_out_and_a_late_reply_is_ignored(
-    rpc_transport, recorder, ctx
-):
+def test_call_times_out_and_a_late_reply_is_ignored(rpc_transport, recorder, ctx):
     client = rpc_transport.client('topic')
     with pytest.raises(exception.ServiceUnavailable, match='wait'):
         client.call(ctx, 'wait', {}, timeout=0.05)
@@ -169,9 +163,7 @@ def test_unknown_methods_are_logged_once_and_without_a_stack(
     rpc_transport, recorder, ctx, caplog, namespace, version
 ):
     caplog.set_level('INFO')
-    client = rpc_transport.client(
-        'topic', namespace=namespace, version=version
-    )
+    client = rpc_transport.client('topic', namespace=namespace, version=version)
     for _ in range(10):
         client.cast(ctx, 'later', {'work_id': 'w'})
     for _ in range(2):
@@ -199,9 +191,7 @@ def test_a_named_server_alone_gets_its_messages(rpc_transport, serving, ctx):
     for name, recorder in recorders.items():
         serving(rpc_transport.serve('topic', name, [recorder]))
     for _ in range(4):
-        rpc_transport.client('topic').to('two').call(
-            ctx, 'note', {}, timeout=5
-        )
+        rpc_transport.client('topic').to('two').call(ctx, 'note', {}, timeout=5)
     assert len(recorders['two'].received.items) == 4
     assert recorders['one'].received.items == []
 
@@ -214,9 +204,7 @@ def test_fanout_reaches_every_server(rpc_transport, serving, ctx):
     oslo_messaging.get_rpc_client(rpc_transport._transport, target).cast(
         {}, 'note', value=[1]
     )
-    values = [
-        recorder.received.wait(1)[0][1]['value'] for recorder in recorders
-    ]
+    values = [recorder.received.wait(1)[0][1]['value'] for recorder in recorders]
     assert values == [[1], [1]]
     assert values[0] is not values[1]
 
@@ -228,9 +216,7 @@ def test_virtual_hosts_are_separate(exchange, rpc_transport, recorder, ctx):
     assert same.client('topic').call(ctx, 'echo', {'value': 1}, 5) == 1
 
 
-def test_stop_handles_received_messages_and_gets_no_more(
-    rpc_transport, serving, ctx
-):
+def test_stop_handles_received_messages_and_gets_no_more(rpc_transport, serving, ctx):
     recorder = Recorder()
     server = rpc_transport.serve('topic', 'one', [recorder])
     server.start()

@@ -7,15 +7,9 @@ import sys
 
 import pytest
 
-from manila_lite import exception
-from manila_lite import release
-from manila_lite.rpc import contract
-from manila_lite.rpc import contracts
-from manila_lite.rpc import previous
-from manila_lite.rpc import share
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import call
-from manila_lite.rpc.contract import durable
+from manila_lite import exception, release
+from manila_lite.rpc import contract, contracts, previous, share
+from manila_lite.rpc.contract import Contract, call, durable
 from tests.support import previous_release
 
 METHODS = {
@@ -123,9 +117,7 @@ def client(transport):
         assert topic == share.TOPIC
         return found.get(host)
 
-    return contract.Client(
-        ProbingLaterRpc, None, transport, oldest_release=oldest
-    )
+    return contract.Client(ProbingLaterRpc, None, transport, oldest_release=oldest)
 
 
 def test_new_calls_are_not_sent_to_an_older_process(client, transport):
@@ -145,9 +137,7 @@ def test_new_calls_are_sent_where_all_processes_know_them(client, transport):
     assert transport.calls == [('see_share_migration', {'share_id': 's'})] * 2
 
 
-def test_old_calls_are_sent_as_the_previous_release_sends_them(
-    client, transport
-):
+def test_old_calls_are_sent_as_the_previous_release_sends_them(client, transport):
     client.on('node@old').hear_share_migration(None, share_id='s')
     assert transport.calls == [('hear_share_migration', {'share_id': 's'})]
 

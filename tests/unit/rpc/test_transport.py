@@ -11,8 +11,7 @@ import oslo_messaging
 from oslo_service import backend
 import pytest
 
-from manila_lite import conf as options
-from manila_lite import metrics
+from manila_lite import conf as options, metrics
 from manila_lite.rpc import transport
 from tests.unit.rpc.conftest import exposed
 
@@ -34,9 +33,7 @@ class GatedTransport:
 @pytest.fixture
 def listener(rpc_transport, serving, received):
     return serving(
-        transport.HintListener(
-            rpc_transport, 'manila-share', 'host@one', received.add
-        )
+        transport.HintListener(rpc_transport, 'manila-share', 'host@one', received.add)
     )
 
 
@@ -52,9 +49,7 @@ def test_hint_wakes_the_service_of_the_queue(
 ):
     others = []
     serving(
-        transport.HintListener(
-            rpc_transport, 'manila-share', 'host@two', others.append
-        )
+        transport.HintListener(rpc_transport, 'manila-share', 'host@two', others.append)
     )
     sender = transport.HintSender(rpc_transport)
     for work_id in ('w1', 'w2'):
@@ -82,9 +77,7 @@ def test_hint_to_the_queue_of_a_topic_wakes_any_service(
     assert sender.sent == 4
 
 
-def test_hints_and_calls_share_one_server(
-    rpc_transport, serving, received, ctx
-):
+def test_hints_and_calls_share_one_server(rpc_transport, serving, received, ctx):
     class Endpoint:
         @exposed
         def ask(self, ctx):
@@ -92,11 +85,7 @@ def test_hints_and_calls_share_one_server(
 
     serving(
         transport.HintListener(
-            rpc_transport,
-            'manila-share',
-            'host@one',
-            received.add,
-            [Endpoint()],
+            rpc_transport, 'manila-share', 'host@one', received.add, [Endpoint()]
         )
     )
     sender = transport.HintSender(rpc_transport)
@@ -158,9 +147,7 @@ def send_while_one_is_sent(transport_, sender, number):
     return ['first', *(f'w{n}' for n in range(number))]
 
 
-def test_hints_that_wait_leave_in_few_messages(
-    rpc_transport, listener, received
-):
+def test_hints_that_wait_leave_in_few_messages(rpc_transport, listener, received):
     counting = CountingTransport(rpc_transport)
     sender = transport.HintSender(counting)
     number = 2 * transport.BATCH + 1
@@ -171,9 +158,7 @@ def test_hints_that_wait_leave_in_few_messages(
     assert (sender.sent, sender.failed) == (len(sent), 0)
 
 
-@pytest.mark.parametrize(
-    'oldest, messages', [(1, 6), (2, 2), (3, 2), (None, 2)]
-)
+@pytest.mark.parametrize('oldest, messages', [(1, 6), (2, 2), (3, 2), (None, 2)])
 def test_services_of_the_previous_release_get_single_hints(
     rpc_transport, listener, received, oldest, messages
 ):
@@ -210,9 +195,7 @@ def test_many_hints_for_one_queue_do_not_delay_those_for_another(
     rpc_transport, listener, received, serving
 ):
     serving(
-        transport.HintListener(
-            rpc_transport, 'manila-share', 'host@two', received.add
-        )
+        transport.HintListener(rpc_transport, 'manila-share', 'host@two', received.add)
     )
     counting = CountingTransport(rpc_transport)
     sender = transport.HintSender(counting)
@@ -254,9 +237,7 @@ def test_sent_and_lost_hints_are_counted(gated, listener):
     ]
 
 
-def test_stop_drops_hints_that_cannot_be_sent_in_time(
-    gated, listener, received
-):
+def test_stop_drops_hints_that_cannot_be_sent_in_time(gated, listener, received):
     sender = transport.HintSender(gated)
     sender.send('manila-share', 'host@one', 'in hand')
     assert gated.reached.wait(10)
@@ -296,9 +277,7 @@ def rabbit(**settings):
     from oslo_messaging import opts
 
     oslo_messaging.TransportURL(conf)
-    conf.register_opts(
-        dict(opts.list_opts())[transport.RABBIT], transport.RABBIT
-    )
+    conf.register_opts(dict(opts.list_opts())[transport.RABBIT], transport.RABBIT)
     conf.set_override('transport_url', 'rabbit://nobody:x@127.0.0.1:1//')
     for name, value in settings.items():
         conf.set_override(name, value, transport.RABBIT)

@@ -1,7 +1,6 @@
 """Build pools and requests with defaults that a test may override."""
 
-from manila_lite.scheduler.pools import Capabilities
-from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.pools import Capabilities, Pool
 from manila_lite.scheduler.request import PlacementRequest
 
 CAPABILITIES = {

@@ -5,40 +5,29 @@ import importlib
 import pkgutil
 import random
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 import pytest
 
-from manila_lite import exception
-from manila_lite import plugins
-from manila_lite.scheduler import filters
-from manila_lite.scheduler import weighers
-from manila_lite.scheduler.choose import choose
-from manila_lite.scheduler.choose import load
-from manila_lite.scheduler.choose import namespace
+from manila_lite import exception, plugins
+from manila_lite.scheduler import filters, weighers
+from manila_lite.scheduler.choose import choose, load, namespace
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.affinity import AffinityFilter
-from manila_lite.scheduler.filters.availability_zone import (
-    AvailabilityZoneFilter,
-)
+from manila_lite.scheduler.filters.availability_zone import AvailabilityZoneFilter
 from manila_lite.scheduler.filters.backend_name import ShareBackendNameFilter
 from manila_lite.scheduler.filters.capabilities import CapabilitiesFilter
 from manila_lite.scheduler.filters.capacity import CapacityFilter
-from manila_lite.scheduler.filters.create_from_snapshot import (
-    CreateFromSnapshotFilter,
-)
+from manila_lite.scheduler.filters.create_from_snapshot import CreateFromSnapshotFilter
 from manila_lite.scheduler.filters.driver import DriverFilter
 from manila_lite.scheduler.filters.replication import ShareReplicationFilter
-from manila_lite.scheduler.filters.retry import IgnoreAttemptedHostsFilter
-from manila_lite.scheduler.filters.retry import RetryFilter
+from manila_lite.scheduler.filters.retry import IgnoreAttemptedHostsFilter, RetryFilter
 from manila_lite.scheduler.filters.service_up import ServiceUp
 from manila_lite.scheduler.weighers import Weigher
 from manila_lite.scheduler.weighers.capacity import CapacityWeigher
 from manila_lite.scheduler.weighers.goodness import GoodnessWeigher
 from tests.support import entry_points
 from tests.support.reference import table
-from tests.unit.scheduler.builders import pool
-from tests.unit.scheduler.builders import request
+from tests.unit.scheduler.builders import pool, request
 
 ZONE_AND_SPACE = [AvailabilityZoneFilter(), CapacityFilter()]
 
@@ -84,20 +73,10 @@ def test_a_negative_multiplier_fills_pools_up_and_unknown_stays_last():
 
 def test_weights_are_normalised_then_multiplied_then_summed():
     pools = [
-        pool(
-            f'a@b#{name}',
-            free_gb=free,
-            capabilities={'goodness_function': goodness},
-        )
-        for name, free, goodness in [
-            (1, 100, '0'),
-            (2, 60, '5'),
-            (3, 20, '10'),
-        ]
+        pool(f'a@b#{name}', free_gb=free, capabilities={'goodness_function': goodness})
+        for name, free, goodness in [(1, 100, '0'), (2, 60, '5'), (3, 20, '10')]
     ]
-    choice = choose(
-        request(), pools, [], [CapacityWeigher(1.0), GoodnessWeigher(3.0)]
-    )
+    choice = choose(request(), pools, [], [CapacityWeigher(1.0), GoodnessWeigher(3.0)])
     assert [(ranked.pool.name, ranked.weight) for ranked in choice.ranked] == [
         ('3', 3.0),
         ('2', 2.0),
@@ -111,9 +90,7 @@ def test_filters_are_applied_in_order_and_the_first_reason_counts():
         pool('a@b#far', zone='x', free_gb=0),
         pool('a@b#full', free_gb=0),
     ]
-    choice = choose(
-        request(availability_zones=('nova',)), pools, ZONE_AND_SPACE, []
-    )
+    choice = choose(request(availability_zones=('nova',)), pools, ZONE_AND_SPACE, [])
     assert choice.ranked == []
     assert choice.rejecting_filter == 'CapacityFilter'
     assert choice.remaining == [
@@ -121,9 +98,7 @@ def test_filters_are_applied_in_order_and_the_first_reason_counts():
         ('AvailabilityZoneFilter', 1),
         ('CapacityFilter', 0),
     ]
-    assert [
-        (refusal.host, refusal.filter) for refusal in choice.rejections
-    ] == [
+    assert [(refusal.host, refusal.filter) for refusal in choice.rejections] == [
         ('a@b#down', 'ServiceUp'),
         ('a@b#far', 'AvailabilityZoneFilter'),
         ('a@b#full', 'CapacityFilter'),
@@ -198,8 +173,7 @@ def test_pools_that_could_serve_the_type_decide_the_reason(
     found = {'capabilities': {'share_backend_name': 'tin'}, **only}
     choice = choose(
         request(
-            availability_zones=('nova',),
-            extra_specs={'share_backend_name': 'tin'},
+            availability_zones=('nova',), extra_specs={'share_backend_name': 'tin'}
         ),
         [pool(f'a@gold#{n}') for n in range(others)] + [pool('a@b', **found)],
         [*ZONE_AND_SPACE, DriverFilter(), ShareBackendNameFilter()],
@@ -245,9 +219,7 @@ def codes():
 
 
 @pytest.mark.parametrize('name, rule, candidate, placement', DETAILS)
-def test_user_gets_the_published_message(
-    codes, name, rule, candidate, placement
-):
+def test_user_gets_the_published_message(codes, name, rule, candidate, placement):
     choice = choose(request(**placement), [pool(**candidate)], [rule()], [])
     assert choice.message_detail == codes[name]
 
@@ -263,8 +235,7 @@ def test_pool_that_a_share_may_not_leave_is_named_when_it_is_unknown():
     placement = request(is_extend=True, host='a@b#gone')
     choice = choose(placement, [pool('a@b#one')], ZONE_AND_SPACE, [])
     assert choice.explanation() == (
-        '0 pools considered, 0 accepted. a@b#gone is not among the known '
-        'pools.'
+        '0 pools considered, 0 accepted. a@b#gone is not among the known pools.'
     )
 
 
@@ -314,9 +285,7 @@ def test_equal_pools_are_shuffled_by_the_given_generator():
 
     def drawn(seed):
         return hosts(
-            choose(
-                request(), pools, [], [CapacityWeigher()], random.Random(seed)
-            )
+            choose(request(), pools, [], [CapacityWeigher()], random.Random(seed))
         )
 
     assert hosts(choose(request(), pools, [], [])) == sorted(drawn(1))
@@ -340,9 +309,7 @@ def test_filters_and_weighers_are_found_by_name(install):
         Room = {CapacityWeigher.__module__}:CapacityWeigher
         Good = {GoodnessWeigher.__module__}:GoodnessWeigher
         """)
-    assert [type(one) for one in load(['Space'], 'filters')] == [
-        CapacityFilter
-    ]
+    assert [type(one) for one in load(['Space'], 'filters')] == [CapacityFilter]
     made = load(['Good', 'Room'], 'weighers', {'Room': -2.0})
     assert [(type(one), one.multiplier) for one in made] == [
         (GoodnessWeigher, 1.0),
@@ -371,9 +338,7 @@ def test_broken_entry_point_is_a_bad_configuration(install, target):
         load(['Broken'], 'weighers')
 
 
-@pytest.mark.parametrize(
-    'package, base', [(filters, Filter), (weighers, Weigher)]
-)
+@pytest.mark.parametrize('package, base', [(filters, Filter), (weighers, Weigher)])
 def test_our_entry_points_have_the_names_of_their_classes(package, base):
     ours = {}
     for found in pkgutil.iter_modules(package.__path__):
@@ -398,8 +363,6 @@ def test_default_filters_and_weighers_can_be_loaded():
         ('scheduler_default_extend_filters', 'filters'),
         ('scheduler_default_weighers', 'weighers'),
     ]:
-        row = next(
-            row for row in table('config-options.csv') if row['name'] == option
-        )
+        row = next(row for row in table('config-options.csv') if row['name'] == option)
         names = row['default'].split(',')
         assert [one.name for one in load(names, kind)] == names

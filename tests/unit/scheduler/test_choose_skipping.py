@@ -5,8 +5,7 @@ import pytest
 from manila_lite import plugins
 from manila_lite.scheduler import choose
 from manila_lite.scheduler.filters.service_up import ServiceUp
-from tests.unit.scheduler.builders import pool
-from tests.unit.scheduler.builders import request
+from tests.unit.scheduler.builders import pool, request
 
 FILTERS = choose.load(plugins.names(choose.namespace('filters')), 'filters')
 WEIGHERS = choose.load(plugins.names(choose.namespace('weighers')), 'weighers')
@@ -29,10 +28,7 @@ WISHES = {
     'same_host': frozenset({'alpha@gold#one'}),
     'different_host': frozenset({'beta@silver#two'}),
     'attempted': frozenset({'beta@silver#two'}),
-    'extra_specs': {
-        'replication_type': 'readable',
-        'share_backend_name': 'gold',
-    },
+    'extra_specs': {'replication_type': 'readable', 'share_backend_name': 'gold'},
     'from_snapshot': True,
 }
 
@@ -50,9 +46,7 @@ def requests():
 def test_filter_that_is_skipped_would_reject_no_pool(rule):
     skipped = [one for one in requests() if not rule.applies(one)]
     assert [
-        rule.rejection_reason(candidate, one)
-        for one in skipped
-        for candidate in POOLS
+        rule.rejection_reason(candidate, one) for one in skipped for candidate in POOLS
     ] == [None] * len(skipped) * len(POOLS)
 
 
@@ -76,9 +70,7 @@ PARTICULAR = [
 ]
 
 
-@pytest.mark.parametrize(
-    'rule', [ServiceUp(), *FILTERS], ids=lambda rule: rule.name
-)
+@pytest.mark.parametrize('rule', [ServiceUp(), *FILTERS], ids=lambda rule: rule.name)
 def test_filter_says_the_same_of_all_pools_as_of_each(rule):
     pools = POOLS + PARTICULAR
     for one in requests():

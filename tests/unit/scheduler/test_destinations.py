@@ -1,10 +1,7 @@
 """Check whether a back end can hold all shares of a share server."""
 
-from manila_lite.scheduler.destinations import plan
-from manila_lite.scheduler.destinations import rejection_reasons
-from manila_lite.scheduler.filters.availability_zone import (
-    AvailabilityZoneFilter,
-)
+from manila_lite.scheduler.destinations import plan, rejection_reasons
+from manila_lite.scheduler.filters.availability_zone import AvailabilityZoneFilter
 from manila_lite.scheduler.filters.capabilities import CapabilitiesFilter
 from manila_lite.scheduler.filters.capacity import CapacityFilter
 from tests.unit.scheduler.builders import pool
@@ -64,9 +61,7 @@ def test_shares_with_qos_types_need_a_pool_that_supports_them():
 
 def test_every_type_needs_a_pool():
     (reason,) = reasons(
-        [small('one')],
-        [need(1), need(1, 'other')],
-        {'other': {'tier': 'gold'}},
+        [small('one')], [need(1), need(1, 'other')], {'other': {'tier': 'gold'}}
     )
     assert 'no pool accepts shares of type other' in reason
     assert reasons([small('one')], [need(1, share_proto='CIFS')]) != []
@@ -81,10 +76,7 @@ def test_the_zones_of_a_type_hold():
 
 
 def test_room_without_a_limit_holds_anything():
-    assert (
-        reasons([small('one', total_gb=None, free_gb=None)], [need(10**9)])
-        == []
-    )
+    assert reasons([small('one', total_gb=None, free_gb=None)], [need(10**9)]) == []
 
 
 def reserved(pools, needs, specs=None):
@@ -102,10 +94,7 @@ def test_room_is_planned_in_the_pool_of_the_same_name():
     pools = [small('one'), small('two')]
     assert reserved(pools, [need(6) | {'pool': 'two'}]) == {'two': 6}
     assert reserved(pools, [need(6) | {'pool': 'other'}]) == {'one': 6}
-    assert reserved(pools, [need(12) | {'pool': 'two'}]) == {
-        'one': 2,
-        'two': 10,
-    }
+    assert reserved(pools, [need(12) | {'pool': 'two'}]) == {'one': 2, 'two': 10}
 
 
 def test_types_that_few_pools_accept_are_planned_first():
@@ -113,10 +102,7 @@ def test_types_that_few_pools_accept_are_planned_first():
     specs = {'gold': {'tier': 'gold'}}
     needs = [need(10) | {'pool': 'one'}, need(10, 'gold')]
     gold_pool = small('two', capabilities=NFS | {'tier': 'lead'})
-    assert reserved([pools[0], gold_pool], needs, specs) == {
-        'one': 10,
-        'two': 10,
-    }
+    assert reserved([pools[0], gold_pool], needs, specs) == {'one': 10, 'two': 10}
 
 
 def test_what_fits_only_in_total_is_planned_where_there_is_room():
@@ -133,10 +119,7 @@ def test_what_fits_only_in_total_is_planned_where_there_is_room():
 def test_a_pool_without_a_limit_takes_everything():
     pools = [small('one', total_gb=None, free_gb=None), small('two')]
     assert reserved(pools, [need(50)]) == {'one': 50}
-    assert reserved(pools, [need(50) | {'pool': 'two'}]) == {
-        'one': 40,
-        'two': 10,
-    }
+    assert reserved(pools, [need(50) | {'pool': 'two'}]) == {'one': 40, 'two': 10}
 
 
 def test_fractions_of_a_gib_hold_no_shares():
@@ -145,9 +128,7 @@ def test_fractions_of_a_gib_hold_no_shares():
         small('two', free_gb=1.5, total_gb=1.5),
     ]
     assert reserved(pools, [need(2)]) == {'one': 1, 'two': 1}
-    assert reasons(pools, [need(3)]) == [
-        '3 GiB are needed, 2 GiB are available'
-    ]
+    assert reasons(pools, [need(3)]) == ['3 GiB are needed, 2 GiB are available']
 
 
 def test_thick_shares_are_compared_with_their_own_limit():

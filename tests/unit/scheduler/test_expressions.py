@@ -4,19 +4,19 @@ import contextlib
 import math
 import time
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 import pytest
 
 from manila_lite import exception
-from manila_lite.scheduler.expressions import MAX_DEPTH
-from manila_lite.scheduler.expressions import MAX_LENGTH
-from manila_lite.scheduler.expressions import evaluate
-from manila_lite.scheduler.expressions import names_for
-from manila_lite.scheduler.expressions import to_bool
-from manila_lite.scheduler.expressions import to_number
-from tests.unit.scheduler.builders import pool
-from tests.unit.scheduler.builders import request
+from manila_lite.scheduler.expressions import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    evaluate,
+    names_for,
+    to_bool,
+    to_number,
+)
+from tests.unit.scheduler.builders import pool, request
 
 NAMES = {
     'share': {'size': 5, 'name': 'x', 'snapshot_id': None},
@@ -215,19 +215,14 @@ def test_our_accounting_overrides_the_report():
         },
     )
     names = names_for(
-        candidate,
-        request(size=3, share={'project_id': 'p'}, extra_specs={'k': 'v'}),
+        candidate, request(size=3, share={'project_id': 'p'}, extra_specs={'k': 'v'})
     )
     assert names['stats']['host'] == 'alpha@gold#one'
     assert names['stats']['total_capacity_gb'] == 50
     assert names['stats']['free_capacity_gb'] == 'infinite'
     assert names['stats']['allocated_capacity_gb'] == 7
     assert names['capabilities']['allocated_capacity_gb'] == 1
-    assert names['share'] == {
-        'size': 3,
-        'share_proto': 'NFS',
-        'project_id': 'p',
-    }
+    assert names['share'] == {'size': 3, 'share_proto': 'NFS', 'project_id': 'p'}
     assert names['extra'] == {'k': 'v'}
 
 

@@ -2,10 +2,7 @@
 
 import pytest
 
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import Ask
-from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import Machine
+from manila_lite.states.machine import GONE, Ask, GiveUp, Machine
 
 VALID = {
     'initial': {'create': 'making'},
@@ -53,10 +50,7 @@ def test_broken_table_is_refused(changes, complaint):
 
 
 def test_resets_may_leave_every_status_except_final_ones():
-    assert machine()[machine().reset_event('ready')].sources == {
-        'making',
-        'ready',
-    }
+    assert machine()[machine().reset_event('ready')].sources == {'making', 'ready'}
 
 
 def test_other_statuses_cannot_be_reset_to():
@@ -65,10 +59,7 @@ def test_other_statuses_cannot_be_reset_to():
 
 
 def test_moves_from_leaves_out_resets():
-    assert [move.event for move in machine().moves_from('ready')] == [
-        'remove',
-        'hide',
-    ]
+    assert [move.event for move in machine().moves_from('ready')] == ['remove', 'hide']
 
 
 def test_unknown_event_is_no_move():

@@ -5,27 +5,20 @@ import inspect
 import pkgutil
 import re
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 import pytest
 
 from manila_lite import states
 from manila_lite.db import models
-from manila_lite.rpc import contract
-from manila_lite.rpc import data as data_contracts
-from manila_lite.rpc import share as contracts
+from manila_lite.rpc import contract, data as data_contracts, share as contracts
 from manila_lite.share.drivers import base
-from manila_lite.states import share_server
-from manila_lite.states import share_task
-from manila_lite.states.machine import GONE
-from manila_lite.states.machine import Ask
-from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import Machine
-from manila_lite.states.machine import Repeat
-from manila_lite.states.machine import Resume
-from manila_lite.states.snapshot_instance import INSTANCE_RESETS
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SNAPSHOT_RESETS
+from manila_lite.states import share_server, share_task
+from manila_lite.states.machine import GONE, Ask, GiveUp, Machine, Repeat, Resume
+from manila_lite.states.snapshot_instance import (
+    INSTANCE_RESETS,
+    SNAPSHOT_INSTANCE,
+    SNAPSHOT_RESETS,
+)
 from tests.support import reference
 
 
@@ -103,9 +96,7 @@ OWN_STATUSES = {
     'share_transfer': {'pending', 'accepting'},
 }
 
-every_machine = pytest.mark.parametrize(
-    'machine', MACHINES.values(), ids=MACHINES
-)
+every_machine = pytest.mark.parametrize('machine', MACHINES.values(), ids=MACHINES)
 
 
 def reachable(machine, *, resets):
@@ -116,16 +107,10 @@ def reachable(machine, *, resets):
         moves = (
             machine.moves
             if resets
-            else [
-                move
-                for status in reached
-                for move in machine.moves_from(status)
-            ]
+            else [move for status in reached for move in machine.moves_from(status)]
         )
         added = (
-            {move.target for move in moves if move.sources & reached}
-            - reached
-            - {GONE}
+            {move.target for move in moves if move.sources & reached} - reached - {GONE}
         )
     return reached
 
@@ -155,11 +140,7 @@ def test_machines_are_found():
 @every_machine
 def test_statuses_are_at_rest_or_in_flight(machine):
     assert machine.at_rest.isdisjoint(machine.in_flight)
-    used = {
-        status
-        for move in machine.moves
-        for status in (*move.sources, move.target)
-    }
+    used = {status for move in machine.moves for status in (*move.sources, move.target)}
     assert used - {GONE} <= machine.statuses
 
 
@@ -212,18 +193,14 @@ def test_rescues_repeat_only_repeatable_work(machine):
 def test_rescues_call_methods_of_the_driver_interface(machine):
     for status, rescue in machine.in_flight.items():
         if isinstance(rescue, Ask):
-            assert callable(getattr(base.ShareDriver, rescue.driver_method)), (
-                status
-            )
+            assert callable(getattr(base.ShareDriver, rescue.driver_method)), status
 
 
 @every_machine
 def test_resets_are_the_published_ones(machine):
     rows = published(machine)
     lists = [
-        row['value']
-        for row in rows
-        if row['field'] == f'reset_{machine.column} list'
+        row['value'] for row in rows if row['field'] == f'reset_{machine.column} list'
     ]
     marked = {
         row['value']
@@ -243,13 +220,9 @@ def test_resets_are_the_published_ones(machine):
 @every_machine
 def test_statuses_are_published_ones(machine):
     known = {
-        row['value']
-        for row in published(machine)
-        if row['field'] == machine.column
+        row['value'] for row in published(machine) if row['field'] == machine.column
     }
-    assert (
-        machine.statuses - OWN_STATUSES.get(machine.resource, set()) <= known
-    )
+    assert machine.statuses - OWN_STATUSES.get(machine.resource, set()) <= known
 
 
 @every_machine
@@ -270,9 +243,7 @@ def test_published_transient_statuses_are_in_flight(machine):
 def test_after_any_moves_one_rescue_reaches_rest(machine, data):
     status = data.draw(st.sampled_from(sorted(machine.initial.values())))
     for _ in range(data.draw(st.integers(0, 20))):
-        moves = sorted(
-            move.event for move in machine.moves if move.can_leave(status)
-        )
+        moves = sorted(move.event for move in machine.moves if move.can_leave(status))
         status = machine[data.draw(st.sampled_from(moves))].target
         if status is GONE:
             return

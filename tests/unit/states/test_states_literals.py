@@ -94,6 +94,4 @@ def test_every_exception_is_needed(name):
 
 
 def test_a_literal_is_found_in_any_place():
-    assert list(_literals("x = row.status in ('error', 'fine')\n")) == [
-        (1, 'error')
-    ]
+    assert list(_literals("x = row.status in ('error', 'fine')\n")) == [(1, 'error')]

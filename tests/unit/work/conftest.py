@@ -4,8 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.transitions import fire, insert_row
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support.rows import insert_share
 
@@ -42,8 +41,6 @@ def status_of(db):
     """`status_of(instance_id)`"""
 
     def read(session, id):
-        return session.value(
-            sa.select(INSTANCE.c.status).where(INSTANCE.c.id == id)
-        )
+        return session.value(sa.select(INSTANCE.c.status).where(INSTANCE.c.id == id))
 
     return lambda id: db.read(read, id)

@@ -3,11 +3,12 @@
 import pytest
 
 from manila_lite import exception
-from manila_lite.work.admission import AdmissionControl
-from manila_lite.work.admission import admission_controlled
-from manila_lite.work.admission import placement_controlled
-from tests.unit.work.builders import claim
-from tests.unit.work.builders import submit_work
+from manila_lite.work.admission import (
+    AdmissionControl,
+    admission_controlled,
+    placement_controlled,
+)
+from tests.unit.work.builders import claim, submit_work
 
 PLACEMENTS = 'placements'
 
@@ -81,9 +82,7 @@ def test_work_without_a_host_is_not_refused(control):
 
 
 @pytest.mark.parametrize('step', [0.0, -5.0], ids=['forward', 'set back'])
-def test_queues_are_read_at_most_once_a_second(
-    db, clock, control, statements, step
-):
+def test_queues_are_read_at_most_once_a_second(db, clock, control, statements, step):
     admission = control(1)
     assert not is_refused(admission)
     submit_placement(db)

@@ -5,16 +5,11 @@ import threading
 
 import pytest
 
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
-from manila_lite.rpc.contract import endpoint_handlers
-from manila_lite.rpc.contract import implements
-from manila_lite.work import runner as runners
-from manila_lite.work import table
+from manila_lite.rpc.contract import Contract, durable, endpoint_handlers, implements
+from manila_lite.work import runner as runners, table
 from manila_lite.work.job import Settings
 from manila_lite.work.runner import Runner
-from tests.unit.work.builders import row
-from tests.unit.work.builders import submit_work
+from tests.unit.work.builders import row, submit_work
 
 NEVER = 3600.0
 PATIENCE = 20.0
@@ -107,9 +102,7 @@ def go_on(steps, runner):
     assert runner.stop(PATIENCE)
 
 
-def test_repeatable_work_is_handed_on_between_its_steps(
-    db, steps, begin, new_runner
-):
+def test_repeatable_work_is_handed_on_between_its_steps(db, steps, begin, new_runner):
     runner, work_id = begin()
     go_on(steps, runner)
     left = row(db, work_id)

@@ -7,13 +7,9 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.queries.admin.driver_calls import CALL
-from manila_lite.work import driver_calls
-from manila_lite.work import job as jobs
-from manila_lite.work import lease
-from manila_lite.work import table
+from manila_lite.work import driver_calls, job as jobs, lease, table
 from tests.support import sampling
-from tests.unit.work.builders import claim
-from tests.unit.work.builders import submit_work
+from tests.unit.work.builders import claim, submit_work
 
 ENDS = {
     'finish': table.finish,
@@ -27,9 +23,7 @@ ENDS = {
 
 @pytest.fixture
 def claimed(db):
-    return claim(
-        db, submit_work(db, resource_id='i', context={'request_id': 'req-1'})
-    )
+    return claim(db, submit_work(db, resource_id='i', context={'request_id': 'req-1'}))
 
 
 def call(db, claimed, method='paint', outcome='ok', error=None, poll=False):
@@ -40,9 +34,7 @@ def call(db, claimed, method='paint', outcome='ok', error=None, poll=False):
 
 def recorded(db):
     return db.read(
-        lambda session: session.rows(
-            sa.select(CALL).order_by(CALL.c.started_at)
-        )
+        lambda session: session.rows(sa.select(CALL).order_by(CALL.c.started_at))
     )
 
 
@@ -54,11 +46,7 @@ def test_calls_are_recorded_when_the_worker_writes_anyway(db, claimed, end):
     db.write(end, claimed)
     first, second = recorded(db)
     assert (first.method, first.outcome, first.error) == ('paint', 'ok', None)
-    assert (second.method, second.outcome, second.error) == (
-        'dry',
-        'failed',
-        'too wet',
-    )
+    assert (second.method, second.outcome, second.error) == ('dry', 'failed', 'too wet')
     assert {
         (
             row.resource,
@@ -96,9 +84,7 @@ def test_commit_that_is_not_confirmed_leaves_no_second_row(db, claimed):
 
 def test_running_call_is_recorded_when_the_lease_is_renewed(db, claimed):
     running = claimed.driver_calls.begin(db.new_id(), 'paint', db.utcnow())
-    job = jobs.JobContext(
-        db, claimed, jobs.Settings(), lease.Lease(lease.boot_time())
-    )
+    job = jobs.JobContext(db, claimed, jobs.Settings(), lease.Lease(lease.boot_time()))
     for _ in range(2):
         assert job.renew()
     (row,) = recorded(db)

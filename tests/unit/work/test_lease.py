@@ -2,8 +2,7 @@
 
 import time
 
-from manila_lite.work.lease import Lease
-from manila_lite.work.lease import boot_time
+from manila_lite.work.lease import Lease, boot_time
 from tests.support.clock import ManualClock
 
 

@@ -5,14 +5,11 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Failure
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.work.notify import detail_of
-from manila_lite.work.notify import notify_user
-from tests.unit.work.builders import claim
-from tests.unit.work.builders import submit_work
+from manila_lite.work.notify import detail_of, notify_user
+from tests.unit.work.builders import claim, submit_work
 
 MESSAGE = services.Message.__table__
 DECLARED = Failure(
@@ -24,10 +21,7 @@ def notified(db, instance_id, **context):
     job = claim(
         db,
         submit_work(
-            db,
-            resource='share_instance',
-            resource_id=instance_id,
-            context=context,
+            db, resource='share_instance', resource_id=instance_id, context=context
         ),
     )
     db.write(notify_user, job, Action.EXTEND, Detail.FILTER_CAPACITY, 60)
@@ -53,9 +47,7 @@ def test_the_requesting_project_is_notified_about_the_share(db, add_instance):
     ]
 
 
-def test_the_owner_is_notified_when_the_request_has_no_project(
-    db, add_instance
-):
+def test_the_owner_is_notified_when_the_request_has_no_project(db, add_instance):
     add_instance('i')
     assert notified(db, 'i')[0][0] == 'owner'
 
@@ -72,26 +64,14 @@ def test_without_any_project_no_message_is_written(db):
     'error, declared, detail',
     [
         (ValueError(), DECLARED, Detail.DRIVER_FAILED_EXTEND),
+        (ValueError(), Failure(SHARE_INSTANCE, 'extend_failed'), Detail.UNKNOWN_ERROR),
+        (exception.NoValidHost(reason='full'), DECLARED, Detail.DRIVER_FAILED_EXTEND),
         (
-            ValueError(),
-            Failure(SHARE_INSTANCE, 'extend_failed'),
-            Detail.UNKNOWN_ERROR,
-        ),
-        (
-            exception.NoValidHost(reason='full'),
-            DECLARED,
-            Detail.DRIVER_FAILED_EXTEND,
-        ),
-        (
-            exception.NoValidHost(
-                reason='full', message_detail=Detail.FILTER_CAPACITY
-            ),
+            exception.NoValidHost(reason='full', message_detail=Detail.FILTER_CAPACITY),
             DECLARED,
             Detail.FILTER_CAPACITY,
         ),
     ],
 )
-def test_the_detail_of_the_error_comes_before_the_declared_one(
-    error, declared, detail
-):
+def test_the_detail_of_the_error_comes_before_the_declared_one(error, declared, detail):
     assert detail_of(error, declared) is detail

@@ -7,22 +7,14 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import context
-from manila_lite import exception
+from manila_lite import context, exception
 from manila_lite.db.session import Hint
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
-from manila_lite.rpc.share import ProvisioningRpc
-from manila_lite.rpc.share import ReconciliationRpc
+from manila_lite.rpc.contract import Contract, durable
+from manila_lite.rpc.share import ProvisioningRpc, ReconciliationRpc
 from manila_lite.work import table
 from tests.support import sampling
 from tests.support.concurrent_calls import at_once
-from tests.unit.work.builders import claim
-from tests.unit.work.builders import row
-from tests.unit.work.builders import submit
-from tests.unit.work.builders import submit_work
-from tests.unit.work.builders import sweep
-from tests.unit.work.builders import taken_over
+from tests.unit.work.builders import claim, row, submit, submit_work, sweep, taken_over
 
 pytestmark = sampling.dialects
 
@@ -117,11 +109,7 @@ def test_work_of_a_contract_is_coalesced_as_declared(db):
     ctx = context.RequestContext(project_id='p')
     ids = {
         db.write(
-            table.submit_durable,
-            ctx,
-            durable,
-            'blue',
-            {'share_instance_id': instance},
+            table.submit_durable, ctx, durable, 'blue', {'share_instance_id': instance}
         )
         for instance in ('i', 'i', 'j')
     }
@@ -145,18 +133,14 @@ def renew(session, job):
 
 WRITES = {
     'renew': renew,
-    'raise_fence': lambda session, job: table.raise_fence(
-        session, job, job.fence + 1
-    ),
+    'raise_fence': lambda session, job: table.raise_fence(session, job, job.fence + 1),
     'abandon': lambda session, job: table.abandon(session, job, 0.0, 'wet'),
     'release_waiting': lambda session, job: table.release_waiting(
         session, job, 0.0, 'wet'
     ),
     'checkpoint': lambda session, job: table.checkpoint(session, job, 'half'),
     'finish': table.finish,
-    'continue_with': lambda session, job: table.continue_with(
-        session, job, {'n': 1}
-    ),
+    'continue_with': lambda session, job: table.continue_with(session, job, {'n': 1}),
     'release': lambda session, job: table.release(session, job, 0.0),
     'retry': lambda session, job: table.retry(session, job, 0.0, 'wet'),
     'hand_over': lambda session, job: table.hand_over(
@@ -182,9 +166,7 @@ def test_a_lost_claim_writes_nothing(db, hints, name, by):
     assert row(db, held.id) is None
 
 
-@pytest.mark.parametrize(
-    'name', ['release', 'retry', 'hand_over', 'continue_with']
-)
+@pytest.mark.parametrize('name', ['release', 'retry', 'hand_over', 'continue_with'])
 def test_a_released_claim_writes_nothing(db, name):
     job = claim(db, submit_work(db))
     db.write(WRITES[name], job)
@@ -192,9 +174,7 @@ def test_a_released_claim_writes_nothing(db, name):
         db.write(table.finish, job)
 
 
-def test_the_end_and_its_results_are_one_transaction(
-    db, add_instance, status_of
-):
+def test_the_end_and_its_results_are_one_transaction(db, add_instance, status_of):
     add_instance('i')
     job = claim(db, submit_work(db))
 
@@ -217,9 +197,7 @@ def test_the_end_and_its_results_are_one_transaction(
 def test_many_requests_of_one_key_are_one_row(db):
     ids = at_once(
         *[
-            functools.partial(
-                submit_work, db, one_key='wall-1', resource_id='w'
-            )
+            functools.partial(submit_work, db, one_key='wall-1', resource_id='w')
             for _ in range(THREADS)
         ]
     )
@@ -341,9 +319,7 @@ def test_retried_work_keeps_attempts_and_error(db):
 def test_released_abandoned_work_stays_abandoned(db, name):
     """Otherwise the next claim would run again what has to be rescued."""
     _, held = taken_over(db)
-    db.write(
-        getattr(table, name), held, SOON, *['wet'] if name == 'retry' else []
-    )
+    db.write(getattr(table, name), held, SOON, *['wet'] if name == 'retry' else [])
     assert claim(db, held.id) is None
     assert claim(db, held.id, abandoned=True) is None
     db.write(table.expire_leases, ['blue'])

@@ -10,11 +10,7 @@ from manila_lite.work import table
 from manila_lite.work.statements import WORK
 from tests.support import sampling
 from tests.support.concurrent_calls import at_once
-from tests.unit.work.builders import claim
-from tests.unit.work.builders import row
-from tests.unit.work.builders import submit_work
-from tests.unit.work.builders import sweep
-from tests.unit.work.builders import taken_over
+from tests.unit.work.builders import claim, row, submit_work, sweep, taken_over
 
 pytestmark = sampling.dialects
 
@@ -46,9 +42,7 @@ def test_of_concurrent_takeovers_exactly_one_wins(db):
     claim(db, work_id, lease=-1.0)
     jobs = at_once(
         *[
-            functools.partial(
-                claim, db, work_id, f'worker-{n}', abandoned=True
-            )
+            functools.partial(claim, db, work_id, f'worker-{n}', abandoned=True)
             for n in range(THREADS)
         ]
     )
@@ -102,18 +96,14 @@ def test_a_lost_claim_cannot_be_renewed(db):
     assert row(db, held.id).lease_until == before
 
 
-@pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True
-)
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
 def test_renewal_need_not_wait_for_locked_work(db):
     """The leases of other work would end meanwhile."""
     locked, free, lost = (claim(db, submit_work(db)) for _ in range(3))
     db.write(table.finish, lost)
     with db.engine.begin() as another:
         another.execute(
-            sa.select(WORK.c.id)
-            .where(WORK.c.id == locked.id)
-            .with_for_update()
+            sa.select(WORK.c.id).where(WORK.c.id == locked.id).with_for_update()
         )
         with pytest.raises(table.WorkLocked):
             db.write(table.renew, locked, 60.0, wait=False)
@@ -150,9 +140,7 @@ def test_simultaneous_claims_on_one_resource_have_one_winner(db):
             except table.ResourceBusy:
                 return None
 
-        jobs = at_once(
-            *[functools.partial(try_to_claim, work_id) for work_id in works]
-        )
+        jobs = at_once(*[functools.partial(try_to_claim, work_id) for work_id in works])
         (winner,) = filter(None, jobs)
         db.write(table.finish, winner)
         (loser,) = set(works) - {winner.id}
@@ -169,9 +157,7 @@ def test_resources_may_exclude_each_other(db):
 def test_work_of_the_previous_release_excludes_by_its_resource(db):
     works = [submit_work(db, resource_id='w') for _ in range(2)]
     db.write(
-        lambda session: session.run(
-            sa.update(table.WORK).values(exclusion_key=None)
-        )
+        lambda session: session.run(sa.update(table.WORK).values(exclusion_key=None))
     )
     assert claim(db, works[0])
     assert sweep(db) == []
@@ -194,10 +180,6 @@ def test_later_claims_have_larger_fences_on_any_work(db):
 def test_a_claim_that_a_failover_lost_cannot_be_used(db):
     """The new primary gives the same fence to another owner."""
     job = claim(db, submit_work(db), 'first')
-    db.write(
-        lambda session: session.run(
-            sa.update(table.WORK).values(owner='second')
-        )
-    )
+    db.write(lambda session: session.run(sa.update(table.WORK).values(owner='second')))
     with pytest.raises(exception.ClaimLost):
         db.write(table.checkpoint, job, 'late')

@@ -5,13 +5,10 @@ import sqlalchemy as sa
 
 from manila_lite import release
 from manila_lite.context import RequestContext
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import Contract, durable
 from manila_lite.work import table
 from tests.support import sampling
-from tests.unit.work.builders import claim
-from tests.unit.work.builders import row
-from tests.unit.work.builders import submit_work
+from tests.unit.work.builders import claim, row, submit_work
 
 pytestmark = sampling.dialects
 
@@ -109,9 +106,7 @@ def test_work_that_is_handed_over_needs_what_its_new_kind_needs(db):
         ('blue', '{"instance_id":"i","colour":"blue"}', release.NUMBER),
     ],
 )
-def test_the_rest_of_work_needs_what_its_arguments_need(
-    db, colour, stored, needed
-):
+def test_the_rest_of_work_needs_what_its_arguments_need(db, colour, stored, needed):
     work_id = submit(db, 'sync_access')
     held = claim(db, work_id)
     held.durable = AccessRpc.methods['sync_access']
@@ -126,11 +121,7 @@ def test_work_that_waits_says_why_and_counts_no_attempt(db):
     held = claim(db, work_id)
     db.write(table.release_waiting, held, 30.0, 'for an upgrade')
     found = row(db, work_id)
-    assert (found.state, found.attempt, found.error) == (
-        'queued',
-        0,
-        'for an upgrade',
-    )
+    assert (found.state, found.attempt, found.error) == ('queued', 0, 'for an upgrade')
     assert found.next_try_at > found.created_at.timestamp()
     lost = claim(db, submit_work(db), lease=-1.0)
     taken = claim(db, lost.id, 'another', abandoned=True)

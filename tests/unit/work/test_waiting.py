@@ -4,13 +4,9 @@ import datetime
 
 import sqlalchemy as sa
 
-from manila_lite.work import table
-from manila_lite.work import waiting
+from manila_lite.work import table, waiting
 from tests.support import sampling
-from tests.unit.work.builders import claim
-from tests.unit.work.builders import row
-from tests.unit.work.builders import submit_work
-from tests.unit.work.builders import taken_over
+from tests.unit.work.builders import claim, row, submit_work, taken_over
 
 
 def test_age_of_a_request_does_not_end_with_a_claim(db):

@@ -3,22 +3,14 @@
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import links
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import LINKS
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
+from manila_lite.api import answers, links, paging, schema as s, wsgi
+from manila_lite.api.fields import LINKS, Field, fields
+from manila_lite.api.filters import Filter, exact
 from manila_lite.api.services import ApiServices
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.share.operations.access.locks import LockRequest
-from manila_lite.states.locks import ResourceAction
-from manila_lite.states.locks import ResourceType
+from manila_lite.states.locks import ResourceAction, ResourceType
 
 _RULES_SINCE = 82
 """The minor version since which access rules can be locked."""
@@ -107,9 +99,7 @@ class ResourceLocksController(wsgi.Controller):
     )
     def index(self, req: wsgi.Request) -> dict:
         """List a page of the locks of a project and its shares, or of all."""
-        page = paging.parse(
-            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
-        )
+        page = paging.parse(req.query, cap=self._max_limit, sort_keys=_SORT_KEYS)
         with_count = paging.parse_flag(req.query, 'with_count')
         rows, total = self.services.db.read(
             locks.list_locks, self._parse_filters(req), page, with_count
@@ -145,21 +135,16 @@ class ResourceLocksController(wsgi.Controller):
             paging.parse_time(query, 'created_before'),
         )
 
-    @wsgi.method(
-        'resource_lock:get', target='visible', answer={'resource_lock': ITEM}
-    )
+    @wsgi.method('resource_lock:get', target='visible', answer={'resource_lock': ITEM})
     def show(self, req: wsgi.Request, visible: VisibleLock) -> dict:
         return _response(req, visible.lock)
 
-    @wsgi.method(
-        'resource_lock:create', body=CREATE, answer={'resource_lock': ITEM}
-    )
+    @wsgi.method('resource_lock:create', body=CREATE, answer={'resource_lock': ITEM})
     def create(self, req: wsgi.Request, args: dict) -> dict:
         kind = args['resource_type']
         if kind == ResourceType.ACCESS_RULE and req.minor < _RULES_SINCE:
             raise exception.InvalidInput(
-                reason='resource_type must be share before version '
-                f'2.{_RULES_SINCE}'
+                reason=f'resource_type must be share before version 2.{_RULES_SINCE}'
             )
         return _response(
             req,
@@ -175,14 +160,9 @@ class ResourceLocksController(wsgi.Controller):
         )
 
     @wsgi.method(
-        'resource_lock:update',
-        target=True,
-        body=UPDATE,
-        answer={'resource_lock': ITEM},
+        'resource_lock:update', target=True, body=UPDATE, answer={'resource_lock': ITEM}
     )
-    def update(
-        self, req: wsgi.Request, lock: rows.ResourceLockRow, args: dict
-    ) -> dict:
+    def update(self, req: wsgi.Request, lock: rows.ResourceLockRow, args: dict) -> dict:
         return _response(req, self.services.locks.update(req.ctx, lock, args))
 
     @wsgi.method('resource_lock:delete', target=True, status=204)

@@ -4,23 +4,15 @@ from collections.abc import Iterable, Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import FieldValue
-from manila_lite.api.fields import child
-from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn
-from manila_lite.api.fields import fn2
+from manila_lite.api import schema as s, wsgi
+from manila_lite.api.fields import Field, FieldValue, child, fields, fn, fn2
 from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import views as access_views
 from manila_lite.share.operations.access import targets as access_targets
 from manila_lite.share.operations.access.share_rules import RuleLockOptions
-from manila_lite.states.access_rule import DENIED
-from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.access_rule import RuleState
+from manila_lite.states.access_rule import DENIED, RulesStatus, RuleState
 
 MASK = '******'
 """Replaces the attributes of a rule hidden from the caller."""
@@ -41,14 +33,10 @@ ALLOW = s.schema(
 )
 
 # `unrestrict` is documented since 2.82, and honoured by every version.
-DENY = s.schema(
-    ['access_id'], access_id=s.trimmed(255, 1), unrestrict=s.boolean
-)
+DENY = s.schema(['access_id'], access_id=s.trimmed(255, 1), unrestrict=s.boolean)
 
 
-def _state_before_2_28(
-    row: rows.AccessRuleRow, more: Mapping[str, typing.Any]
-) -> str:
+def _state_before_2_28(row: rows.AccessRuleRow, more: Mapping[str, typing.Any]) -> str:
     """Return the state in the form of versions before 2.28."""
     if row.state in (RuleState.ACTIVE, RuleState.ERROR):
         return row.state
@@ -99,17 +87,11 @@ DETAIL = fields(*_FIELDS, Field('share_id'))
 
 def show(req: wsgi.Request, listing: access_views.AccessRuleListing) -> dict:
     """Return the response with one rule."""
-    return {
-        'access': DETAIL.function(req.minor)(
-            listing.rules[0], _more(req, listing)
-        )
-    }
+    return {'access': DETAIL.function(req.minor)(listing.rules[0], _more(req, listing))}
 
 
 def show_all(
-    req: wsgi.Request,
-    listing: access_views.AccessRuleListing,
-    by_target: bool = False,
+    req: wsgi.Request, listing: access_views.AccessRuleListing, by_target: bool = False
 ) -> dict:
     """Return the response with the rules of a share.
 
@@ -143,8 +125,7 @@ def _hidden_rules(
 
 def _may_see(ctx: RequestContext, locks: Iterable[rows.HidingLockRow]) -> bool:
     return all(
-        ctx.can('resource_lock:bypass_locked_show_action', lock)
-        for lock in locks
+        ctx.can('resource_lock:bypass_locked_show_action', lock) for lock in locks
     )
 
 
@@ -198,12 +179,8 @@ class ShareAccessActionsController(ShareTargetController):
             ),
         )
 
-    @wsgi.action(
-        'os-deny_access', until='2.6', policy='share:deny_access', body=DENY
-    )
-    @wsgi.action(
-        'deny_access', since='2.7', policy='share:deny_access', body=DENY
-    )
+    @wsgi.action('os-deny_access', until='2.6', policy='share:deny_access', body=DENY)
+    @wsgi.action('deny_access', since='2.7', policy='share:deny_access', body=DENY)
     def deny_access(
         self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> None:

@@ -1,9 +1,7 @@
 """Access rules of snapshots."""
 
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
+from manila_lite.api import schema as s, wsgi
+from manila_lite.api.fields import Field, fields
 from manila_lite.api.v2.targets import SnapshotTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.access import snapshot_rules
@@ -18,9 +16,7 @@ ALLOW = s.schema(
 )
 DENY = s.schema(['access_id'], access_id=s.trimmed(255, 1))
 
-VIEW = fields(
-    Field('id'), Field('access_type'), Field('access_to'), Field('state')
-)
+VIEW = fields(Field('id'), Field('access_type'), Field('access_to'), Field('state'))
 
 
 class SnapshotAccessActionsController(SnapshotTargetController):
@@ -45,17 +41,12 @@ class SnapshotAccessActionsController(SnapshotTargetController):
         return {'snapshot_access': VIEW.function(req.minor)(rule)}
 
     @wsgi.action(
-        'deny_access',
-        since='2.32',
-        policy='share_snapshot:deny_access',
-        body=DENY,
+        'deny_access', since='2.32', policy='share_snapshot:deny_access', body=DENY
     )
     def deny_access(
         self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
     ) -> None:
-        self.services.snapshot_access.deny(
-            req.ctx, snapshot, args['access_id']
-        )
+        self.services.snapshot_access.deny(req.ctx, snapshot, args['access_id'])
 
 
 class SnapshotAccessListController(SnapshotTargetController):

@@ -1,19 +1,14 @@
 """Availability zones, which are created with their first service."""
 
 from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
+from manila_lite.api.fields import Field, fields
 from manila_lite.db.queries.admin import services
 
-ITEM = fields(
-    Field('id'), Field('name'), Field('created_at'), Field('updated_at')
-)
+ITEM = fields(Field('id'), Field('name'), Field('created_at'), Field('updated_at'))
 
 
 class AvailabilityZonesController(wsgi.Controller):
-    @wsgi.method(
-        'availability_zone:index', answer={'availability_zones': [ITEM]}
-    )
+    @wsgi.method('availability_zone:index', answer={'availability_zones': [ITEM]})
     def index(self, req: wsgi.Request) -> dict:
         """List all zones by name."""
         rows = self.services.db.read(services.list_zones)

@@ -3,9 +3,7 @@
 import typing
 
 from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import FieldValue
-from manila_lite.api.fields import fields
+from manila_lite.api.fields import Field, FieldValue, fields
 from manila_lite.db.queries.admin.quotas import Scope
 from manila_lite.quota import sets
 
@@ -28,34 +26,19 @@ _WORDS = (
 
 ABSOLUTE = fields(
     *(
-        Field(
-            name,
-            FieldValue(f'row[{resource!r}].{part}'),
-            since=since,
-            shape=int,
-        )
+        Field(name, FieldValue(f'row[{resource!r}].{part}'), since=since, shape=int)
         for resource, word, since in _WORDS
-        for name, part in (
-            (f'maxTotal{word}', 'limit'),
-            (f'total{word}Used', 'in_use'),
-        )
+        for name, part in ((f'maxTotal{word}', 'limit'), (f'total{word}Used', 'in_use'))
     )
 )
 
 
 class LimitsController(wsgi.Controller):
-    @wsgi.method(
-        wsgi.OPEN, answer={'limits': {'rate': list, 'absolute': ABSOLUTE}}
-    )
+    @wsgi.method(wsgi.OPEN, answer={'limits': {'rate': list, 'absolute': ABSOLUTE}})
     def index(self, req: wsgi.Request) -> dict:
         """Show the limits to every member; there are no rate limits."""
         project_id = typing.cast(str, req.ctx.project_id)
         found = self.services.db.read(
             sets.show_usage, self.services.limits, Scope(project_id)
         )
-        return {
-            'limits': {
-                'rate': [],
-                'absolute': ABSOLUTE.function(req.minor)(found),
-            }
-        }
+        return {'limits': {'rate': [], 'absolute': ABSOLUTE.function(req.minor)(found)}}

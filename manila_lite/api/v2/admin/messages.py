@@ -1,19 +1,9 @@
 """User messages: the reasons of asynchronous failures."""
 
-from manila_lite import exception
-from manila_lite import messages as words
-from manila_lite.api import answers
-from manila_lite.api import links
-from manila_lite.api import paging
-from manila_lite.api import wsgi
-from manila_lite.api.fields import LINKS
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn
-from manila_lite.api.fields import fn2
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
-from manila_lite.api.filters import filters
+from manila_lite import exception, messages as words
+from manila_lite.api import answers, links, paging, wsgi
+from manila_lite.api.fields import LINKS, Field, fields, fn, fn2
+from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
 from manila_lite.db.queries.admin import messages as queries
 from manila_lite.db.rows import MessageRow
@@ -75,9 +65,7 @@ class MessagesController(wsgi.Controller):
 
         Administrators see those of all projects.
         """
-        page = paging.parse(
-            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
-        )
+        page = paging.parse(req.query, cap=self._max_limit, sort_keys=_SORT_KEYS)
         rows = self.services.db.read(
             queries.list_messages,
             page,
@@ -108,7 +96,4 @@ def _get(session: Session, message_id: str) -> MessageRow:
 
 
 def _more(req: wsgi.Request) -> dict:
-    return {
-        'links': links.Links(req, 'messages'),
-        'is_admin': req.ctx.is_admin,
-    }
+    return {'links': links.Links(req, 'messages'), 'is_admin': req.ctx.is_admin}

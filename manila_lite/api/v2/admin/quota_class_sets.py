@@ -5,13 +5,14 @@ are stored and shown.
 """
 
 from manila_lite import exception
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.v2.admin.quota_sets import LIMITS
-from manila_lite.api.v2.admin.quota_sets import SHOWN
-from manila_lite.api.v2.admin.quota_sets import UPDATED
-from manila_lite.api.v2.admin.quota_sets import check_not_empty
-from manila_lite.api.v2.admin.quota_sets import limits_of_version
+from manila_lite.api import schema as s, wsgi
+from manila_lite.api.v2.admin.quota_sets import (
+    LIMITS,
+    SHOWN,
+    UPDATED,
+    check_not_empty,
+    limits_of_version,
+)
 from manila_lite.quota import sets
 
 _NAME_LENGTH = 255
@@ -39,16 +40,13 @@ class QuotaClassSetsController(wsgi.Controller):
         }
 
     @wsgi.method(
-        'quota_class_set:update',
-        body=UPDATE,
-        answer={'quota_class_set': UPDATED},
+        'quota_class_set:update', body=UPDATE, answer={'quota_class_set': UPDATED}
     )
     def update(self, req: wsgi.Request, args: dict, class_name: str) -> dict:
         """Set some limits; they apply at once to projects without own ones."""
         if len(class_name) > _NAME_LENGTH:
             raise exception.InvalidInput(
-                reason=f'the name of a class may have at most {_NAME_LENGTH} '
-                'characters'
+                reason=f'the name of a class may have at most {_NAME_LENGTH} characters'
             )
         args.pop('class_name', None)  # the one in the URL counts
         check_not_empty(args)

@@ -6,26 +6,20 @@ import typing
 from oslo_db import exception as db_exc
 
 from manila_lite import exception
-from manila_lite.api import schema as s
-from manila_lite.api import versions
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
+from manila_lite.api import schema as s, versions, wsgi
+from manila_lite.api.fields import Field, fields
 from manila_lite.api.filters import Filter
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin.quotas import Scope
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Session
 from manila_lite.quota import sets
-from manila_lite.quota.limits import LARGEST
-from manila_lite.quota.limits import RESOURCES
-from manila_lite.quota.limits import UNLIMITED
+from manila_lite.quota.limits import LARGEST, RESOURCES, UNLIMITED
 
 _ID_LENGTH = 255
 _FOR_SHARE_TYPES = versions.window(since='2.39')
 _WINDOWS = {
-    resource.name: versions.window(since=resource.since)
-    for resource in RESOURCES
+    resource.name: versions.window(since=resource.since) for resource in RESOURCES
 }
 
 LIMITS: dict[str, typing.Any] = {
@@ -45,10 +39,7 @@ UPDATE = s.schema(
 
 
 UPDATED = fields(
-    *(
-        Field(resource.name, since=resource.since, shape=int)
-        for resource in RESOURCES
-    )
+    *(Field(resource.name, since=resource.since, shape=int) for resource in RESOURCES)
 )
 SHOWN = fields(Field('id', shape=str), *UPDATED.rows)
 _WITH_USAGE = fields(
@@ -65,15 +56,9 @@ _WITH_USAGE = fields(
 _QUERY = (Filter('user_id'), Filter('share_type', since='2.39'))
 
 
-def limits_of_version(
-    limits: Mapping[str, object], minor: int
-) -> dict[str, object]:
+def limits_of_version(limits: Mapping[str, object], minor: int) -> dict[str, object]:
     """Return the limits that a version has."""
-    return {
-        name: limit
-        for name, limit in limits.items()
-        if minor in _WINDOWS[name]
-    }
+    return {name: limit for name, limit in limits.items() if minor in _WINDOWS[name]}
 
 
 class QuotaTarget(typing.NamedTuple):
@@ -100,31 +85,21 @@ class QuotaSetsController(wsgi.Controller):
             raise exception.InvalidInput(
                 reason='user_id and share_type are mutually exclusive'
             )
-        return QuotaTarget(
-            _check_id('project_id', project_id), user_id, share_type
-        )
+        return QuotaTarget(_check_id('project_id', project_id), user_id, share_type)
 
     @wsgi.method(
-        'quota_set:show',
-        target=True,
-        answer={'quota_set': SHOWN},
-        query=_QUERY,
+        'quota_set:show', target=True, answer={'quota_set': SHOWN}, query=_QUERY
     )
     def show(self, req: wsgi.Request, quota_target: QuotaTarget) -> dict:
         limits = self._run(self.services.db.read, req, quota_target, sets.show)
         return _response(req, limits, id=quota_target.project_id)
 
     @wsgi.method(
-        'quota_set:show',
-        target=True,
-        answer={'quota_set': _WITH_USAGE},
-        query=_QUERY,
+        'quota_set:show', target=True, answer={'quota_set': _WITH_USAGE}, query=_QUERY
     )
     def detail(self, req: wsgi.Request, quota_target: QuotaTarget) -> dict:
         """Show the limits with their usage."""
-        found = self._run(
-            self.services.db.read, req, quota_target, sets.show_usage
-        )
+        found = self._run(self.services.db.read, req, quota_target, sets.show_usage)
         return _response(
             req,
             {name: allowance._asdict() for name, allowance in found.items()},
@@ -145,9 +120,7 @@ class QuotaSetsController(wsgi.Controller):
         answer={'quota_set': UPDATED},
         query=_QUERY,
     )
-    def update(
-        self, req: wsgi.Request, quota_target: QuotaTarget, args: dict
-    ) -> dict:
+    def update(self, req: wsgi.Request, quota_target: QuotaTarget, args: dict) -> dict:
         """Set some limits; they apply from the next request on."""
         args.pop('tenant_id', None)
         force = args.pop('force', False)
@@ -193,29 +166,21 @@ class QuotaSetsController(wsgi.Controller):
         )
 
 
-def _scope(
-    session: Session, ctx: RequestContext, quota_target: QuotaTarget
-) -> Scope:
+def _scope(session: Session, ctx: RequestContext, quota_target: QuotaTarget) -> Scope:
     """Return the requested scope; the project must have its type."""
     if quota_target.share_type is None:
-        return sets.scope_of(
-            quota_target.project_id, user_id=quota_target.user_id
-        )
+        return sets.scope_of(quota_target.project_id, user_id=quota_target.user_id)
     wanted = quota_target.share_type
     found = share_types.find_usable(
         session, wanted, quota_target.project_id, ctx.is_admin
     )
     if found is None or wanted not in (found.id, found.name):
         # MariaDB finds a name with further spaces at its end, too.
-        raise exception.ShareTypeNotFound(
-            share_type_id=quota_target.share_type
-        )
+        raise exception.ShareTypeNotFound(share_type_id=quota_target.share_type)
     return sets.scope_of(quota_target.project_id, share_type_id=found.id)
 
 
-def _response(
-    req: wsgi.Request, limits: Mapping[str, object], **more: object
-) -> dict:
+def _response(req: wsgi.Request, limits: Mapping[str, object], **more: object) -> dict:
     return {'quota_set': more | limits_of_version(limits, req.minor)}
 
 

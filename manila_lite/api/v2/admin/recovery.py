@@ -4,17 +4,11 @@ These paths are not part of the published API and do not collide with it.
 """
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import paging
-from manila_lite.api import schema
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import attr
-from manila_lite.api.fields import fields
+from manila_lite.api import answers, paging, schema, wsgi
+from manila_lite.api.fields import Field, attr, fields
 from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
-from manila_lite.share.operations.recovery import RESOURCES
-from manila_lite.share.operations.recovery import InFlight
+from manila_lite.share.operations.recovery import RESOURCES, InFlight
 
 _name = schema.string(255, 1)
 RUN = schema.schema(
@@ -27,10 +21,7 @@ RUN = schema.schema(
 )
 
 IN_FLIGHT = fields(
-    *(
-        Field(name, shape=kind)
-        for name, kind in InFlight.__annotations__.items()
-    )
+    *(Field(name, shape=kind) for name, kind in InFlight.__annotations__.items())
 )
 DECISION = fields(
     Field('id', shape=int),
@@ -63,23 +54,17 @@ class RecoveryController(wsgi.Controller):
         self._max_limit = services.conf.osapi_max_limit
         self._recovery = services.recovery
 
-    @wsgi.method(
-        'recovery:in_flight', answer={'in_flight': [IN_FLIGHT]}, query=_QUERY
-    )
+    @wsgi.method('recovery:in_flight', answer={'in_flight': [IN_FLIGHT]}, query=_QUERY)
     def in_flight(self, req: wsgi.Request) -> dict:
         """List resources in flight, in the order of a pass."""
         return {'in_flight': self._list_in_flight(req, candidates=False)}
 
-    @wsgi.method(
-        'recovery:preview', answer={'preview': [IN_FLIGHT]}, query=_QUERY
-    )
+    @wsgi.method('recovery:preview', answer={'preview': [IN_FLIGHT]}, query=_QUERY)
     def preview(self, req: wsgi.Request) -> dict:
         """List those that a pass would handle; changes nothing."""
         return {'preview': self._list_in_flight(req, candidates=True)}
 
-    def _list_in_flight(
-        self, req: wsgi.Request, *, candidates: bool
-    ) -> list[dict]:
+    def _list_in_flight(self, req: wsgi.Request, *, candidates: bool) -> list[dict]:
         # Resources of different kinds may have the same id, so that no marker
         # tells where a page begins.
         page = paging.parse(req.query, cap=self._max_limit)
@@ -121,16 +106,11 @@ class RecoveryController(wsgi.Controller):
             'host' in args and 'resource_id' in args
         ):
             raise exception.InvalidInput(
-                reason='name a host, or a resource_type and a resource_id, '
-                'or nothing'
+                reason='name a host, or a resource_type and a resource_id, or nothing'
             )
         if 'resource_id' not in args:
-            return {
-                'hosts': self._recovery.run_pass(req.ctx, args.get('host'))
-            }
-        self._recovery.rescue(
-            req.ctx, args['resource_type'], args['resource_id']
-        )
+            return {'hosts': self._recovery.run_pass(req.ctx, args.get('host'))}
+        self._recovery.rescue(req.ctx, args['resource_type'], args['resource_id'])
         return {}
 
 

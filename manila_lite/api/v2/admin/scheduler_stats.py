@@ -7,18 +7,13 @@ import typing
 import orjson
 
 from manila_lite import exception
-from manila_lite.api import versions
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import View
-from manila_lite.api.fields import fields
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
+from manila_lite.api import versions, wsgi
+from manila_lite.api.fields import Field, View, fields
+from manila_lite.api.filters import Filter, exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services as service_queries
+from manila_lite.db.queries.admin import pools, services as service_queries
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import PoolRow
 from manila_lite.db.session import Session
@@ -60,8 +55,7 @@ class PoolQuery(typing.NamedTuple):
 
     def matches(self, pool: PoolView) -> bool:
         return all(
-            pattern.match(getattr(pool, name))
-            for name, pattern in self.parts.items()
+            pattern.match(getattr(pool, name)) for name, pattern in self.parts.items()
         ) and all(
             _has(pool.capabilities.get(name), pattern)
             for name, pattern in self.capabilities.items()
@@ -74,18 +68,14 @@ class SchedulerStatsController(wsgi.Controller):
         self._down_time = services.conf.service_down_time
 
     @wsgi.method(
-        'scheduler_stats:pools:index',
-        answer={'pools': [SUMMARY]},
-        query=_QUERY,
+        'scheduler_stats:pools:index', answer={'pools': [SUMMARY]}, query=_QUERY
     )
     def index(self, req: wsgi.Request) -> dict:
         """List the names of pools."""
         return self._answer(req, SUMMARY)
 
     @wsgi.method(
-        'scheduler_stats:pools:detail',
-        answer={'pools': [DETAIL]},
-        query=_QUERY,
+        'scheduler_stats:pools:detail', answer={'pools': [DETAIL]}, query=_QUERY
     )
     def detail(self, req: wsgi.Request) -> dict:
         """List pools with the capabilities that their back ends report."""
@@ -93,9 +83,7 @@ class SchedulerStatsController(wsgi.Controller):
 
     def _answer(self, req: wsgi.Request, view: View) -> dict:
         query = _parse_query(req)
-        rows, specs = self.services.db.read(
-            _pools_and_specs, req.ctx, query.share_type
-        )
+        rows, specs = self.services.db.read(_pools_and_specs, req.ctx, query.share_type)
         found = [
             pool
             for pool in map(_pool, filter(self._serves, rows))
@@ -111,11 +99,7 @@ class SchedulerStatsController(wsgi.Controller):
 def _pool(row: PoolRow) -> PoolView:
     host = Host.parse(row.host)
     return PoolView(
-        row.host,
-        host.machine,
-        host.backend,
-        host.pool,
-        orjson.loads(row.capabilities),
+        row.host, host.machine, host.backend, host.pool, orjson.loads(row.capabilities)
     )
 
 
@@ -125,9 +109,7 @@ def _pools_and_specs(
     """Return all pools and the extra specs that they must match."""
     if not share_type:
         return pools.list_all(session), {}
-    found = share_types.find_usable(
-        session, share_type, ctx.project_id, ctx.is_admin
-    )
+    found = share_types.find_usable(session, share_type, ctx.project_id, ctx.is_admin)
     if found is None:
         raise exception.InvalidInput(
             reason='share_type must be the id or name of a share type'

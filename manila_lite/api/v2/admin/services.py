@@ -4,14 +4,9 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn2
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
-from manila_lite.api.filters import filters
+from manila_lite.api import schema, wsgi
+from manila_lite.api.fields import Field, fields, fn2
+from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
 from manila_lite.db.queries.admin import services as queries
 
@@ -107,9 +102,7 @@ class ServicesController(wsgi.Controller):
         super().__init__(services)
         self._more = {'down_time': services.conf.service_down_time}
 
-    @wsgi.method(
-        'service:index', answer={'services': [LIST_ITEM]}, query=(_FILTERS,)
-    )
+    @wsgi.method('service:index', answer={'services': [LIST_ITEM]}, query=(_FILTERS,))
     def index(self, req: wsgi.Request) -> dict:
         """List the services whose fields match the query."""
         wanted = _FILTERS.values(req)

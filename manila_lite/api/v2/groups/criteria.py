@@ -3,10 +3,8 @@
 import typing
 
 from manila_lite import exception
-from manila_lite.api import paging
-from manila_lite.api import wsgi
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import filters
+from manila_lite.api import paging, wsgi
+from manila_lite.api.filters import Filter, filters
 
 Values = dict[str, typing.Any]
 

@@ -4,20 +4,11 @@ from collections.abc import Mapping, Sequence
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import links
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import LINKS
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import child
-from manila_lite.api.fields import fields
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
+from manila_lite.api import answers, links, paging, schema as s, wsgi
+from manila_lite.api.fields import LINKS, Field, child, fields
+from manila_lite.api.filters import Filter, exact
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2 import literals
-from manila_lite.api.v2 import targets
+from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.groups.criteria import Criteria
 from manila_lite.api.v2.targets import ShareGroupTargetController
 from manila_lite.db import rows
@@ -41,9 +32,7 @@ CREATE = s.schema(
     availability_zone=s.optional_id(),
 )
 
-UPDATE = s.schema(
-    wrapper='share_group', missing=400, name=_NAME, description=_NAME
-)
+UPDATE = s.schema(wrapper='share_group', missing=400, name=_NAME, description=_NAME)
 
 STATUS = s.schema(['status'], status=s.string(255, 1))
 
@@ -114,20 +103,14 @@ class ShareGroupsController(ShareGroupTargetController):
             share_groups.list_groups, *_CRITERIA.parse(req), page
         )
         items = SUMMARY.many(req.minor)(found, _more(req))
-        return paging.answer(
-            req, page, 'share-groups', 'share_groups', items, found
-        )
+        return paging.answer(req, page, 'share-groups', 'share_groups', items, found)
 
     @wsgi.method(
-        'share_group:get_all',
-        answer=answers.page('share_groups', DETAIL),
-        query=_QUERY,
+        'share_group:get_all', answer=answers.page('share_groups', DETAIL), query=_QUERY
     )
     def detail(self, req: wsgi.Request) -> dict:
         page = self._page(req)
-        found = self.services.db.read(
-            _list_details, *_CRITERIA.parse(req), page
-        )
+        found = self.services.db.read(_list_details, *_CRITERIA.parse(req), page)
         return paging.answer(
             req,
             page,
@@ -145,9 +128,7 @@ class ShareGroupsController(ShareGroupTargetController):
             ignored_keys=() if req.ctx.is_admin else _ADMIN_KEYS,
         )
 
-    @wsgi.method(
-        'share_group:get', target=True, answer={'share_group': DETAIL}
-    )
+    @wsgi.method('share_group:get', target=True, answer={'share_group': DETAIL})
     def show(self, req: wsgi.Request, group: rows.ShareGroupRow) -> dict:
         return self._response(req, group)
 
@@ -173,9 +154,7 @@ class ShareGroupsController(ShareGroupTargetController):
             description=args.get('description'),
             share_types=args.get('share_types') or (),
             share_group_type_id=args.get('share_group_type_id'),
-            share_network_id=self._network_id(
-                req, args.get('share_network_id')
-            ),
+            share_network_id=self._network_id(req, args.get('share_network_id')),
             availability_zone=zone,
             apply_type_zones=req.minor >= 48,
         )
@@ -187,30 +166,22 @@ class ShareGroupsController(ShareGroupTargetController):
             )
         else:
             group_id = self.services.share_groups.create(req.ctx, request)
-        return self._response(
-            req, self.services.db.read(share_groups.get, group_id)
-        )
+        return self._response(req, self.services.db.read(share_groups.get, group_id))
 
     def _source(
         self, req: wsgi.Request, snapshot_id: str
     ) -> rows.ShareGroupSnapshotRow:
         try:
-            return targets.get_group_snapshot(
-                self.services.db, req.ctx, snapshot_id
-            )
+            return targets.get_group_snapshot(self.services.db, req.ctx, snapshot_id)
         except exception.ShareGroupSnapshotNotFound as error:
             # The published code of this error is 400 here.
             raise exception.InvalidInput(
                 reason=f'source_share_group_snapshot_id: {error.msg}'
             ) from error
 
-    def _network_id(
-        self, req: wsgi.Request, network_id: str | None
-    ) -> str | None:
+    def _network_id(self, req: wsgi.Request, network_id: str | None) -> str | None:
         try:
-            return targets.usable_network_id(
-                self.services.db, req.ctx, network_id
-            )
+            return targets.usable_network_id(self.services.db, req.ctx, network_id)
         except exception.ShareNetworkNotFound as error:
             # The published code of this error is 400 here.
             raise exception.InvalidInput(
@@ -218,49 +189,32 @@ class ShareGroupsController(ShareGroupTargetController):
             ) from error
 
     @wsgi.method(
-        'share_group:update',
-        target=True,
-        body=UPDATE,
-        answer={'share_group': DETAIL},
+        'share_group:update', target=True, body=UPDATE, answer={'share_group': DETAIL}
     )
-    def update(
-        self, req: wsgi.Request, group: rows.ShareGroupRow, args: dict
-    ) -> dict:
+    def update(self, req: wsgi.Request, group: rows.ShareGroupRow, args: dict) -> dict:
         self.services.share_groups.update(req.ctx, group.id, args)
         return self._response(
             req, targets.get_group(self.services.db, req.ctx, group.id)
         )
 
-    @wsgi.method(
-        'share_group:delete', target=True, status=202, refused=_REFUSED
-    )
+    @wsgi.method('share_group:delete', target=True, status=202, refused=_REFUSED)
     def delete(self, req: wsgi.Request, group: rows.ShareGroupRow) -> None:
         self.services.share_groups.delete(req.ctx, group.id)
 
     def _response(self, req: wsgi.Request, group: rows.ShareGroupRow) -> dict:
-        types = self.services.db.read(
-            share_groups.list_share_types, [group.id]
-        )
+        types = self.services.db.read(share_groups.list_share_types, [group.id])
         return {'share_group': _show(req, _Listing([group], types))[0]}
 
 
 class ShareGroupActionsController(ShareGroupTargetController):
-    @wsgi.action(
-        'reset_status', policy='share_group:reset_status', body=STATUS
-    )
+    @wsgi.action('reset_status', policy='share_group:reset_status', body=STATUS)
     def reset_status(
         self, req: wsgi.Request, group: rows.ShareGroupRow, args: dict
     ) -> None:
-        self.services.share_groups.reset_status(
-            req.ctx, group.id, args['status']
-        )
+        self.services.share_groups.reset_status(req.ctx, group.id, args['status'])
 
-    @wsgi.action(
-        'force_delete', policy='share_group:force_delete', refused=_REFUSED
-    )
-    def force_delete(
-        self, req: wsgi.Request, group: rows.ShareGroupRow
-    ) -> None:
+    @wsgi.action('force_delete', policy='share_group:force_delete', refused=_REFUSED)
+    def force_delete(self, req: wsgi.Request, group: rows.ShareGroupRow) -> None:
         self.services.share_groups.force_delete(req.ctx, group.id)
 
 
@@ -272,8 +226,7 @@ def _list_details(
 ) -> _Listing:
     found = share_groups.list_groups(session, exact, like, page)
     return _Listing(
-        found,
-        share_groups.list_share_types(session, [row.id for row in found]),
+        found, share_groups.list_share_types(session, [row.id for row in found])
     )
 
 

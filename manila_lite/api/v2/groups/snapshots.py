@@ -4,17 +4,8 @@ from collections.abc import Mapping, Sequence
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import links
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import LINKS
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import attr
-from manila_lite.api.fields import child
-from manila_lite.api.fields import extra
-from manila_lite.api.fields import fields
+from manila_lite.api import answers, links, paging, schema as s, wsgi
+from manila_lite.api.fields import LINKS, Field, attr, child, extra, fields
 from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
@@ -93,9 +84,7 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
     @wsgi.method(
         'share_group_snapshot:get_all',
         answer=answers.page(
-            'share_group_snapshots',
-            SUMMARY,
-            links_key='share_group_snapshot_links',
+            'share_group_snapshots', SUMMARY, links_key='share_group_snapshot_links'
         ),
         query=_QUERY,
     )
@@ -110,38 +99,24 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
     @wsgi.method(
         'share_group_snapshot:get_all',
         answer=answers.page(
-            'share_group_snapshots',
-            DETAIL,
-            links_key='share_group_snapshot_links',
+            'share_group_snapshots', DETAIL, links_key='share_group_snapshot_links'
         ),
         query=_QUERY,
     )
     def detail(self, req: wsgi.Request) -> dict:
         page = self._page(req)
-        found = self.services.db.read(
-            _list_details, *_CRITERIA.parse(req), page
-        )
+        found = self.services.db.read(_list_details, *_CRITERIA.parse(req), page)
         return _answer(
-            req,
-            page,
-            'share-group-snapshots/detail',
-            _show(req, found),
-            found.rows,
+            req, page, 'share-group-snapshots/detail', _show(req, found), found.rows
         )
 
     def _page(self, req: wsgi.Request) -> paging.Page:
-        return paging.parse(
-            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
-        )
+        return paging.parse(req.query, cap=self._max_limit, sort_keys=_SORT_KEYS)
 
     @wsgi.method(
-        'share_group_snapshot:get',
-        target=True,
-        answer={'share_group_snapshot': DETAIL},
+        'share_group_snapshot:get', target=True, answer={'share_group_snapshot': DETAIL}
     )
-    def show(
-        self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow
-    ) -> dict:
+    def show(self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow) -> dict:
         return self._response(req, snapshot)
 
     @wsgi.method(
@@ -150,16 +125,12 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
         answer={'share_group_snapshot_members': [MEMBER]},
         query=paging.query_keys(),
     )
-    def members(
-        self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow
-    ) -> dict:
+    def members(self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow) -> dict:
         """List the members, with as much as users may know of them."""
         page = paging.parse(req.query, cap=self._max_limit)
         found = page.cut(self._members(snapshot.id)[snapshot.id])
         more = {'project_id': snapshot.project_id}
-        return {
-            'share_group_snapshot_members': MEMBER.many(req.minor)(found, more)
-        }
+        return {'share_group_snapshot_members': MEMBER.many(req.minor)(found, more)}
 
     @wsgi.method(
         'share_group_snapshot:create',
@@ -172,14 +143,9 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
         """Request a snapshot of all shares of a group."""
         group = self._group(req, args['share_group_id'])
         snapshot_id = self.services.share_group_snapshots.create(
-            req.ctx,
-            group,
-            name=args.get('name'),
-            description=args.get('description'),
+            req.ctx, group, name=args.get('name'), description=args.get('description')
         )
-        return self._response(
-            req, self.services.db.read(snapshots.get, snapshot_id)
-        )
+        return self._response(req, self.services.db.read(snapshots.get, snapshot_id))
 
     def _group(self, req: wsgi.Request, group_id: str) -> rows.ShareGroupRow:
         try:
@@ -195,25 +161,15 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
         answer={'share_group_snapshot': DETAIL},
     )
     def update(
-        self,
-        req: wsgi.Request,
-        snapshot: rows.ShareGroupSnapshotRow,
-        args: dict,
+        self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow, args: dict
     ) -> dict:
         self.services.share_group_snapshots.update(req.ctx, snapshot.id, args)
-        return self._response(
-            req, self.services.db.read(snapshots.get, snapshot.id)
-        )
+        return self._response(req, self.services.db.read(snapshots.get, snapshot.id))
 
     @wsgi.method(
-        'share_group_snapshot:delete',
-        target=True,
-        status=202,
-        refused=_REFUSED,
+        'share_group_snapshot:delete', target=True, status=202, refused=_REFUSED
     )
-    def delete(
-        self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow
-    ) -> None:
+    def delete(self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow) -> None:
         self.services.share_group_snapshots.delete(req.ctx, snapshot.id)
 
     def _response(
@@ -233,10 +189,7 @@ class ShareGroupSnapshotActionsController(GroupSnapshotTargetController):
         'reset_status', policy='share_group_snapshot:reset_status', body=STATUS
     )
     def reset_status(
-        self,
-        req: wsgi.Request,
-        snapshot: rows.ShareGroupSnapshotRow,
-        args: dict,
+        self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow, args: dict
     ) -> None:
         self.services.share_group_snapshots.reset_status(
             req.ctx, snapshot.id, args['status']
@@ -274,9 +227,7 @@ def _list_details(
     page: paging.Page,
 ) -> _Listing:
     found = snapshots.list_snapshots(session, exact, like, page)
-    return _Listing(
-        found, snapshots.list_members(session, [row.id for row in found])
-    )
+    return _Listing(found, snapshots.list_members(session, [row.id for row in found]))
 
 
 def _show(req: wsgi.Request, found: _Listing) -> list[dict]:

@@ -2,23 +2,19 @@
 
 import typing
 
-from manila_lite.api import answers
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.v2.networks.share_networks import neutron_ids
-from manila_lite.api.v2.networks.share_networks import show_network
+from manila_lite.api import answers, schema as s, wsgi
+from manila_lite.api.v2.networks.share_networks import neutron_ids, show_network
 from manila_lite.api.v2.networks.subnets import SUBNET_FIELDS
 from manila_lite.api.v2.networks.views import DETAIL
-from manila_lite.api.v2.targets import ShareNetworkTargetController
-from manila_lite.api.v2.targets import get_security_service
+from manila_lite.api.v2.targets import (
+    ShareNetworkTargetController,
+    get_security_service,
+)
 from manila_lite.db import rows
 
 _ID = s.trimmed(255)  # an empty one is not found, as published
 _SERVICE: dict[str, typing.Any] = {'security_service_id': _ID}
-_SERVICES: dict[str, typing.Any] = {
-    'current_service_id': _ID,
-    'new_service_id': _ID,
-}
+_SERVICES: dict[str, typing.Any] = {'current_service_id': _ID, 'new_service_id': _ID}
 _RESTART: dict[str, typing.Any] = {'reset_operation': s.boolean}
 SERVICE = s.schema([*_SERVICE], **_SERVICE)
 SERVICE_CHECK = s.schema([*_SERVICE], **_SERVICE, **_RESTART)
@@ -59,10 +55,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         """Attach a security service, at most one of each type."""
         service_id = self._service_id(req, args['security_service_id'])
         self.services.network_changes.add_security_service(
-            req.ctx,
-            network.id,
-            service_id,
-            allow_in_use=req.minor >= _IN_USE_SINCE,
+            req.ctx, network.id, service_id, allow_in_use=req.minor >= _IN_USE_SINCE
         )
         return show_network(self.services.db, req, network.id)
 
@@ -175,23 +168,16 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         return show_network(self.services.db, req, network.id)
 
     @wsgi.action(
-        'reset_status',
-        since='2.63',
-        body=STATUS,
-        policy='share_network:reset_status',
+        'reset_status', since='2.63', body=STATUS, policy='share_network:reset_status'
     )
     def reset_status(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> None:
-        self.services.share_networks.reset_status(
-            req.ctx, network.id, args['status']
-        )
+        self.services.share_networks.reset_status(req.ctx, network.id, args['status'])
 
     def _two_services(self, req: wsgi.Request, args: dict) -> tuple[str, str]:
         """Return the ids of the current and the new service."""
-        current, new = (
-            self._service_id(req, args[name]) for name in _SERVICES
-        )
+        current, new = (self._service_id(req, args[name]) for name in _SERVICES)
         return current, new
 
     def _service_id(self, req: wsgi.Request, service_id: str) -> str:

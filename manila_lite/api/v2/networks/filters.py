@@ -1,28 +1,19 @@
 """Filters of share network lists."""
 
-from manila_lite.api import paging
-from manila_lite.api import wsgi
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
-from manila_lite.api.filters import filters
-from manila_lite.api.filters import number
+from manila_lite.api import paging, wsgi
+from manila_lite.api.filters import Filter, exact, filters, number
 from manila_lite.api.v2.networks.views import DETAILS_POLICY
 from manila_lite.db.queries.networks import views as network_views
 
 _ON_NETWORK = filters(
-    *exact('id', 'name', 'status', 'user_id'),
-    Filter('description', since='2.36'),
+    *exact('id', 'name', 'status', 'user_id'), Filter('description', since='2.36')
 )
 _ON_SUBNET = filters(
     # Fields with a policy of their own require it as filters, too.
     Filter('network_type', policy=DETAILS_POLICY),
     Filter('segmentation_id', policy=DETAILS_POLICY, parse=number),
     *exact(
-        'neutron_net_id',
-        'neutron_subnet_id',
-        'cidr',
-        'gateway',
-        'availability_zone_id',
+        'neutron_net_id', 'neutron_subnet_id', 'cidr', 'gateway', 'availability_zone_id'
     ),
     Filter('ip_version', parse=number),
     Filter('mtu', parse=number),

@@ -4,21 +4,11 @@ from collections.abc import Callable
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import View
-from manila_lite.api.fields import child
-from manila_lite.api.fields import const
-from manila_lite.api.fields import fields
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
-from manila_lite.api.filters import filters
+from manila_lite.api import answers, paging, schema as s, wsgi
+from manila_lite.api.fields import Field, View, child, const, fields
+from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2.targets import SecurityServiceTargetController
-from manila_lite.api.v2.targets import get_network
+from manila_lite.api.v2.targets import SecurityServiceTargetController, get_network
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import security_services as records
 
@@ -93,9 +83,7 @@ class SecurityServicesController(SecurityServiceTargetController):
         query=_QUERY,
     )
     def index(self, req: wsgi.Request) -> dict:
-        return self._listed(
-            req, records.list_summaries, SUMMARY, 'security-services'
-        )
+        return self._listed(req, records.list_summaries, SUMMARY, 'security-services')
 
     @wsgi.method(
         'security_service:detail',
@@ -107,21 +95,13 @@ class SecurityServicesController(SecurityServiceTargetController):
             req, records.list_details, LIST_DETAIL, 'security-services/detail'
         )
 
-    def _listed(
-        self, req: wsgi.Request, read: Callable, view: View, path: str
-    ) -> dict:
+    def _listed(self, req: wsgi.Request, read: Callable, view: View, path: str) -> dict:
         page = paging.parse(req.query, cap=self._max_limit)
         listing = self.services.db.read(read, self._parse_filters(req), page)
-        items = view.many(req.minor)(
-            listing.rows, {'networks': listing.networks}
-        )
-        return paging.answer(
-            req, page, path, 'security_services', items, listing.rows
-        )
+        items = view.many(req.minor)(listing.rows, {'networks': listing.networks})
+        return paging.answer(req, page, path, 'security_services', items, listing.rows)
 
-    def _parse_filters(
-        self, req: wsgi.Request
-    ) -> records.SecurityServiceFilter:
+    def _parse_filters(self, req: wsgi.Request) -> records.SecurityServiceFilter:
         """Return the filter of the query; unknown keys are ignored."""
         query = req.query
         all_projects = paging.parse_flag(query, 'all_tenants') and req.ctx.can(
@@ -136,28 +116,20 @@ class SecurityServicesController(SecurityServiceTargetController):
             wanted['id'] = ''
         return records.SecurityServiceFilter(
             project_id=(
-                query.get('project_id') or None
-                if all_projects
-                else req.ctx.project_id
+                query.get('project_id') or None if all_projects else req.ctx.project_id
             ),
             exact=wanted,
             share_network_id=network_id,
         )
 
     @wsgi.method(
-        'security_service:show',
-        target=True,
-        answer={'security_service': DETAIL},
+        'security_service:show', target=True, answer={'security_service': DETAIL}
     )
-    def show(
-        self, req: wsgi.Request, service: rows.SecurityServiceRow
-    ) -> dict:
+    def show(self, req: wsgi.Request, service: rows.SecurityServiceRow) -> dict:
         return _response(req, service)
 
     @wsgi.method(
-        'security_service:create',
-        body=CREATE,
-        answer={'security_service': DETAIL},
+        'security_service:create', body=CREATE, answer={'security_service': DETAIL}
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         _check_site(args)
@@ -188,16 +160,11 @@ class SecurityServicesController(SecurityServiceTargetController):
                 }
             )
         return _response(
-            req,
-            self.services.db.write(
-                records.update, service.id, args, by=req.ctx
-            ),
+            req, self.services.db.write(records.update, service.id, args, by=req.ctx)
         )
 
     @wsgi.method('security_service:delete', target=True, status=202)
-    def delete(
-        self, req: wsgi.Request, service: rows.SecurityServiceRow
-    ) -> None:
+    def delete(self, req: wsgi.Request, service: rows.SecurityServiceRow) -> None:
         self.services.db.write(records.delete, service.id, by=req.ctx)
 
 

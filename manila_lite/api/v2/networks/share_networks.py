@@ -4,13 +4,9 @@ from collections.abc import Callable
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
+from manila_lite.api import answers, paging, schema as s, wsgi
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2.networks import filters as share_network_filters
-from manila_lite.api.v2.networks import views
+from manila_lite.api.v2.networks import filters as share_network_filters, views
 from manila_lite.api.v2.targets import ShareNetworkTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import views as network_views
@@ -102,22 +98,16 @@ class ShareNetworksController(ShareNetworkTargetController):
         page = paging.parse(req.query, cap=self._max_limit)
         filters = share_network_filters.parse(req)
         found = self.services.db.read(read, filters, page)
-        return paging.answer(
-            req, page, path, 'share_networks', show(found), found.rows
-        )
+        return paging.answer(req, page, path, 'share_networks', show(found), found.rows)
 
     @wsgi.method(
-        'share_network:show',
-        target=True,
-        answer={'share_network': views.DETAIL},
+        'share_network:show', target=True, answer={'share_network': views.DETAIL}
     )
     def show(self, req: wsgi.Request, network: rows.ShareNetworkRow) -> dict:
         return show_network(self.services.db, req, network.id)
 
     @wsgi.method(
-        'share_network:create',
-        body=CREATE,
-        answer={'share_network': views.DETAIL},
+        'share_network:create', body=CREATE, answer={'share_network': views.DETAIL}
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a network with its first subnet."""
@@ -148,11 +138,7 @@ class ShareNetworksController(ShareNetworkTargetController):
         self.services.share_networks.update(
             req.ctx,
             network.id,
-            {
-                name: args[name]
-                for name in ('name', 'description')
-                if name in args
-            },
+            {name: args[name] for name in ('name', 'description') if name in args},
             _sent_neutron_ids(args),
         )
         return show_network(self.services.db, req, network.id)
@@ -164,6 +150,4 @@ class ShareNetworksController(ShareNetworkTargetController):
 
 def _refuse_nova(args: dict) -> None:
     if 'nova_net_id' in args:
-        raise exception.InvalidInput(
-            reason='nova_net_id is no longer supported'
-        )
+        raise exception.InvalidInput(reason='nova_net_id is no longer supported')

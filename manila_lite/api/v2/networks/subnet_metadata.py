@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 
-from manila_lite.api import versions
-from manila_lite.api import wsgi
+from manila_lite.api import versions, wsgi
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2.metadata import IdentifiedRow
-from manila_lite.api.v2.metadata import MetadataController
+from manila_lite.api.v2.metadata import IdentifiedRow, MetadataController
 from manila_lite.api.v2.targets import SubnetTargetController
 from manila_lite.db.queries.networks import subnets
 
@@ -14,9 +12,7 @@ _TO_DRIVERS = versions.window(since='2.89')
 """The versions whose changes of some keys are sent to drivers."""
 
 
-class ShareNetworkSubnetMetadataController(
-    MetadataController, SubnetTargetController
-):
+class ShareNetworkSubnetMetadataController(MetadataController, SubnetTargetController):
     checks_body_first = True
     table = subnets.METADATA
     policies = {
@@ -27,9 +23,7 @@ class ShareNetworkSubnetMetadataController(
 
     def __init__(self, services: ApiServices):
         super().__init__(services)
-        self._driver_keys = frozenset(
-            services.conf.driver_updatable_subnet_metadata
-        )
+        self._driver_keys = frozenset(services.conf.driver_updatable_subnet_metadata)
 
     def parent(
         self, req: wsgi.Request, target: IdentifiedRow, path: Mapping[str, str]

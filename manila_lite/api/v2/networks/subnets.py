@@ -2,11 +2,9 @@
 
 import typing
 
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
+from manila_lite.api import schema as s, wsgi
 from manila_lite.api.v2.networks import views
-from manila_lite.api.v2.networks.share_networks import NEUTRON_FIELDS
-from manila_lite.api.v2.networks.share_networks import neutron_ids
+from manila_lite.api.v2.networks.share_networks import NEUTRON_FIELDS, neutron_ids
 from manila_lite.api.v2.targets import SubnetTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import subnets
@@ -75,16 +73,10 @@ class ShareNetworkSubnetsController(SubnetTargetController):
     def delete(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, subnet_id: str
     ) -> None:
-        self.services.network_changes.delete_subnet(
-            req.ctx, network.id, subnet_id
-        )
+        self.services.network_changes.delete_subnet(req.ctx, network.id, subnet_id)
 
     def _response(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, subnet_id: str
     ) -> dict:
         found = self.subnet(network, subnet_id)
-        return {
-            'share_network_subnet': views.show_subnets(req, network, [found])[
-                0
-            ]
-        }
+        return {'share_network_subnet': views.show_subnets(req, network, [found])[0]}

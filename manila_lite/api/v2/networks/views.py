@@ -4,12 +4,7 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import FieldValue
-from manila_lite.api.fields import child
-from manila_lite.api.fields import const
-from manila_lite.api.fields import extra
-from manila_lite.api.fields import fields
+from manila_lite.api.fields import Field, FieldValue, child, const, extra, fields
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import views as network_views
 from manila_lite.db.queries.networks.subnets import Subnet
@@ -29,8 +24,7 @@ def _privileged(name: str) -> FieldValue:
 
 def _privileged_of_default(name: str) -> FieldValue:
     return FieldValue(
-        f"more['defaults'].get(row.id, $).{name} if more['details'] else None",
-        _NOTHING,
+        f"more['defaults'].get(row.id, $).{name} if more['details'] else None", _NOTHING
     )
 
 
@@ -71,14 +65,8 @@ DETAIL = fields(
     Field('neutron_subnet_id', _of_default('neutron_subnet_id'), until='2.50'),
     Field('cidr', _of_default('cidr'), until='2.50'),
     Field('ip_version', _of_default('ip_version'), until='2.50'),
-    Field(
-        'network_type', _privileged_of_default('network_type'), until='2.50'
-    ),
-    Field(
-        'segmentation_id',
-        _privileged_of_default('segmentation_id'),
-        until='2.50',
-    ),
+    Field('network_type', _privileged_of_default('network_type'), until='2.50'),
+    Field('segmentation_id', _privileged_of_default('segmentation_id'), until='2.50'),
     Field('nova_net_id', const(None), until='2.25'),
     Field('gateway', _of_default('gateway'), since='2.18', until='2.50'),
     Field('mtu', _of_default('mtu'), since='2.20', until='2.50'),

@@ -1,11 +1,12 @@
 """Actions on replicas."""
 
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.v2.replicas.replicas import DETAIL
-from manila_lite.api.v2.replicas.replicas import EXPERIMENTAL
-from manila_lite.api.v2.replicas.replicas import REFUSED
-from manila_lite.api.v2.replicas.replicas import show_replica
+from manila_lite.api import schema as s, wsgi
+from manila_lite.api.v2.replicas.replicas import (
+    DETAIL,
+    EXPERIMENTAL,
+    REFUSED,
+    show_replica,
+)
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.targets import ShareReplicaTargetController
 from manila_lite.db import rows
@@ -35,16 +36,11 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         unchanged=200,
     )
     def promote(
-        self,
-        req: wsgi.Request,
-        replica: rows.ReplicaTarget,
-        args: dict | None = None,
+        self, req: wsgi.Request, replica: rows.ReplicaTarget, args: dict | None = None
     ) -> wsgi.Result:
         """Request the promotion of a replica; 200 if it is active."""
         accepted = self.services.replicas.promote(
-            req.ctx,
-            replica,
-            quiesce_wait_time=(args or {}).get('quiesce_wait_time'),
+            req.ctx, replica, quiesce_wait_time=(args or {}).get('quiesce_wait_time')
         )
         if not accepted:
             return wsgi.Response(status=200)
@@ -58,9 +54,7 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         refused=REFUSED,
         unchanged=200,
     )
-    def resync(
-        self, req: wsgi.Request, replica: rows.ReplicaTarget
-    ) -> wsgi.Result:
+    def resync(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> wsgi.Result:
         """Request an update of a replica now; 200 if it is active."""
         accepted = self.services.replicas.resync(req.ctx, replica)
         return None if accepted else wsgi.Response(status=200)
@@ -72,9 +66,7 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         policy='share_replica:force_delete',
         refused=REFUSED,
     )
-    def force_delete(
-        self, req: wsgi.Request, replica: rows.ReplicaTarget
-    ) -> None:
+    def force_delete(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> None:
         """Request the deletion of a replica, ignoring driver errors."""
         self.services.replicas.force_delete(req.ctx, replica)
 

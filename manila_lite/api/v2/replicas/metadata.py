@@ -5,9 +5,7 @@ from manila_lite.api.v2.targets import ShareReplicaTargetController
 from manila_lite.db.queries.replicas import replicas
 
 
-class ShareReplicaMetadataController(
-    MetadataController, ShareReplicaTargetController
-):
+class ShareReplicaMetadataController(MetadataController, ShareReplicaTargetController):
     table = replicas.METADATA
     policies = {
         'get': 'share_replica:get_metadata',

@@ -3,44 +3,30 @@
 from collections.abc import Callable
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import View
-from manila_lite.api.fields import child
-from manila_lite.api.fields import fields
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import filters
+from manila_lite.api import answers, paging, schema as s, wsgi
+from manila_lite.api.fields import Field, View, child, fields
+from manila_lite.api.filters import Filter, filters
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2 import literals
-from manila_lite.api.v2 import targets
+from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.replicas.replica_state_names import replica_state_field
 from manila_lite.db import rows
 from manila_lite.db.queries.replicas import views as replica_views
 from manila_lite.db.session import Database
 
 EXPERIMENTAL = '2.11-2.55'
-REFUSED: wsgi.Refusals = {
-    exception.InvalidStatus: exception.ReplicationException
-}
+REFUSED: wsgi.Refusals = {exception.InvalidStatus: exception.ReplicationException}
 
 CREATE = s.schema(
     ['share_id'],
     wrapper='share_replica',
     share_id=s.trimmed(255, 1),
     availability_zone=s.optional_id(),
-    scheduler_hints=s.since(
-        '2.67', s.obj(nullable=True, only_host=s.string(255))
-    ),
+    scheduler_hints=s.since('2.67', s.obj(nullable=True, only_host=s.string(255))),
     share_network_id=s.since('2.72', s.optional_id(), below='refuse'),
     metadata=s.since('2.95', s.mapping(s.string(1023, 1), nullable=True)),
 )
 
-SUMMARY = fields(
-    Field('id'), Field('share_id'), Field('status'), replica_state_field()
-)
+SUMMARY = fields(Field('id'), Field('share_id'), Field('status'), replica_state_field())
 DETAIL = fields(
     *SUMMARY.rows,
     Field('availability_zone'),
@@ -55,17 +41,13 @@ DETAIL = fields(
 
 
 _FILTERS = filters(
-    Filter('share_id'),
-    Filter('metadata', since='2.95', parse=literals.parse_pairs),
+    Filter('share_id'), Filter('metadata', since='2.95', parse=literals.parse_pairs)
 )
 _QUERY = (*paging.query_keys(), _FILTERS)
 
 
 def show_replica(
-    db: Database,
-    req: wsgi.Request,
-    share_replica_id: str,
-    policy: str | None = None,
+    db: Database, req: wsgi.Request, share_replica_id: str, policy: str | None = None
 ) -> dict:
     """Return one replica in detail if the policy allows it."""
     listing = db.read(replica_views.get, share_replica_id)
@@ -87,21 +69,15 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
 
     @wsgi.method(
         'share_replica:get_all',
-        answer=answers.page(
-            'share_replicas', SUMMARY, links_key='share_replica_links'
-        ),
+        answer=answers.page('share_replicas', SUMMARY, links_key='share_replica_links'),
         query=_QUERY,
     )
     def index(self, req: wsgi.Request) -> dict:
-        return self._list(
-            req, replica_views.list_summaries, SUMMARY, 'share-replicas'
-        )
+        return self._list(req, replica_views.list_summaries, SUMMARY, 'share-replicas')
 
     @wsgi.method(
         'share_replica:get_all',
-        answer=answers.page(
-            'share_replicas', DETAIL, links_key='share_replica_links'
-        ),
+        answer=answers.page('share_replicas', DETAIL, links_key='share_replica_links'),
         query=_QUERY,
     )
     def detail(self, req: wsgi.Request) -> dict:
@@ -109,9 +85,7 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
             req, replica_views.list_details, DETAIL, 'share-replicas/detail'
         )
 
-    def _list(
-        self, req: wsgi.Request, read: Callable, view: View, path: str
-    ) -> dict:
+    def _list(self, req: wsgi.Request, read: Callable, view: View, path: str) -> dict:
         page = paging.parse(req.query, cap=self._max_limit)
         listing = self.services.db.read(read, self._parse_filters(req), page)
         items = view.many(req.minor, req.ctx.is_admin)(
@@ -127,9 +101,7 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
             links_key='share_replica_links',
         )
 
-    def _parse_filters(
-        self, req: wsgi.Request
-    ) -> replica_views.ShareReplicaFilter:
+    def _parse_filters(self, req: wsgi.Request) -> replica_views.ShareReplicaFilter:
         ctx = req.ctx
         return replica_views.ShareReplicaFilter(
             project_id=None if ctx.is_admin else ctx.project_id,
@@ -172,8 +144,6 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
         )
         return show_replica(self.services.db, req, replica_id)
 
-    @wsgi.method(
-        'share_replica:delete', target=True, status=202, refused=REFUSED
-    )
+    @wsgi.method('share_replica:delete', target=True, status=202, refused=REFUSED)
     def delete(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> None:
         self.services.replicas.delete(req.ctx, replica)

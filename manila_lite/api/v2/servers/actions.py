@@ -1,11 +1,8 @@
 """Actions on share servers."""
 
 from manila_lite import exception
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.v2.servers.migrations import (
-    ShareServerMigrationsController,
-)
+from manila_lite.api import schema as s, wsgi
+from manila_lite.api.v2.servers.migrations import ShareServerMigrationsController
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.targets import ShareServerTargetController
 from manila_lite.db import rows
@@ -36,14 +33,9 @@ class ShareServerActionsController(
         )
 
     @wsgi.action(
-        'reset_status',
-        since='2.49',
-        policy='share_server:reset_status',
-        body=STATUS,
+        'reset_status', since='2.49', policy='share_server:reset_status', body=STATUS
     )
     def reset_status(
         self, req: wsgi.Request, server: rows.ServerTarget, args: dict
     ) -> None:
-        self.services.share_servers.reset_status(
-            req.ctx, server, args['status']
-        )
+        self.services.share_servers.reset_status(req.ctx, server, args['status'])

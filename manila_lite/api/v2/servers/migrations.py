@@ -7,18 +7,18 @@ states have the wire names of `task_state_names`.
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
+from manila_lite.api import answers, schema as s, wsgi
 from manila_lite.api.fields import timestamp
-from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
-from manila_lite.api.v2.servers.task_state_names import task_state_to_wire
-from manila_lite.db import rows
-from manila_lite.share.operations.servers.migration_checks import (
-    MigrationOptions,
+from manila_lite.api.v2.servers.task_state_names import (
+    task_state_from_wire,
+    task_state_to_wire,
 )
-from manila_lite.share.operations.servers.migrations import CAPABILITIES
-from manila_lite.share.operations.servers.migrations import OPTIONAL_OPERATIONS
+from manila_lite.db import rows
+from manila_lite.share.operations.servers.migration_checks import MigrationOptions
+from manila_lite.share.operations.servers.migrations import (
+    CAPABILITIES,
+    OPTIONAL_OPERATIONS,
+)
 
 MIGRATE = s.schema(
     ['host', *CAPABILITIES],
@@ -28,9 +28,7 @@ MIGRATE = s.schema(
     preserve_snapshots=s.boolean,
     new_share_network_id=s.optional_id(36),
 )
-TASK_STATE = s.schema(
-    ['task_state'], task_state=s.string(255, 1, nullable=True)
-)
+TASK_STATE = s.schema(['task_state'], task_state=s.string(255, 1, nullable=True))
 
 
 _CHECKED: answers.Shape = {
@@ -72,9 +70,7 @@ class ShareServerMigrationsController(wsgi.Controller):
     ) -> dict:
         """Check whether a server can be migrated; `reasons` say why not."""
         options = MigrationOptions(**_migration_options(args))
-        found = self.services.server_migrations.check(
-            req.ctx, server.id, options
-        )
+        found = self.services.server_migrations.check(req.ctx, server.id, options)
         return {
             'compatible': found.compatible,
             'requested_capabilities': {
@@ -113,9 +109,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         policy='share_server:share_server_migration_complete',
         answer={'destination_share_server_id': str},
     )
-    def migration_complete(
-        self, req: wsgi.Request, server: rows.ServerTarget
-    ) -> dict:
+    def migration_complete(self, req: wsgi.Request, server: rows.ServerTarget) -> dict:
         """Request the second phase, when the first is done."""
         return {
             'destination_share_server_id': (
@@ -128,9 +122,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         since='2.57',
         policy='share_server:share_server_migration_cancel',
     )
-    def migration_cancel(
-        self, req: wsgi.Request, server: rows.ServerTarget
-    ) -> None:
+    def migration_cancel(self, req: wsgi.Request, server: rows.ServerTarget) -> None:
         """Request that a migration is cancelled and rolled back."""
         self.services.server_migrations.cancel(req.ctx, server.id)
 
@@ -142,18 +134,14 @@ class ShareServerMigrationsController(wsgi.Controller):
         policy='share_server:share_server_migration_get_progress',
         answer=_PROGRESS,
     )
-    def migration_get_progress(
-        self, req: wsgi.Request, share_server_id: str
-    ) -> dict:
+    def migration_get_progress(self, req: wsgi.Request, share_server_id: str) -> dict:
         """Return the progress of a migration; the source may be gone.
 
         `total_progress` is null if it is not known; `details` is what else
         the back end has reported and `last_heard_at` the time of its last
         reply.
         """
-        found = self.services.server_migrations.progress(
-            req.ctx, share_server_id
-        )
+        found = self.services.server_migrations.progress(req.ctx, share_server_id)
         return {
             'total_progress': found.total,
             'details': found.details,
@@ -178,9 +166,7 @@ class ShareServerMigrationsController(wsgi.Controller):
                 reason=f'task_state {args["task_state"]!r} is not a state of '
                 'a share server migration'
             )
-        self.services.server_migrations.reset_task_state(
-            req.ctx, server.id, task_state
-        )
+        self.services.server_migrations.reset_task_state(req.ctx, server.id, task_state)
 
 
 def _migration_options(args: dict) -> dict[str, typing.Any]:

@@ -4,24 +4,17 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import child
-from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn
-from manila_lite.api.fields import fn2
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
-from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
-from manila_lite.api.v2.servers.task_state_names import task_state_to_wire
+from manila_lite.api import paging, schema as s, wsgi
+from manila_lite.api.fields import Field, child, fields, fn, fn2
+from manila_lite.api.filters import Filter, exact
+from manila_lite.api.v2.servers.task_state_names import (
+    task_state_from_wire,
+    task_state_to_wire,
+)
 from manila_lite.api.v2.targets import ShareServerTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.servers import views as server_views
-from manila_lite.share.operations.servers.share_servers import (
-    ManageServerRequest,
-)
+from manila_lite.share.operations.servers.share_servers import ManageServerRequest
 from manila_lite.states.share_server import TaskState
 
 MANAGE = s.schema(
@@ -34,13 +27,7 @@ MANAGE = s.schema(
     driver_options=s.obj(extra='allow', nullable=True),
 )
 
-_EXACT = (
-    'host',
-    'status',
-    'share_network_id',
-    'identifier',
-    'source_share_server_id',
-)
+_EXACT = ('host', 'status', 'share_network_id', 'identifier', 'source_share_server_id')
 _FLAGS = (
     'is_auto_deletable',
     'security_service_update_support',
@@ -49,9 +36,7 @@ _FLAGS = (
 )
 
 
-def _first_subnet(
-    row: typing.Any, more: Mapping[str, typing.Any]
-) -> str | None:
+def _first_subnet(row: typing.Any, more: Mapping[str, typing.Any]) -> str | None:
     """Return one subnet, for versions with a single subnet per server."""
     return next(iter(more['subnets'].get(row.id, ())), None)
 
@@ -66,20 +51,12 @@ _OF_ALL = (
     Field('share_network_id'),
     Field('is_auto_deletable', since='2.49'),
     Field('identifier', since='2.49'),
-    Field(
-        'share_network_subnet_id',
-        fn2(_first_subnet),
-        since='2.51',
-        until='2.69',
-    ),
+    Field('share_network_subnet_id', fn2(_first_subnet), since='2.51', until='2.69'),
     Field('task_state', fn(task_state_to_wire, 'task_state'), since='2.57'),
     Field('source_share_server_id', since='2.57'),
     Field('security_service_update_support', since='2.63'),
     Field(
-        'share_network_subnet_ids',
-        child('subnets', []),
-        shape=list[str],
-        since='2.70',
+        'share_network_subnet_ids', child('subnets', []), shape=list[str], since='2.70'
     ),
     Field('network_allocation_update_support', since='2.70'),
     Field('encryption_key_ref', since='2.90'),
@@ -96,11 +73,7 @@ DETAIL = fields(
 
 _QUERY = (
     *exact(
-        *_EXACT,
-        'task_state',
-        'project_id',
-        'share_network',
-        'share_network_subnet_id',
+        *_EXACT, 'task_state', 'project_id', 'share_network', 'share_network_subnet_id'
     ),
     *(Filter(flag, parse=paging.parse_flag) for flag in _FLAGS),
 )
@@ -127,9 +100,7 @@ class ShareServersController(ShareServerTargetController):
         return {'share_server': view(found.rows[0], found.children)}
 
     @wsgi.method(
-        'share_server:details',
-        target=True,
-        answer={'details': dict[str, str | None]},
+        'share_server:details', target=True, answer={'details': dict[str, str | None]}
     )
     def details(self, req: wsgi.Request, server: rows.ServerTarget) -> dict:
         """Return the back-end details that the driver stored."""
@@ -174,9 +145,7 @@ class ShareServersController(ShareServerTargetController):
         return self._response(req, server_id)
 
 
-def parse_filter(
-    query: typing.Mapping[str, str],
-) -> server_views.ShareServerFilter:
+def parse_filter(query: typing.Mapping[str, str]) -> server_views.ShareServerFilter:
     """Return the filter of a query.
 
     With an unknown key no server matches (notes: Filters).

@@ -4,16 +4,13 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import View
-from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn2
-from manila_lite.api.v2.metadata import IdentifiedRow
-from manila_lite.api.v2.metadata import MetadataController
-from manila_lite.api.v2.targets import ShareInstanceTargetController
-from manila_lite.api.v2.targets import ShareTargetController
+from manila_lite.api import schema as s, wsgi
+from manila_lite.api.fields import Field, View, fields, fn2
+from manila_lite.api.v2.metadata import IdentifiedRow, MetadataController
+from manila_lite.api.v2.targets import (
+    ShareInstanceTargetController,
+    ShareTargetController,
+)
 from manila_lite.db import rows
 from manila_lite.db.queries.shares import export_locations
 from manila_lite.db.queries.shares.export_locations import PREFERRED
@@ -26,9 +23,7 @@ _UPDATE_ADMIN_ONLY = 'share_export_location:update_admin_only_metadata'
 _IS_TRUE = s.boolean.at(0)
 
 
-def _metadata(
-    row: typing.Any, more: Mapping[str, typing.Any]
-) -> dict[str, str]:
+def _metadata(row: typing.Any, more: Mapping[str, typing.Any]) -> dict[str, str]:
     return {
         key: value
         for key, value in more['metadata'].get(row.id, {}).items()
@@ -85,9 +80,7 @@ def get_visible(
     """Return the row; Forbidden if it is for administrators only."""
     row = found.one(export_location_id)
     if row.is_admin_only and not req.ctx.is_admin:
-        raise exception.Forbidden(
-            'The export location is for administrators only.'
-        )
+        raise exception.Forbidden('The export location is for administrators only.')
     return row
 
 
@@ -103,10 +96,7 @@ def list_for_share(
 
 
 class ShareExportLocationsController(ShareTargetController):
-    public_reads = (
-        'share_export_location:index',
-        'share_export_location:show',
-    )
+    public_reads = ('share_export_location:index', 'share_export_location:show')
 
     @wsgi.method(
         'share_export_location:index',
@@ -119,15 +109,10 @@ class ShareExportLocationsController(ShareTargetController):
         )
 
     @wsgi.method(
-        'share_export_location:show',
-        target=True,
-        answer={'export_location': DETAIL},
+        'share_export_location:show', target=True, answer={'export_location': DETAIL}
     )
     def show(
-        self,
-        req: wsgi.Request,
-        share: rows.ShareTarget,
-        export_location_id: str,
+        self, req: wsgi.Request, share: rows.ShareTarget, export_location_id: str
     ) -> dict:
         found = list_for_share(self.services.db, req, share.id)
         return show_export_location(
@@ -135,9 +120,7 @@ class ShareExportLocationsController(ShareTargetController):
         )
 
 
-class ShareExportLocationMetadataController(
-    MetadataController, ShareTargetController
-):
+class ShareExportLocationMetadataController(MetadataController, ShareTargetController):
     table = export_locations.METADATA
     policies = {
         'get': 'share_export_location:get_metadata',
@@ -181,9 +164,5 @@ class ShareInstanceExportLocationsController(ShareInstanceTargetController):
         found = self._listing(instance)
         return show_export_location(req, found, found.one(export_location_id))
 
-    def _listing(
-        self, instance: rows.IdRow
-    ) -> export_locations.ExportLocationListing:
-        return self.services.db.read(
-            export_locations.list_for_instance, instance.id
-        )
+    def _listing(self, instance: rows.IdRow) -> export_locations.ExportLocationListing:
+        return self.services.db.read(export_locations.list_for_instance, instance.id)

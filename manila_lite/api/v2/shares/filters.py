@@ -1,12 +1,8 @@
 """Filters of share lists."""
 
-from manila_lite.api import paging
-from manila_lite.api import wsgi
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
-from manila_lite.api.filters import filters
-from manila_lite.api.v2 import literals
-from manila_lite.api.v2 import targets
+from manila_lite.api import paging, wsgi
+from manila_lite.api.filters import Filter, exact, filters
+from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.types.extra_specs import TENANT_VISIBLE
 from manila_lite.db.queries.shares import views as share_views
 
@@ -112,6 +108,4 @@ def lists_all_projects(req: wsgi.Request) -> bool:
 
 def ignored_sort_keys(req: wsgi.Request) -> set[str]:
     """Return the sort keys that the caller may not filter by either."""
-    return {
-        key for key, policy in _POLICIES.items() if not req.ctx.can(policy)
-    }
+    return {key for key, policy in _POLICIES.items() if not req.ctx.can(policy)}

@@ -1,21 +1,20 @@
 """Share instances, for administrators."""
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import paging
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
-from manila_lite.api.filters import filters
+from manila_lite.api import answers, paging, wsgi
+from manila_lite.api.fields import Field, fields
+from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.replicas.replica_state_names import replica_state_field
 from manila_lite.api.v2.shares.actions import STATUS
-from manila_lite.api.v2.shares.shares import EXPORT_PATHS_UNTIL
-from manila_lite.api.v2.shares.shares import STATUS_AND_EXPORT_FIELDS
-from manila_lite.api.v2.targets import ShareInstanceTargetController
-from manila_lite.api.v2.targets import ShareTargetController
+from manila_lite.api.v2.shares.shares import (
+    EXPORT_PATHS_UNTIL,
+    STATUS_AND_EXPORT_FIELDS,
+)
+from manila_lite.api.v2.targets import (
+    ShareInstanceTargetController,
+    ShareTargetController,
+)
 from manila_lite.db import rows
 from manila_lite.db.queries.shares import instance_views
 
@@ -36,23 +35,12 @@ DETAIL = fields(
 )
 
 _EXACT = filters(
-    *exact(
-        'host',
-        'share_server_id',
-        'status',
-        'share_network_id',
-        'share_type_id',
-    )
+    *exact('host', 'share_server_id', 'status', 'share_network_id', 'share_type_id')
 )
 _OTHERS = filters(
     Filter('export_location_id', 'export_id', since='2.35'),
     Filter('export_location_path', 'export_path', since='2.35'),
-    Filter(
-        'is_soft_deleted',
-        'soft_deleted',
-        since='2.69',
-        parse=paging.parse_flag,
-    ),
+    Filter('is_soft_deleted', 'soft_deleted', since='2.69', parse=paging.parse_flag),
 )
 
 
@@ -72,9 +60,7 @@ class ShareInstancesController(ShareInstanceTargetController):
             'share_instances',
         )
 
-    @wsgi.method(
-        'share_instance:show', target=True, answer={'share_instance': DETAIL}
-    )
+    @wsgi.method('share_instance:show', target=True, answer={'share_instance': DETAIL})
     def show(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
         found = self.services.db.read(
             instance_views.list_instances,
@@ -83,9 +69,7 @@ class ShareInstancesController(ShareInstanceTargetController):
             exports=req.minor <= EXPORT_PATHS_UNTIL,
         )
         if not found.rows:
-            raise exception.ShareInstanceNotFound(
-                share_instance_id=instance.id
-            )
+            raise exception.ShareInstanceNotFound(share_instance_id=instance.id)
         view = DETAIL.function(req.minor, True)
         return {'share_instance': view(found.rows[0], found.children)}
 
@@ -132,21 +116,12 @@ class ShareInstanceActionsController(ShareInstanceTargetController):
         body=STATUS,
     )
     @wsgi.action(
-        'reset_status',
-        since='2.7',
-        policy='share_instance:reset_status',
-        body=STATUS,
+        'reset_status', since='2.7', policy='share_instance:reset_status', body=STATUS
     )
-    def reset_status(
-        self, req: wsgi.Request, instance: rows.IdRow, args: dict
-    ) -> None:
+    def reset_status(self, req: wsgi.Request, instance: rows.IdRow, args: dict) -> None:
         self.services.shares.reset_status(req.ctx, instance.id, args['status'])
 
-    @wsgi.action(
-        'os-force_delete', until='2.6', policy='share_instance:force_delete'
-    )
-    @wsgi.action(
-        'force_delete', since='2.7', policy='share_instance:force_delete'
-    )
+    @wsgi.action('os-force_delete', until='2.6', policy='share_instance:force_delete')
+    @wsgi.action('force_delete', since='2.7', policy='share_instance:force_delete')
     def force_delete(self, req: wsgi.Request, instance: rows.IdRow) -> None:
         self.services.shares.force_delete_instance(req.ctx, instance.id)

@@ -3,11 +3,9 @@
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
+from manila_lite.api import schema as s, wsgi
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2.shares.shares import DETAIL
-from manila_lite.api.v2.shares.shares import show_share
+from manila_lite.api.v2.shares.shares import DETAIL, show_share
 from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db import rows
 from manila_lite.share.operations.managing import ManageShareRequest
@@ -57,9 +55,7 @@ MANAGE = s.schema(
     mount_point_name=s.since('2.92', s.string(255, nullable=True)),
 )
 
-UNMANAGE_REFUSED: wsgi.Refusals = {
-    exception.InvalidStatus: exception.ShareNotAllowed
-}
+UNMANAGE_REFUSED: wsgi.Refusals = {exception.InvalidStatus: exception.ShareNotAllowed}
 
 
 class ShareManageController(wsgi.Controller):
@@ -95,20 +91,15 @@ class ShareManageController(wsgi.Controller):
 class ShareUnmanageController(ShareTargetController):
     """The resource that was replaced by the action `unmanage`."""
 
-    @wsgi.method(
-        'share:unmanage', target=True, status=202, refused=UNMANAGE_REFUSED
-    )
+    @wsgi.method('share:unmanage', target=True, status=202, refused=UNMANAGE_REFUSED)
     def unmanage(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         unmanage(self.services, req, share)
 
 
-def unmanage(
-    services: ApiServices, req: wsgi.Request, share: rows.ShareTarget
-) -> None:
+def unmanage(services: ApiServices, req: wsgi.Request, share: rows.ShareTarget) -> None:
     """Request that a share is unmanaged; its data stays."""
     if share.share_server_id and req.minor < SHARE_SERVERS_SINCE:
         raise exception.ShareNotAllowed(
-            reason='a share on a share server can be unmanaged since '
-            'version 2.49'
+            reason='a share on a share server can be unmanaged since version 2.49'
         )
     services.managing.unmanage_share(req.ctx, share)

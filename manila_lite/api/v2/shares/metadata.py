@@ -3,8 +3,7 @@
 import typing
 
 from manila_lite.api import wsgi
-from manila_lite.api.v2.metadata import IdentifiedRow
-from manila_lite.api.v2.metadata import MetadataController
+from manila_lite.api.v2.metadata import IdentifiedRow, MetadataController
 from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.rows import ShareTarget

@@ -3,9 +3,7 @@
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
+from manila_lite.api import answers, schema as s, wsgi
 from manila_lite.api.fields import timestamp
 from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db import rows
@@ -17,12 +15,7 @@ EXPERIMENTAL = '2.22-2.95'
 DETAILS_SINCE = 59
 """The minor version since which details of the driver are shown."""
 
-CAPABILITIES = (
-    'writable',
-    'nondisruptive',
-    'preserve_metadata',
-    'preserve_snapshots',
-)
+CAPABILITIES = ('writable', 'nondisruptive', 'preserve_metadata', 'preserve_snapshots')
 
 MIGRATE = s.schema(
     ['host', *CAPABILITIES],
@@ -35,9 +28,7 @@ MIGRATE = s.schema(
     new_share_network_id=s.optional_id(36),
     new_share_type_id=s.optional_id(36),
 )
-TASK_STATE = s.schema(
-    ['task_state'], task_state=s.string(255, 1, nullable=True)
-)
+TASK_STATE = s.schema(['task_state'], task_state=s.string(255, 1, nullable=True))
 _PROGRESS: answers.Shape = {
     'total_progress': int,
     'task_state': str,
@@ -65,9 +56,7 @@ class ShareMigrationActionsController(wsgi.Controller):
         """Request the migration of a share; 200 if it is there already."""
         options = ShareMigrationOptions(
             dest_host=args['host'],
-            force_host_assisted=args.get(
-                'force_host_assisted_migration', False
-            ),
+            force_host_assisted=args.get('force_host_assisted_migration', False),
             new_share_network_id=args.get('new_share_network_id'),
             new_share_type_id=args.get('new_share_type_id'),
             **{name: args[name] for name in CAPABILITIES},
@@ -83,9 +72,7 @@ class ShareMigrationActionsController(wsgi.Controller):
         policy='share:migration_complete',
         refused=REFUSED,
     )
-    def migration_complete(
-        self, req: wsgi.Request, share: rows.ShareTarget
-    ) -> None:
+    def migration_complete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         """Request the second phase, when the first is done."""
         self.services.share_migrations.complete(req.ctx, share)
 
@@ -96,9 +83,7 @@ class ShareMigrationActionsController(wsgi.Controller):
         policy='share:migration_cancel',
         refused=REFUSED,
     )
-    def migration_cancel(
-        self, req: wsgi.Request, share: rows.ShareTarget
-    ) -> None:
+    def migration_cancel(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         """Request that a migration is cancelled and rolled back."""
         self.services.share_migrations.cancel(req.ctx, share)
 
@@ -152,9 +137,7 @@ class ShareMigrationActionsController(wsgi.Controller):
         return shown
 
 
-class ShareMigrationController(
-    ShareMigrationActionsController, ShareTargetController
-):
+class ShareMigrationController(ShareMigrationActionsController, ShareTargetController):
     """The progress of the migration of a share, as a resource."""
 
     @wsgi.method('share:migration_get_progress', target=True, answer=_PROGRESS)

@@ -4,19 +4,17 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import links
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import LINKS
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import FieldValue
-from manila_lite.api.fields import attr
-from manila_lite.api.fields import child
-from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn
-from manila_lite.api.fields import fn2
+from manila_lite.api import answers, links, paging, schema as s, wsgi
+from manila_lite.api.fields import (
+    LINKS,
+    Field,
+    FieldValue,
+    attr,
+    child,
+    fields,
+    fn,
+    fn2,
+)
 from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
@@ -71,10 +69,7 @@ CREATE = s.schema(
 )
 
 UPDATE = s.schema(
-    wrapper='share',
-    display_name=_NAME,
-    display_description=_NAME,
-    is_public=s.boolean,
+    wrapper='share', display_name=_NAME, display_description=_NAME, is_public=s.boolean
 )
 
 SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
@@ -105,9 +100,7 @@ STATUS_AND_EXPORT_FIELDS = (
     Field('status', fn(_status_before_progress), until='2.53'),
     Field('status', since='2.54'),
     Field('export_location', fn2(_first_path), until='2.8'),
-    Field(
-        'export_locations', child('exports', []), until='2.8', shape=list[str]
-    ),
+    Field('export_locations', child('exports', []), until='2.8', shape=list[str]),
     Field('progress', since='2.54'),
 )
 
@@ -166,9 +159,7 @@ def _exports(req: wsgi.Request) -> Exports:
     return Exports.ALL if req.ctx.is_admin else Exports.OPEN
 
 
-def show_share(
-    db: typing.Any, req: wsgi.Request, share_id: str, policy: str
-) -> dict:
+def show_share(db: typing.Any, req: wsgi.Request, share_id: str, policy: str) -> dict:
     """Return one share in detail if the policy allows it."""
     found = db.read(share_views.get, share_id, exports=_exports(req))
     row = found.rows[0] if found.rows else None
@@ -230,9 +221,7 @@ class SharesController(targets.ShareTargetController):
             )
         view = DETAIL if detailed else SUMMARY
         more = found.children | {'links': links.Links(req, 'shares')}
-        items = view.many(req.minor, req.ctx.can(_HOST_ADMIN))(
-            found.rows, more
-        )
+        items = view.many(req.minor, req.ctx.can(_HOST_ADMIN))(found.rows, more)
         path = 'shares/detail' if detailed else 'shares'
         return paging.answer(
             req, page, path, 'shares', items, found.rows, count=found.total
@@ -293,9 +282,7 @@ class SharesController(targets.ShareTargetController):
             return None
         return targets.get_group(self.services.db, req.ctx, group_id).id
 
-    def _snapshot_id(
-        self, req: wsgi.Request, snapshot_id: str | None
-    ) -> str | None:
+    def _snapshot_id(self, req: wsgi.Request, snapshot_id: str | None) -> str | None:
         """Return the id of a snapshot visible to the caller, or None."""
         if not snapshot_id:
             return None
@@ -304,12 +291,8 @@ class SharesController(targets.ShareTargetController):
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
         return row.id
 
-    @wsgi.method(
-        'share:update', target=True, body=UPDATE, answer={'share': DETAIL}
-    )
-    def update(
-        self, req: wsgi.Request, share: rows.ShareTarget, args: dict
-    ) -> dict:
+    @wsgi.method('share:update', target=True, body=UPDATE, answer={'share': DETAIL})
+    def update(self, req: wsgi.Request, share: rows.ShareTarget, args: dict) -> dict:
         if args.get('is_public'):
             req.ctx.authorize('share:set_public_share', share)
         self.services.shares.update(req.ctx, share, args)

@@ -3,20 +3,9 @@
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import links
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import LINKS
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import View
-from manila_lite.api.fields import attr
-from manila_lite.api.fields import const
-from manila_lite.api.fields import fields
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
-from manila_lite.api.filters import filters
+from manila_lite.api import answers, links, paging, schema as s, wsgi
+from manila_lite.api.fields import LINKS, Field, View, attr, const, fields
+from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.db import rows
@@ -68,10 +57,7 @@ _LIKE = filters(
     Filter('display_name~', 'display_name'),
     skip_empty=True,
 )
-_SORT_KEYS = {
-    **{name: name for name in transfers.SORT_KEYS},
-    'name': 'display_name',
-}
+_SORT_KEYS = {**{name: name for name in transfers.SORT_KEYS}, 'name': 'display_name'}
 
 _QUERY = (
     *paging.query_keys(_SORT_KEYS),
@@ -107,22 +93,15 @@ class ShareTransfersController(wsgi.Controller):
         return self._list(req, SUMMARY, 'share-transfers')
 
     @wsgi.method(
-        'share_transfer:get_all',
-        answer=answers.page('transfers', DETAIL),
-        query=_QUERY,
+        'share_transfer:get_all', answer=answers.page('transfers', DETAIL), query=_QUERY
     )
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(req, DETAIL, 'share-transfers/detail')
 
     def _list(self, req: wsgi.Request, view: View, path: str) -> dict:
-        page = paging.parse(
-            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
-        )
+        page = paging.parse(req.query, cap=self._max_limit, sort_keys=_SORT_KEYS)
         found = self.services.db.read(
-            transfers.list_transfers,
-            self._parse_filters(req),
-            _LIKE.values(req),
-            page,
+            transfers.list_transfers, self._parse_filters(req), _LIKE.values(req), page
         )
         items = view.many(req.minor)(found, _more(req))
         return paging.answer(req, page, path, 'transfers', items, found)
@@ -138,9 +117,7 @@ class ShareTransfersController(wsgi.Controller):
             wanted['id'] = ''  # those of others are not listed
         return wanted | {'source_project_id': own}
 
-    @wsgi.method(
-        'share_transfer:get', target=True, answer={'transfer': DETAIL}
-    )
+    @wsgi.method('share_transfer:get', target=True, answer={'transfer': DETAIL})
     def show(self, req: wsgi.Request, transfer: rows.TransferRow) -> dict:
         return {'transfer': DETAIL.function(req.minor)(transfer, _more(req))}
 
@@ -160,9 +137,7 @@ class ShareTransfersController(wsgi.Controller):
         )
         return {'transfer': CREATED.function(req.minor)(transfer, _more(req))}
 
-    @wsgi.method(
-        'share_transfer:accept', body=ACCEPT, status=202, refused=_REFUSED
-    )
+    @wsgi.method('share_transfer:accept', body=ACCEPT, status=202, refused=_REFUSED)
     def accept(self, req: wsgi.Request, args: dict, transfer_id: str) -> None:
         self.services.share_transfers.accept(
             req.ctx,

@@ -2,9 +2,7 @@
 
 from manila_lite import exception
 from manila_lite.api import wsgi
-from manila_lite.api.v2.access.snapshot_rules import (
-    SnapshotAccessActionsController,
-)
+from manila_lite.api.v2.access.snapshot_rules import SnapshotAccessActionsController
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.snapshots.manage import refuse_servers
 from manila_lite.db import rows
@@ -18,10 +16,7 @@ class SnapshotActionsController(SnapshotAccessActionsController):
         body=STATUS,
     )
     @wsgi.action(
-        'reset_status',
-        since='2.7',
-        policy='share_snapshot:reset_status',
-        body=STATUS,
+        'reset_status', since='2.7', policy='share_snapshot:reset_status', body=STATUS
     )
     def reset_status(
         self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
@@ -41,9 +36,7 @@ class SnapshotActionsController(SnapshotAccessActionsController):
         policy='share_snapshot:force_delete',
         refused={exception.InvalidStatus: exception.Forbidden},
     )
-    def force_delete(
-        self, req: wsgi.Request, snapshot: rows.SnapshotTarget
-    ) -> None:
+    def force_delete(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> None:
         self.services.snapshots.force_delete(req.ctx, snapshot)
 
     @wsgi.action(
@@ -55,9 +48,7 @@ class SnapshotActionsController(SnapshotAccessActionsController):
             exception.InvalidShareSnapshot: exception.Forbidden,
         },
     )
-    def unmanage(
-        self, req: wsgi.Request, snapshot: rows.SnapshotTarget
-    ) -> None:
+    def unmanage(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> None:
         """Request that a snapshot is unmanaged; it stays on the back end."""
         refuse_servers(req, snapshot)
         self.services.managing.unmanage_snapshot(req.ctx, snapshot)

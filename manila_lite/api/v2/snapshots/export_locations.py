@@ -4,13 +4,12 @@ from collections.abc import Sequence
 import typing
 
 from manila_lite import exception
-from manila_lite.api import links
-from manila_lite.api import wsgi
-from manila_lite.api.fields import LINKS
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
-from manila_lite.api.v2.targets import SnapshotInstanceTargetController
-from manila_lite.api.v2.targets import SnapshotTargetController
+from manila_lite.api import links, wsgi
+from manila_lite.api.fields import LINKS, Field, fields
+from manila_lite.api.v2.targets import (
+    SnapshotInstanceTargetController,
+    SnapshotTargetController,
+)
 from manila_lite.db import rows
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 
@@ -24,29 +23,19 @@ SUMMARY = fields(
 DETAIL = fields(*SUMMARY.rows, Field('created_at'), Field('updated_at'))
 
 
-def _response(
-    req: wsgi.Request, rows: typing.Sequence, snapshot_id: str
-) -> dict:
+def _response(req: wsgi.Request, rows: typing.Sequence, snapshot_id: str) -> dict:
     view = SUMMARY.many(req.minor, req.ctx.is_admin)
-    return {
-        'share_snapshot_export_locations': view(rows, _more(req, snapshot_id))
-    }
+    return {'share_snapshot_export_locations': view(rows, _more(req, snapshot_id))}
 
 
-def _one_response(
-    req: wsgi.Request, row: typing.Any, snapshot_id: str
-) -> dict:
+def _one_response(req: wsgi.Request, row: typing.Any, snapshot_id: str) -> dict:
     view = DETAIL.function(req.minor, req.ctx.is_admin)
-    return {
-        'share_snapshot_export_location': view(row, _more(req, snapshot_id))
-    }
+    return {'share_snapshot_export_location': view(row, _more(req, snapshot_id))}
 
 
 def _more(req: wsgi.Request, snapshot_id: str) -> dict:
     """Return the links, which are the same for a snapshot's instance."""
-    return {
-        'links': links.Links(req, f'snapshots/{snapshot_id}/export-locations')
-    }
+    return {'links': links.Links(req, f'snapshots/{snapshot_id}/export-locations')}
 
 
 class SnapshotExportLocationsController(SnapshotTargetController):
@@ -69,18 +58,13 @@ class SnapshotExportLocationsController(SnapshotTargetController):
         answer={'share_snapshot_export_location': DETAIL},
     )
     def show(
-        self,
-        req: wsgi.Request,
-        snapshot: rows.SnapshotTarget,
-        export_location_id: str,
+        self, req: wsgi.Request, snapshot: rows.SnapshotTarget, export_location_id: str
     ) -> dict:
         row = snapshot_exports.get_by_id(
             self._listing(req, snapshot), export_location_id
         )
         if row.is_admin_only and not req.ctx.is_admin:
-            raise exception.Forbidden(
-                'The export location is for administrators only.'
-            )
+            raise exception.Forbidden('The export location is for administrators only.')
         return _one_response(req, row, snapshot.id)
 
     def _listing(
@@ -93,17 +77,13 @@ class SnapshotExportLocationsController(SnapshotTargetController):
         )
 
 
-class SnapshotInstanceExportLocationsController(
-    SnapshotInstanceTargetController
-):
+class SnapshotInstanceExportLocationsController(SnapshotInstanceTargetController):
     @wsgi.method(
         'share_snapshot_instance_export_location:index',
         target=True,
         answer={'share_snapshot_export_locations': [SUMMARY]},
     )
-    def index(
-        self, req: wsgi.Request, instance: rows.SnapshotInstanceViewRow
-    ) -> dict:
+    def index(self, req: wsgi.Request, instance: rows.SnapshotInstanceViewRow) -> dict:
         return _response(req, self._listing(instance), instance.snapshot_id)
 
     @wsgi.method(
@@ -117,14 +97,10 @@ class SnapshotInstanceExportLocationsController(
         instance: rows.SnapshotInstanceViewRow,
         export_location_id: str,
     ) -> dict:
-        row = snapshot_exports.get_by_id(
-            self._listing(instance), export_location_id
-        )
+        row = snapshot_exports.get_by_id(self._listing(instance), export_location_id)
         return _one_response(req, row, instance.snapshot_id)
 
     def _listing(
         self, instance: rows.IdRow
     ) -> Sequence[rows.SnapshotExportLocationRow]:
-        return self.services.db.read(
-            snapshot_exports.list_for_instance, instance.id
-        )
+        return self.services.db.read(snapshot_exports.list_for_instance, instance.id)

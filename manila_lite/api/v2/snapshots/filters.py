@@ -3,21 +3,15 @@
 from collections.abc import Mapping
 
 from manila_lite import exception
-from manila_lite.api import paging
-from manila_lite.api import wsgi
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import filters
-from manila_lite.api.filters import non_empty
-from manila_lite.api.filters import number
-from manila_lite.api.v2 import literals
-from manila_lite.api.v2 import targets
+from manila_lite.api import paging, wsgi
+from manila_lite.api.filters import Filter, filters, non_empty, number
+from manila_lite.api.v2 import literals, targets
 from manila_lite.db.queries.snapshots import views as snapshot_views
 
 SORT_KEYS: dict[str, str] = {
     **{
         name: name
-        for name in snapshot_views.SNAPSHOT_COLUMNS
-        | snapshot_views.INSTANCE_SORT_KEYS
+        for name in snapshot_views.SNAPSHOT_COLUMNS | snapshot_views.INSTANCE_SORT_KEYS
     },
     'name': 'display_name',
     'description': 'display_description',
@@ -51,22 +45,15 @@ _ON_SNAPSHOT = filters(
     Filter('display_name', parse=non_empty),
     Filter('share_id', parse=non_empty),
     Filter('size', parse=_size),
-    Filter(
-        'description', 'display_description', since='2.36', parse=non_empty
-    ),
+    Filter('description', 'display_description', since='2.36', parse=non_empty),
     Filter('display_description', since='2.36', parse=non_empty),
 )
 _LIKE = filters(
     Filter('name~', 'display_name', since='2.36', parse=non_empty),
     Filter('display_name~', 'display_name', since='2.36', parse=non_empty),
+    Filter('description~', 'display_description', since='2.36', parse=non_empty),
     Filter(
-        'description~', 'display_description', since='2.36', parse=non_empty
-    ),
-    Filter(
-        'display_description~',
-        'display_description',
-        since='2.36',
-        parse=non_empty,
+        'display_description~', 'display_description', since='2.36', parse=non_empty
     ),
 )
 _OTHERS = filters(

@@ -1,11 +1,7 @@
 """Snapshot instances, for administrators."""
 
-from manila_lite.api import answers
-from manila_lite.api import paging
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import View
-from manila_lite.api.fields import fields
+from manila_lite.api import answers, paging, wsgi
+from manila_lite.api.fields import Field, View, fields
 from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.shares.actions import STATUS
@@ -58,9 +54,7 @@ class SnapshotInstancesController(SnapshotInstanceTargetController):
             instance_views.list_instances, req.query.get('snapshot_id'), page
         )
         items = view.many(req.minor, True)(rows)
-        return paging.answer(
-            req, page, path, 'snapshot_instances', items, rows
-        )
+        return paging.answer(req, page, path, 'snapshot_instances', items, rows)
 
     @wsgi.method(
         'share_snapshot_instance:show',
@@ -79,9 +73,7 @@ class SnapshotInstanceActionsController(SnapshotInstanceTargetController):
         policy='share_snapshot_instance:reset_status',
         body=STATUS,
     )
-    def reset_status(
-        self, req: wsgi.Request, instance: rows.IdRow, args: dict
-    ) -> None:
+    def reset_status(self, req: wsgi.Request, instance: rows.IdRow, args: dict) -> None:
         self.services.snapshots.reset_instance_status(
             req.ctx, instance.id, args['status']
         )

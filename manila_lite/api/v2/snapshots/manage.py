@@ -3,12 +3,10 @@
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
+from manila_lite.api import schema as s, wsgi
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.shares.manage import SHARE_SERVERS_SINCE
-from manila_lite.api.v2.snapshots.snapshots import DETAIL
-from manila_lite.api.v2.snapshots.snapshots import show_snapshot
+from manila_lite.api.v2.snapshots.snapshots import DETAIL, show_snapshot
 from manila_lite.share.operations.managing import ManageSnapshotRequest
 
 _NAME = s.string(255, nullable=True)

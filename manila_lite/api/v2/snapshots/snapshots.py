@@ -4,17 +4,8 @@ import types
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import links
-from manila_lite.api import paging
-from manila_lite.api import schema as s
-from manila_lite.api import wsgi
-from manila_lite.api.fields import LINKS
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import attr
-from manila_lite.api.fields import child
-from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn
+from manila_lite.api import answers, links, paging, schema as s, wsgi
+from manila_lite.api.fields import LINKS, Field, attr, child, fields, fn
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.snapshots import filters as snapshot_filters
@@ -34,9 +25,7 @@ CREATE = s.schema(
     force=s.boolean,
 )
 
-UPDATE = s.schema(
-    wrapper='snapshot', display_name=_NAME, display_description=_NAME
-)
+UPDATE = s.schema(wrapper='snapshot', display_name=_NAME, display_description=_NAME)
 
 
 def _size(row: typing.Any) -> int:
@@ -65,10 +54,7 @@ DETAIL = fields(
 
 
 def show_snapshot(
-    db: typing.Any,
-    req: wsgi.Request,
-    snapshot_id: str,
-    policy: str | None = None,
+    db: typing.Any, req: wsgi.Request, snapshot_id: str, policy: str | None = None
 ) -> dict:
     """Return one snapshot in detail if the policy allows it."""
     listing = db.read(snapshot_views.get, snapshot_id)
@@ -83,9 +69,7 @@ def show_snapshot(
     return _detail(req, listing)
 
 
-def _detail(
-    req: wsgi.Request, listing: snapshot_views.SnapshotListing
-) -> dict:
+def _detail(req: wsgi.Request, listing: snapshot_views.SnapshotListing) -> dict:
     view = DETAIL.function(req.minor, req.ctx.is_admin)
     return {'snapshot': view(listing.rows[0], _more(req, listing))}
 
@@ -120,9 +104,7 @@ class SnapshotsController(targets.SnapshotTargetController):
             req.query,
             cap=self._max_limit,
             sort_keys=snapshot_filters.SORT_KEYS,
-            ignored_keys=()
-            if req.ctx.is_admin
-            else snapshot_filters.ADMIN_SORT_KEYS,
+            ignored_keys=() if req.ctx.is_admin else snapshot_filters.ADMIN_SORT_KEYS,
         )
         filters = snapshot_filters.parse(req)
         with_count = (detailed or req.minor >= 79) and paging.parse_flag(
@@ -180,10 +162,7 @@ class SnapshotsController(targets.SnapshotTargetController):
             **values, status=SnapshotStatus.CREATING, provider_location=None
         )
         return _detail(
-            req,
-            snapshot_views.SnapshotListing(
-                [row], {'metadata': {row.id: metadata}}
-            ),
+            req, snapshot_views.SnapshotListing([row], {'metadata': {row.id: metadata}})
         )
 
     def _share(self, req: wsgi.Request, share_id: str) -> rows.ShareTarget:
@@ -192,10 +171,7 @@ class SnapshotsController(targets.SnapshotTargetController):
         return row
 
     @wsgi.method(
-        'share:snapshot_update',
-        target=True,
-        body=UPDATE,
-        answer={'snapshot': DETAIL},
+        'share:snapshot_update', target=True, body=UPDATE, answer={'snapshot': DETAIL}
     )
     def update(
         self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict

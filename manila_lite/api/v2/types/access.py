@@ -4,14 +4,13 @@ from collections.abc import Sequence
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import schema
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
+from manila_lite.api import answers, schema, wsgi
+from manila_lite.api.fields import Field, fields
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.types import records as share_type_records
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types import (
+    records as share_type_records,
+    types as share_types,
+)
 from manila_lite.db.queries.types.tables import TypeTables
 from manila_lite.db.rows import TypeAccessRow
 from manila_lite.db.session import Session
@@ -78,9 +77,7 @@ class TypeAccessController(wsgi.Controller):
             self.tables.add_access, type_id, args['project'], by=req.ctx
         )
 
-    @wsgi.action(
-        'removeProjectAccess', policy='remove', target=None, body=PROJECT
-    )
+    @wsgi.action('removeProjectAccess', policy='remove', target=None, body=PROJECT)
     def remove(self, req: wsgi.Request, args: dict, type_id: str) -> None:
         """Withdraw the access of a project."""
         self._check_project(req, args, 'removeProjectAccess')
@@ -88,9 +85,7 @@ class TypeAccessController(wsgi.Controller):
             self.tables.remove_access, type_id, args['project'], by=req.ctx
         )
 
-    def _check_project(
-        self, req: wsgi.Request, args: dict, action: str
-    ) -> None:
+    def _check_project(self, req: wsgi.Request, args: dict, action: str) -> None:
         """Refuse what is not an id in this installation."""
         if self.services.conf.auth_strategy == 'keystone':
             OF_KEYSTONE.check(args, req.minor, action)

@@ -5,22 +5,17 @@ import re
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema
-from manila_lite.api import versions
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import const
-from manila_lite.api.fields import fields
+from manila_lite.api import schema, versions, wsgi
+from manila_lite.api.fields import Field, const, fields
 from manila_lite.api.schema import ValidationError
 from manila_lite.api.v2.types import specs
-from manila_lite.api.v2.types.spec_values import KEY
-from manila_lite.api.v2.types.spec_values import SENT
-from manila_lite.api.v2.types.spec_values import TEXT
-from manila_lite.api.v2.types.spec_values import checked_value
+from manila_lite.api.v2.types.spec_values import KEY, SENT, TEXT, checked_value
 from manila_lite.api.v2.types.specs import TypeSpecsController
-from manila_lite.db.queries.types import qos_types
-from manila_lite.db.queries.types import records as share_type_records
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types import (
+    qos_types,
+    records as share_type_records,
+    types as share_types,
+)
 from manila_lite.db.session import Session
 
 DHSS = 'driver_handles_share_servers'
@@ -104,10 +99,7 @@ class _ExtraSpecs(schema.Type):
         boolean = {'type': 'boolean'}
         number = {'type': 'number'}
         sent = {'anyOf': [TEXT.json_schema(minor), boolean, number]}
-        rules = {
-            key: rule.json_schema(minor)
-            for key, rule in TENANT_VISIBLE.items()
-        }
+        rules = {key: rule.json_schema(minor) for key, rule in TENANT_VISIBLE.items()}
         return {
             'type': 'object',
             'required': list(self._required),
@@ -154,17 +146,15 @@ def split_zones(text: str) -> list[str]:
 
 def check_consistency(specs: Mapping[str, str]) -> None:
     """Refuse extra specs that contradict each other."""
-    if specs.get(
-        'encryption_support'
-    ) == 'share_server' and not share_types.is_true(specs.get(DHSS)):
+    if specs.get('encryption_support') == 'share_server' and not share_types.is_true(
+        specs.get(DHSS)
+    ):
         raise exception.InvalidExtraSpec(
             reason=f'encryption_support share_server needs {DHSS}'
         )
 
 
-def matches(
-    specs: Mapping[str, str], wanted: Mapping[str, str], admin: bool
-) -> bool:
+def matches(specs: Mapping[str, str], wanted: Mapping[str, str], admin: bool) -> bool:
     """Return whether a type with these extra specs matches a filter.
 
     A filter by zones matches types that have them all or name none. Filters
@@ -175,9 +165,7 @@ def matches(
         specs = _of_projects(specs)
     for key, value in wanted.items():
         if key == ZONES:
-            if not set(split_zones(value)) <= set(
-                split_zones(specs.get(key, value))
-            ):
+            if not set(split_zones(value)) <= set(split_zones(specs.get(key, value))):
                 return False
         elif specs.get(key) != value:
             return False
@@ -198,9 +186,7 @@ def visible_specs(
 
 
 def _of_projects(specs: Mapping[str, str]) -> dict[str, str]:
-    return {
-        key: value for key, value in specs.items() if key in TENANT_VISIBLE
-    }
+    return {key: value for key, value in specs.items() if key in TENANT_VISIBLE}
 
 
 def required_specs(specs: Mapping[str, str]) -> dict[str, str]:
@@ -217,17 +203,13 @@ class ShareTypeExtraSpecsController(TypeSpecsController):
         'show': 'share_types_extra_spec:show',
     }
 
-    @wsgi.method(
-        'share_types_extra_spec:create', body=CREATE, answer=specs.sent_all
-    )
+    @wsgi.method('share_types_extra_spec:create', body=CREATE, answer=specs.sent_all)
     def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Set some extra specs; responds with them as they were sent."""
         return self.set_all(req, args, type_id)
 
     @wsgi.method('share_types_extra_spec:update', body=UPDATE, answer=SENT)
-    def update(
-        self, req: wsgi.Request, args: dict, type_id: str, key: str
-    ) -> dict:
+    def update(self, req: wsgi.Request, args: dict, type_id: str, key: str) -> dict:
         """Set the extra spec that the URL names."""
         return self.set_one(req, args, type_id, key)
 
@@ -240,9 +222,5 @@ class ShareTypeExtraSpecsController(TypeSpecsController):
             raise exception.ExtraSpecRequired(key=key)
         self.delete_one(req, type_id, key)
 
-    def check_merge(
-        self, session: Session, id: str, specs: Mapping[str, str]
-    ) -> None:
-        check_consistency(
-            share_types.get_extra_specs(session, id) | dict(specs)
-        )
+    def check_merge(self, session: Session, id: str, specs: Mapping[str, str]) -> None:
+        check_consistency(share_types.get_extra_specs(session, id) | dict(specs))

@@ -1,10 +1,8 @@
 """Specs of share group types."""
 
-from manila_lite.api import schema
-from manila_lite.api import wsgi
+from manila_lite.api import schema, wsgi
 from manila_lite.api.v2.types import specs
-from manila_lite.api.v2.types.spec_values import SENT
-from manila_lite.api.v2.types.spec_values import Specs
+from manila_lite.api.v2.types.spec_values import SENT, Specs
 from manila_lite.api.v2.types.specs import TypeSpecsController
 from manila_lite.db.queries.types import group_types
 
@@ -23,17 +21,13 @@ class ShareGroupTypeSpecsController(TypeSpecsController):
         'show': 'share_group_types_spec:show',
     }
 
-    @wsgi.method(
-        'share_group_types_spec:create', body=CREATE, answer=specs.sent_all
-    )
+    @wsgi.method('share_group_types_spec:create', body=CREATE, answer=specs.sent_all)
     def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Set some specs; responds with them as they were sent."""
         return self.set_all(req, args, type_id)
 
     @wsgi.method('share_group_types_spec:update', body=UPDATE, answer=SENT)
-    def update(
-        self, req: wsgi.Request, args: dict, type_id: str, key: str
-    ) -> dict:
+    def update(self, req: wsgi.Request, args: dict, type_id: str, key: str) -> dict:
         """Set the spec that the URL names."""
         return self.set_one(req, args, type_id, key)
 

@@ -4,17 +4,12 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema
-from manila_lite.api import versions
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn2
+from manila_lite.api import schema, versions, wsgi
+from manila_lite.api.fields import Field, fields, fn2
 from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals
-from manila_lite.api.v2.types import group_specs
-from manila_lite.api.v2.types import share_types
+from manila_lite.api.v2.types import group_specs, share_types
 from manila_lite.api.v2.types.access import TypeAccessController
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import group_types
@@ -65,9 +60,7 @@ class ShareGroupTypesController(wsgi.Controller):
     def index(self, req: wsgi.Request) -> dict:
         """List the types of the project; administrators may see others."""
         wanted = _wanted_specs(req)
-        found = self.services.db.read(
-            _list, req.ctx, share_types.public_filter(req)
-        )
+        found = self.services.db.read(_list, req.ctx, share_types.public_filter(req))
         return {
             'share_group_types': ITEM.many(req.minor)(
                 [
@@ -97,9 +90,7 @@ class ShareGroupTypesController(wsgi.Controller):
         )
 
     @wsgi.method(
-        'share_group_type:create',
-        body=CREATE,
-        answer={'share_group_type': ITEM},
+        'share_group_type:create', body=CREATE, answer={'share_group_type': ITEM}
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a type with its group specs."""
@@ -126,12 +117,8 @@ class ShareGroupTypesController(wsgi.Controller):
         """Delete a type that no share group uses."""
         self.services.db.write(group_types.delete, type_id, by=req.ctx)
 
-    def _type_response(
-        self, req: wsgi.Request, record: ShareGroupTypeRecord
-    ) -> dict:
-        return {
-            'share_group_type': ITEM.function(req.minor)(record, self._more())
-        }
+    def _type_response(self, req: wsgi.Request, record: ShareGroupTypeRecord) -> dict:
+        return {'share_group_type': ITEM.function(req.minor)(record, self._more())}
 
     def _more(self) -> dict:
         return {'default': self._default}
@@ -150,9 +137,7 @@ def _list(
 ) -> list[ShareGroupTypeRecord]:
     if is_public is False:
         return group_types.list_private(session)
-    return group_types.list_accessible(
-        session, ctx, all_projects=is_public is None
-    )
+    return group_types.list_accessible(session, ctx, all_projects=is_public is None)
 
 
 def _create(

@@ -2,24 +2,16 @@
 
 import typing
 
-from manila_lite.api import answers
-from manila_lite.api import paging
-from manila_lite.api import schema
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import fields
-from manila_lite.api.filters import Filter
-from manila_lite.api.filters import exact
-from manila_lite.api.filters import filters
+from manila_lite.api import answers, paging, schema, wsgi
+from manila_lite.api.fields import Field, fields
+from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.types import specs
-from manila_lite.api.v2.types.spec_values import SENT
-from manila_lite.api.v2.types.spec_values import Specs
+from manila_lite.api.v2.types.spec_values import SENT, Specs
 from manila_lite.api.v2.types.specs import TypeSpecsController
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import qos_types
-from manila_lite.db.queries.types.qos_types import QosTypeFilter
-from manila_lite.db.queries.types.qos_types import QosTypeRecord
+from manila_lite.db.queries.types.qos_types import QosTypeFilter, QosTypeRecord
 from manila_lite.db.session import Session
 
 _SORT_KEYS = {name: name for name in qos_types.SORT_KEYS}
@@ -62,18 +54,14 @@ class QosTypesController(wsgi.Controller):
     )
     def index(self, req: wsgi.Request) -> dict:
         """List a page of the types; all projects see all of them."""
-        page = paging.parse(
-            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
-        )
+        page = paging.parse(req.query, cap=self._max_limit, sort_keys=_SORT_KEYS)
         records = self.services.db.read(
             qos_types.list_page,
             QosTypeFilter(_EXACT.values(req), _LIKE.values(req)),
             page,
         )
         items = ITEM.many(req.minor)(records)
-        return paging.answer(
-            req, page, 'qos-types', 'qos_types', items, records
-        )
+        return paging.answer(req, page, 'qos-types', 'qos_types', items, records)
 
     @wsgi.method('qos_type:show', answer={'qos_type': ITEM})
     def show(self, req: wsgi.Request, type_id: str) -> dict:
@@ -133,17 +121,13 @@ class QosTypeSpecsController(TypeSpecsController):
     specs_key = 'specs'
     policies = {'list': 'qos_type_specs:index', 'show': 'qos_type_specs:show'}
 
-    @wsgi.method(
-        'qos_type_specs:create', body=CREATE_SPECS, answer=specs.sent_all
-    )
+    @wsgi.method('qos_type_specs:create', body=CREATE_SPECS, answer=specs.sent_all)
     def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Set some specs; responds with them as they were sent."""
         return self.set_all(req, args, type_id)
 
     @wsgi.method('qos_type_specs:update', body=UPDATE_SPEC, answer=SENT)
-    def update(
-        self, req: wsgi.Request, args: dict, type_id: str, key: str
-    ) -> dict:
+    def update(self, req: wsgi.Request, args: dict, type_id: str, key: str) -> dict:
         """Set the spec that the URL names."""
         return self.set_one(req, args, type_id, key)
 

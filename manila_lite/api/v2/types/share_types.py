@@ -4,21 +4,17 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import paging
-from manila_lite.api import schema
-from manila_lite.api import versions
-from manila_lite.api import wsgi
-from manila_lite.api.fields import Field
-from manila_lite.api.fields import attr
-from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn2
+from manila_lite.api import paging, schema, versions, wsgi
+from manila_lite.api.fields import Field, attr, fields, fn2
 from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals
 from manila_lite.api.v2.types import extra_specs
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.types import records as share_type_records
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types import (
+    records as share_type_records,
+    types as share_types,
+)
 from manila_lite.db.queries.types.records import ShareTypeRecord
 from manila_lite.db.session import Session
 
@@ -60,9 +56,7 @@ UPDATE = schema.schema(
 
 
 def _shown_specs(row: ShareTypeRecord, more: Mapping) -> Mapping:
-    return extra_specs.visible_specs(
-        row.extra_specs, more['minor'], more['admin']
-    )
+    return extra_specs.visible_specs(row.extra_specs, more['minor'], more['admin'])
 
 
 def _is_default(row: ShareTypeRecord, more: Mapping) -> bool:
@@ -85,9 +79,7 @@ ITEM = fields(
 )
 
 
-WHICH_PUBLIC = Filter(
-    'is_public', words=('all', 'none'), form=schema.BOOLEAN_WORD
-)
+WHICH_PUBLIC = Filter('is_public', words=('all', 'none'), form=schema.BOOLEAN_WORD)
 
 
 class ShareTypesController(wsgi.Controller):
@@ -98,10 +90,7 @@ class ShareTypesController(wsgi.Controller):
     @wsgi.method(
         'share_type:index',
         answer={'share_types': [ITEM], 'volume_types': [ITEM]},
-        query=(
-            WHICH_PUBLIC,
-            Filter('extra_specs', since='2.43', parse=literals.parse),
-        ),
+        query=(WHICH_PUBLIC, Filter('extra_specs', since='2.43', parse=literals.parse)),
     )
     def index(self, req: wsgi.Request) -> dict:
         """List the types of the project; administrators may see others."""
@@ -119,9 +108,7 @@ class ShareTypesController(wsgi.Controller):
         )
         return {'share_types': items, 'volume_types': items}
 
-    @wsgi.method(
-        'share_type:default', answer={'share_type': ITEM, 'volume_type': ITEM}
-    )
+    @wsgi.method('share_type:default', answer={'share_type': ITEM, 'volume_type': ITEM})
     def default(self, req: wsgi.Request) -> dict:
         """Show the default type."""
         record = self._default and self.services.db.read(
@@ -131,14 +118,11 @@ class ShareTypesController(wsgi.Controller):
             raise exception.DefaultShareTypeNotFound()
         return self._type_response(req, record)
 
-    @wsgi.method(
-        'share_type:show', answer={'share_type': ITEM, 'volume_type': ITEM}
-    )
+    @wsgi.method('share_type:show', answer={'share_type': ITEM, 'volume_type': ITEM})
     def show(self, req: wsgi.Request, type_id: str) -> dict:
         """Show one type."""
         return self._type_response(
-            req,
-            self.services.db.read(share_type_records.get, req.ctx, type_id),
+            req, self.services.db.read(share_type_records.get, req.ctx, type_id)
         )
 
     @wsgi.method(
@@ -175,10 +159,7 @@ class ShareTypesController(wsgi.Controller):
         """Update a type; an empty description removes it."""
         values = _changes(args['share_type'])
         return self._written(
-            req,
-            self.services.db.write(
-                _update, req.ctx, type_id, values, by=req.ctx
-            ),
+            req, self.services.db.write(_update, req.ctx, type_id, values, by=req.ctx)
         )
 
     @wsgi.method('share_type:delete', status=202)
@@ -186,9 +167,7 @@ class ShareTypesController(wsgi.Controller):
         """Delete a type that no share uses."""
         self.services.db.write(share_type_records.delete, type_id, by=req.ctx)
 
-    def _type_response(
-        self, req: wsgi.Request, record: ShareTypeRecord
-    ) -> dict:
+    def _type_response(self, req: wsgi.Request, record: ShareTypeRecord) -> dict:
         items = ITEM.function(req.minor)(record, self._more(req))
         return {'share_type': items, 'volume_type': items}
 
@@ -203,11 +182,7 @@ class ShareTypesController(wsgi.Controller):
         return answer
 
     def _more(self, req: wsgi.Request) -> dict:
-        return {
-            'minor': req.minor,
-            'admin': req.ctx.is_admin,
-            'default': self._default,
-        }
+        return {'minor': req.minor, 'admin': req.ctx.is_admin, 'default': self._default}
 
 
 def public_filter(req: wsgi.Request) -> bool | None:

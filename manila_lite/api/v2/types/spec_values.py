@@ -3,8 +3,7 @@
 import re
 import typing
 
-from manila_lite.api import schema
-from manila_lite.api import versions
+from manila_lite.api import schema, versions
 from manila_lite.api.schema import ValidationError
 
 TEXT = schema.string(255, 1)

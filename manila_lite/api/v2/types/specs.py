@@ -4,8 +4,7 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers
-from manila_lite.api import wsgi
+from manila_lite.api import answers, wsgi
 from manila_lite.api.v2.types.spec_values import SENT
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types.tables import SpecTables
@@ -43,9 +42,7 @@ class TypeSpecsController(wsgi.Controller):
         """Show one spec of the type."""
         specs = self._specs(req, type_id)
         if key not in specs:
-            raise self.tables.error(
-                self.tables.errors.spec_not_found, type_id, key=key
-            )
+            raise self.tables.error(self.tables.errors.spec_not_found, type_id, key=key)
         return {key: specs[key]}
 
     def _specs(self, req: wsgi.Request, type_id: str) -> dict[str, str]:
@@ -58,9 +55,7 @@ class TypeSpecsController(wsgi.Controller):
         self.services.db.write(self._merge, type_id, specs, by=req.ctx)
         return {self.specs_key: req.json[self.specs_key]}
 
-    def set_one(
-        self, req: wsgi.Request, args: dict, type_id: str, key: str
-    ) -> dict:
+    def set_one(self, req: wsgi.Request, args: dict, type_id: str, key: str) -> dict:
         """Set the spec that the URL names; return it as it was sent."""
         if list(args) != [key]:
             raise exception.InvalidInput(
@@ -71,18 +66,12 @@ class TypeSpecsController(wsgi.Controller):
 
     def delete_one(self, req: wsgi.Request, type_id: str, key: str) -> None:
         """Delete a spec."""
-        self.services.db.write(
-            self.tables.delete_spec, type_id, key, by=req.ctx
-        )
+        self.services.db.write(self.tables.delete_spec, type_id, key, by=req.ctx)
 
-    def _merge(
-        self, session: Session, id: str, specs: Mapping[str, str]
-    ) -> None:
+    def _merge(self, session: Session, id: str, specs: Mapping[str, str]) -> None:
         self.tables.lock(session, id)
         self.check_merge(session, id, specs)
         self.tables.set_specs(session, id, specs)
 
-    def check_merge(
-        self, session: Session, id: str, specs: Mapping[str, str]
-    ) -> None:
+    def check_merge(self, session: Session, id: str, specs: Mapping[str, str]) -> None:
         """Raise if a locked type may not get these specs."""

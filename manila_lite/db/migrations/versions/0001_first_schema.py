@@ -3,12 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import COUNTER
-from manila_lite.db.migrations.kinds import DOCUMENT
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import COUNTER, DOCUMENT, ID, NAME, OPTIONS, STAMP
 
 revision = '0001'
 down_revision = None
@@ -161,14 +156,10 @@ def _create_shares() -> None:
         sa.Column('snapshot_id', ID),
         sa.Column('source_backup_id', ID),
         sa.Column('snapshot_support', sa.Boolean, nullable=False),
-        sa.Column(
-            'create_share_from_snapshot_support', sa.Boolean, nullable=False
-        ),
+        sa.Column('create_share_from_snapshot_support', sa.Boolean, nullable=False),
         sa.Column('revert_to_snapshot_support', sa.Boolean, nullable=False),
         sa.Column('mount_snapshot_support', sa.Boolean, nullable=False),
-        sa.Column(
-            'snapshot_inherit_share_access_support', sa.Boolean, nullable=False
-        ),
+        sa.Column('snapshot_inherit_share_access_support', sa.Boolean, nullable=False),
         sa.Column('replication_type', NAME),
         sa.Column('share_proto', NAME, nullable=False),
         sa.Column('is_public', sa.Boolean, nullable=False),
@@ -210,9 +201,7 @@ def _create_shares() -> None:
         sa.Column('replica_state', NAME),
         sa.Column('cast_rules_to_readonly', sa.Boolean, nullable=False),
         sa.Column('share_type_id', ID, sa.ForeignKey('share_types.id')),
-        sa.Column(
-            'availability_zone_id', ID, sa.ForeignKey('availability_zones.id')
-        ),
+        sa.Column('availability_zone_id', ID, sa.ForeignKey('availability_zones.id')),
         sa.Column('share_network_id', ID),
         sa.Column('share_server_id', ID),
         sa.Column('created_at', STAMP, nullable=False),
@@ -245,9 +234,7 @@ def _create_shares() -> None:
         sa.Column(
             'export_location_id',
             ID,
-            sa.ForeignKey(
-                'share_instance_export_locations.id', ondelete='CASCADE'
-            ),
+            sa.ForeignKey('share_instance_export_locations.id', ondelete='CASCADE'),
             primary_key=True,
         ),
         sa.Column('key', NAME, primary_key=True),

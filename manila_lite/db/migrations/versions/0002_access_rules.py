@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0002'
 down_revision = '0001'
@@ -66,15 +63,11 @@ def upgrade() -> None:
         sa.UniqueConstraint('access_id', 'share_instance_id'),
         **OPTIONS,
     )
-    op.create_index(
-        None, 'share_instance_access_map', ['share_instance_id', 'state']
-    )
+    op.create_index(None, 'share_instance_access_map', ['share_instance_id', 'state'])
     op.create_index(None, 'share_instance_access_map', ['state'])
     op.add_column(
         'share_instances',
-        sa.Column(
-            'access_doubted', sa.Boolean, nullable=False, server_default='0'
-        ),
+        sa.Column('access_doubted', sa.Boolean, nullable=False, server_default='0'),
     )
     op.create_index(None, 'share_instances', ['access_doubted'])
 

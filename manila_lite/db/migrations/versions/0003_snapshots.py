@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0003'
 down_revision = '0002'
@@ -29,9 +26,7 @@ def upgrade() -> None:
         **OPTIONS,
     )
     op.create_index(None, 'share_snapshots', ['created_at', 'id'])
-    op.create_index(
-        None, 'share_snapshots', ['project_id', 'created_at', 'id']
-    )
+    op.create_index(None, 'share_snapshots', ['project_id', 'created_at', 'id'])
     op.create_index(None, 'share_snapshots', ['share_id', 'created_at', 'id'])
     op.create_table(
         'share_snapshot_metadata',
@@ -49,31 +44,21 @@ def upgrade() -> None:
         'share_snapshot_instances',
         sa.Column('id', ID, primary_key=True),
         sa.Column(
-            'snapshot_id',
-            ID,
-            sa.ForeignKey('share_snapshots.id'),
-            nullable=False,
+            'snapshot_id', ID, sa.ForeignKey('share_snapshots.id'), nullable=False
         ),
         sa.Column(
-            'share_instance_id',
-            ID,
-            sa.ForeignKey('share_instances.id'),
-            nullable=False,
+            'share_instance_id', ID, sa.ForeignKey('share_instances.id'), nullable=False
         ),
         sa.Column('status', NAME, nullable=False),
         sa.Column('progress', sa.String(32)),
         sa.Column('provider_location', NAME),
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
-        sa.Column(
-            'access_doubted', sa.Boolean, nullable=False, server_default='0'
-        ),
+        sa.Column('access_doubted', sa.Boolean, nullable=False, server_default='0'),
         **OPTIONS,
     )
     op.create_index(None, 'share_snapshot_instances', ['created_at', 'id'])
-    op.create_index(
-        None, 'share_snapshot_instances', ['share_instance_id', 'status']
-    )
+    op.create_index(None, 'share_snapshot_instances', ['share_instance_id', 'status'])
     op.create_index(None, 'share_snapshot_instances', ['snapshot_id'])
     op.create_index(None, 'share_snapshot_instances', ['status'])
     op.create_table(
@@ -92,9 +77,7 @@ def upgrade() -> None:
         **OPTIONS,
     )
     op.create_index(
-        None,
-        'share_snapshot_instance_export_locations',
-        ['share_snapshot_instance_id'],
+        None, 'share_snapshot_instance_export_locations', ['share_snapshot_instance_id']
     )
     op.create_table(
         'share_snapshot_access_map',

@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0004'
 down_revision = '0003'
@@ -30,14 +27,10 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.Column(
-            'access_id',
-            ID,
-            sa.ForeignKey('share_access_map.id', ondelete='CASCADE'),
+            'access_id', ID, sa.ForeignKey('share_access_map.id', ondelete='CASCADE')
         ),
         sa.Column(
-            'because_of',
-            ID,
-            sa.ForeignKey('resource_locks.id', ondelete='CASCADE'),
+            'because_of', ID, sa.ForeignKey('resource_locks.id', ondelete='CASCADE')
         ),
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),

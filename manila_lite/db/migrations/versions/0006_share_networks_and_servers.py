@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0006'
 down_revision = '0005'
@@ -32,14 +29,9 @@ def upgrade() -> None:
         'share_network_subnets',
         sa.Column('id', ID, primary_key=True),
         sa.Column(
-            'share_network_id',
-            ID,
-            sa.ForeignKey('share_networks.id'),
-            nullable=False,
+            'share_network_id', ID, sa.ForeignKey('share_networks.id'), nullable=False
         ),
-        sa.Column(
-            'availability_zone_id', ID, sa.ForeignKey('availability_zones.id')
-        ),
+        sa.Column('availability_zone_id', ID, sa.ForeignKey('availability_zones.id')),
         sa.Column('neutron_net_id', ID),
         sa.Column('neutron_subnet_id', ID),
         sa.Column('network_type', sa.String(32)),
@@ -54,9 +46,7 @@ def upgrade() -> None:
     )
     op.create_index(None, 'share_network_subnets', ['neutron_net_id'])
     op.create_index(
-        None,
-        'share_network_subnets',
-        ['share_network_id', 'availability_zone_id'],
+        None, 'share_network_subnets', ['share_network_id', 'availability_zone_id']
     )
     op.create_table(
         'share_network_subnet_metadata',
@@ -89,9 +79,7 @@ def upgrade() -> None:
         **OPTIONS,
     )
     op.create_index(None, 'security_services', ['created_at', 'id'])
-    op.create_index(
-        None, 'security_services', ['project_id', 'created_at', 'id']
-    )
+    op.create_index(None, 'security_services', ['project_id', 'created_at', 'id'])
     op.create_table(
         'share_network_security_services',
         sa.Column(
@@ -110,9 +98,7 @@ def upgrade() -> None:
         sa.UniqueConstraint('share_network_id', 'type'),
         **OPTIONS,
     )
-    op.create_index(
-        None, 'share_network_security_services', ['security_service_id']
-    )
+    op.create_index(None, 'share_network_security_services', ['security_service_id'])
     op.create_table(
         'share_network_checks',
         sa.Column(
@@ -137,15 +123,9 @@ def upgrade() -> None:
         sa.Column('identifier', NAME),
         sa.Column('is_auto_deletable', sa.Boolean, nullable=False),
         sa.Column('source_share_server_id', ID),
-        sa.Column(
-            'security_service_update_support', sa.Boolean, nullable=False
-        ),
-        sa.Column(
-            'network_allocation_update_support', sa.Boolean, nullable=False
-        ),
-        sa.Column(
-            'share_replicas_migration_support', sa.Boolean, nullable=False
-        ),
+        sa.Column('security_service_update_support', sa.Boolean, nullable=False),
+        sa.Column('network_allocation_update_support', sa.Boolean, nullable=False),
+        sa.Column('share_replicas_migration_support', sa.Boolean, nullable=False),
         sa.Column('encryption_key_ref', ID),
         sa.Column('founding', sa.String(64)),
         sa.Column('idle_since', STAMP),
@@ -198,15 +178,10 @@ def upgrade() -> None:
         'network_allocations',
         sa.Column('id', ID, primary_key=True),
         sa.Column(
-            'share_server_id',
-            ID,
-            sa.ForeignKey('share_servers.id'),
-            nullable=False,
+            'share_server_id', ID, sa.ForeignKey('share_servers.id'), nullable=False
         ),
         sa.Column(
-            'share_network_subnet_id',
-            ID,
-            sa.ForeignKey('share_network_subnets.id'),
+            'share_network_subnet_id', ID, sa.ForeignKey('share_network_subnets.id')
         ),
         sa.Column('label', sa.String(32), nullable=False),
         sa.Column('segment', sa.String(128), nullable=False),

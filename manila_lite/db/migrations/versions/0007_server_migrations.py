@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0007'
 down_revision = '0006'
@@ -45,9 +42,7 @@ def upgrade() -> None:
         sa.UniqueConstraint('open_for'),
         **OPTIONS,
     )
-    op.create_index(
-        None, 'share_server_migrations', ['source_server_id', 'created_at']
-    )
+    op.create_index(None, 'share_server_migrations', ['source_server_id', 'created_at'])
     op.create_index(None, 'share_server_migrations', ['destination_server_id'])
     op.create_index(None, 'share_server_migrations', ['ended_at'])
 

@@ -3,9 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS
 
 revision = '0008'
 down_revision = '0007'
@@ -23,16 +21,12 @@ def upgrade() -> None:
     op.add_column('share_instances', sa.Column('sole_active_of', ID))
     op.add_column(
         'share_instances',
-        sa.Column(
-            'replica_round', sa.Integer, nullable=False, server_default='0'
-        ),
+        sa.Column('replica_round', sa.Integer, nullable=False, server_default='0'),
     )
     op.create_index(None, 'share_instances', ['sole_active_of'], unique=True)
     op.create_index(None, 'share_instances', ['replica_state', 'id'])
     # Until now every share had but one instance.
-    replicated = sa.select(_SHARES.c.id).where(
-        _SHARES.c.replication_type.is_not(None)
-    )
+    replicated = sa.select(_SHARES.c.id).where(_SHARES.c.replication_type.is_not(None))
     op.execute(
         sa.update(_INSTANCES)
         .where(_INSTANCES.c.share_id.in_(replicated))
@@ -64,8 +58,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table('share_instance_metadata')
     for columns in (['replica_state', 'id'], ['sole_active_of']):
-        op.drop_index(
-            f'ix_share_instances_{"_".join(columns)}', 'share_instances'
-        )
+        op.drop_index(f'ix_share_instances_{"_".join(columns)}', 'share_instances')
     for column in ('replica_round', 'sole_active_of'):
         op.drop_column('share_instances', column)

@@ -3,9 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import COUNTER
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import OPTIONS
+from manila_lite.db.migrations.kinds import COUNTER, ID, OPTIONS
 
 revision = '0010'
 down_revision = '0009'

@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0011'
 down_revision = '0010'

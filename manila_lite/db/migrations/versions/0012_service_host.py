@@ -47,8 +47,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_index(
-        'ix_share_snapshot_instances_access_doubted',
-        'share_snapshot_instances',
+        'ix_share_snapshot_instances_access_doubted', 'share_snapshot_instances'
     )
     for table, indexes in _INDEXED.items():
         for columns in indexes:

@@ -3,8 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
+from manila_lite.db.migrations.kinds import NAME, OPTIONS
 
 revision = '0013'
 down_revision = '0012'

@@ -10,9 +10,7 @@ down_revision = '0014'
 
 
 def upgrade() -> None:
-    op.add_column(
-        'share_server_migrations', sa.Column('progress_details', DOCUMENT)
-    )
+    op.add_column('share_server_migrations', sa.Column('progress_details', DOCUMENT))
 
 
 def downgrade() -> None:

@@ -3,8 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import OPTIONS, STAMP
 
 revision = '0017'
 down_revision = '0016'

@@ -14,10 +14,7 @@ def upgrade() -> None:
         op.add_column(
             table,
             sa.Column(
-                'access_sync_failed',
-                sa.Boolean(),
-                nullable=False,
-                server_default='0',
+                'access_sync_failed', sa.Boolean(), nullable=False, server_default='0'
             ),
         )
 

@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0020'
 down_revision = '0019'
@@ -39,9 +36,7 @@ def upgrade() -> None:
     op.create_index(None, 'transfers', ['created_at', 'id'])
     op.create_index(None, 'transfers', ['expires_at', 'id'])
     op.create_index(None, 'transfers', ['resource_id'], unique=True)
-    op.create_index(
-        None, 'transfers', ['source_project_id', 'created_at', 'id']
-    )
+    op.create_index(None, 'transfers', ['source_project_id', 'created_at', 'id'])
     op.create_index(None, 'transfers', ['status'])
 
 

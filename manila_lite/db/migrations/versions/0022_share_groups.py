@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0022'
 down_revision = '0021'
@@ -40,9 +37,7 @@ def upgrade() -> None:
             sa.ForeignKey('share_group_types.id'),
             nullable=False,
         ),
-        sa.Column(
-            'availability_zone_id', ID, sa.ForeignKey('availability_zones.id')
-        ),
+        sa.Column('availability_zone_id', ID, sa.ForeignKey('availability_zones.id')),
         sa.Column('source_share_group_snapshot_id', ID),
         sa.Column('share_network_id', ID),
         sa.Column('share_server_id', ID),
@@ -65,10 +60,7 @@ def upgrade() -> None:
             primary_key=True,
         ),
         sa.Column(
-            'share_type_id',
-            ID,
-            sa.ForeignKey('share_types.id'),
-            primary_key=True,
+            'share_type_id', ID, sa.ForeignKey('share_types.id'), primary_key=True
         ),
         **OPTIONS,
     )

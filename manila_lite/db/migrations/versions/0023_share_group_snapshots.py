@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0023'
 down_revision = '0022'
@@ -17,10 +14,7 @@ def upgrade() -> None:
         'share_group_snapshots',
         sa.Column('id', ID, primary_key=True),
         sa.Column(
-            'share_group_id',
-            ID,
-            sa.ForeignKey('share_groups.id'),
-            nullable=False,
+            'share_group_id', ID, sa.ForeignKey('share_groups.id'), nullable=False
         ),
         sa.Column('project_id', NAME, nullable=False),
         sa.Column('user_id', NAME),
@@ -32,9 +26,7 @@ def upgrade() -> None:
         **OPTIONS,
     )
     op.create_index(None, 'share_group_snapshots', ['created_at', 'id'])
-    op.create_index(
-        None, 'share_group_snapshots', ['project_id', 'created_at', 'id']
-    )
+    op.create_index(None, 'share_group_snapshots', ['project_id', 'created_at', 'id'])
     op.create_index(None, 'share_group_snapshots', ['share_group_id'])
     op.create_index(None, 'share_group_snapshots', ['status'])
     op.create_table(

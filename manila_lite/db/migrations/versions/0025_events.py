@@ -3,9 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import COUNTER
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
+from manila_lite.db.migrations.kinds import COUNTER, ID, NAME
 
 revision = '0025'
 down_revision = '0024'

@@ -10,9 +10,7 @@ down_revision = '0027'
 def upgrade() -> None:
     op.add_column(
         'share_migrations',
-        sa.Column(
-            'host_assisted', sa.Boolean(), nullable=False, server_default='0'
-        ),
+        sa.Column('host_assisted', sa.Boolean(), nullable=False, server_default='0'),
     )
 
 

@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0029'
 down_revision = '0028'
@@ -29,9 +26,7 @@ def upgrade() -> None:
         sa.Column('error', sa.Text),
         **OPTIONS,
     )
-    op.create_index(
-        None, 'driver_calls', ['resource', 'resource_id', 'started_at']
-    )
+    op.create_index(None, 'driver_calls', ['resource', 'resource_id', 'started_at'])
     op.create_index(None, 'driver_calls', ['started_at'])
 
 

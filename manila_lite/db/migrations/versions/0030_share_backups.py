@@ -3,10 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import ID
-from manila_lite.db.migrations.kinds import NAME
-from manila_lite.db.migrations.kinds import OPTIONS
-from manila_lite.db.migrations.kinds import STAMP
+from manila_lite.db.migrations.kinds import ID, NAME, OPTIONS, STAMP
 
 revision = '0030'
 down_revision = '0029'
@@ -29,9 +26,7 @@ def upgrade() -> None:
         sa.Column('progress', sa.Integer, nullable=False),
         sa.Column('restore_progress', sa.Integer, nullable=False),
         sa.Column('restore_share_id', ID),
-        sa.Column(
-            'availability_zone_id', ID, sa.ForeignKey('availability_zones.id')
-        ),
+        sa.Column('availability_zone_id', ID, sa.ForeignKey('availability_zones.id')),
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
         **OPTIONS,

@@ -23,7 +23,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.drop_index(
-        'ix_share_instances_service_host_synced_at', 'share_instances'
-    )
+    op.drop_index('ix_share_instances_service_host_synced_at', 'share_instances')
     op.drop_column('share_instances', 'synced_at')

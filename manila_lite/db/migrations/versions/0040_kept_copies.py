@@ -3,8 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-from manila_lite.db.migrations.kinds import COUNTER
-from manila_lite.db.migrations.kinds import DOCUMENT
+from manila_lite.db.migrations.kinds import COUNTER, DOCUMENT
 
 revision = '0040'
 down_revision = '0039'

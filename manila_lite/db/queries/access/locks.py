@@ -7,14 +7,9 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access
-from manila_lite.db.models import locks
-from manila_lite.db.models import shares
+from manila_lite.db.models import access, locks, shares
 from manila_lite.db.queries import pages
-from manila_lite.db.rows import HidingLockRow
-from manila_lite.db.rows import LockableRow
-from manila_lite.db.rows import Page
-from manila_lite.db.rows import ResourceLockRow
+from manila_lite.db.rows import HidingLockRow, LockableRow, Page, ResourceLockRow
 from manila_lite.db.session import Session
 from manila_lite.states.locks import ResourceAction
 
@@ -135,10 +130,7 @@ def find_share_owner(session: Session, lock_id: str) -> str | None:
 
 
 def list_locks(
-    session: Session,
-    criteria: ResourceLockFilter,
-    page: Page,
-    count: bool = False,
+    session: Session, criteria: ResourceLockFilter, page: Page, count: bool = False
 ) -> tuple[Sequence[ResourceLockRow], int | None]:
     """Return a page of locks, and the total if `count` is set."""
     conditions = _conditions(criteria)
@@ -162,14 +154,11 @@ def _conditions(criteria: ResourceLockFilter) -> list[sa.ColumnElement]:
         )
         found.append(
             sa.or_(
-                LOCK.c.project_id == criteria.visible_to,
-                LOCK.c.id.in_(on_its_shares),
+                LOCK.c.project_id == criteria.visible_to, LOCK.c.id.in_(on_its_shares)
             )
         )
     if criteria.reason_like is not None:
-        found.append(
-            LOCK.c.lock_reason.contains(criteria.reason_like, autoescape=True)
-        )
+        found.append(LOCK.c.lock_reason.contains(criteria.reason_like, autoescape=True))
     if criteria.created_since is not None:
         found.append(LOCK.c.created_at >= criteria.created_since)
     if criteria.created_before is not None:
@@ -204,8 +193,7 @@ def check_share_not_locked(session: Session, share_id: str) -> None:
     if found:
         ordered = sorted(found, key=lambda row: (row.created_at, row.id))
         raise exception.ShareLocked(
-            share_id=share_id,
-            locks='; '.join(map(_describe, ordered[:MAX_NAMED])),
+            share_id=share_id, locks='; '.join(map(_describe, ordered[:MAX_NAMED]))
         )
 
 

@@ -7,13 +7,13 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access
-from manila_lite.db.models import networks
-from manila_lite.db.models import shares
-from manila_lite.db.rows import AccessRuleRow
-from manila_lite.db.rows import InstanceHostRow
-from manila_lite.db.rows import RuleInstanceRow
-from manila_lite.db.rows import RuleMappingRow
+from manila_lite.db.models import access, networks, shares
+from manila_lite.db.rows import (
+    AccessRuleRow,
+    InstanceHostRow,
+    RuleInstanceRow,
+    RuleMappingRow,
+)
 from manila_lite.db.session import Session
 
 RULE = access.AccessRule.__table__
@@ -50,10 +50,7 @@ _INSERT = sa.insert(RULE)
 _INSERT_METADATA = sa.insert(METADATA)
 _MAPPED = (
     sa.select(
-        MAPPING.c.id,
-        MAPPING.c.state,
-        MAPPING.c.share_instance_id,
-        RULE.c.access_level,
+        MAPPING.c.id, MAPPING.c.state, MAPPING.c.share_instance_id, RULE.c.access_level
     )
     .select_from(MAPPING.join(RULE))
     .where(
@@ -64,9 +61,7 @@ _MAPPED = (
 _SET_LEVEL = (
     sa.update(RULE)
     .where(RULE.c.id == sa.bindparam('rule_id'))
-    .values(
-        access_level=sa.bindparam('new_level'), updated_at=sa.bindparam('now')
-    )
+    .values(access_level=sa.bindparam('new_level'), updated_at=sa.bindparam('now'))
 )
 _OF_INSTANCE = (
     sa.select(
@@ -85,9 +80,7 @@ _OF_INSTANCE = (
 )
 _WITH_RULES = (
     sa.select(MAPPING.c.share_instance_id)
-    .where(
-        MAPPING.c.share_instance_id.in_(sa.bindparam('ids', expanding=True))
-    )
+    .where(MAPPING.c.share_instance_id.in_(sa.bindparam('ids', expanding=True)))
     .distinct()
     .order_by(MAPPING.c.share_instance_id)
 )
@@ -137,9 +130,7 @@ _REMOVE_UNMAPPED = sa.delete(RULE).where(
 )
 
 
-def lock_instances(
-    session: Session, share_id: str
-) -> typing.Sequence[RuleInstanceRow]:
+def lock_instances(session: Session, share_id: str) -> typing.Sequence[RuleInstanceRow]:
     """Lock the instances of a share and return them."""
     return session.rows(_LOCK_INSTANCES, of_share=share_id)
 
@@ -184,9 +175,7 @@ def list_mappings(
 
 
 def set_level(session: Session, access_id: str, level: str) -> None:
-    session.run(
-        _SET_LEVEL, rule_id=access_id, new_level=level, now=session.now
-    )
+    session.run(_SET_LEVEL, rule_id=access_id, new_level=level, now=session.now)
 
 
 def list_for_instance(
@@ -206,9 +195,7 @@ def list_instances_with_rules(
     ]
 
 
-def get_status_and_states(
-    session: Session, instance_id: str
-) -> tuple[str, set[str]]:
+def get_status_and_states(session: Session, instance_id: str) -> tuple[str, set[str]]:
     """Return `access_rules_status` and the set of states of the rules."""
     rows = session.rows(_STATUS_AND_STATES, of_instance=instance_id)
     if not rows:

@@ -7,16 +7,11 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from manila_lite.db.rows import AccessRuleRow
-from manila_lite.db.rows import MountableInstanceRow
-from manila_lite.db.rows import SnapshotRuleRow
+from manila_lite.db.models import shares, snapshots
+from manila_lite.db.rows import AccessRuleRow, MountableInstanceRow, SnapshotRuleRow
 from manila_lite.db.session import Session
-from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
-from manila_lite.states.access_rule import RuleState
-from manila_lite.states.share_replica import UP_TO_DATE
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE, RuleState
+from manila_lite.states.share_replica import UP_TO_DATE, ReplicaState
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -41,9 +36,7 @@ _LOCK_INSTANCES_SHARED = (
     .select_from(
         SNAPSHOT.join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)
         .join(INSTANCE, INSTANCE.c.snapshot_id == SNAPSHOT.c.id)
-        .join(
-            SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id
-        )
+        .join(SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id)
     )
     .where(SNAPSHOT.c.id == sa.bindparam('of_snapshot'))
     .order_by(INSTANCE.c.id)
@@ -70,9 +63,7 @@ _SHOWN = (
     .select_from(
         RULE.join(ON_INSTANCE, ON_INSTANCE.c.access_id == RULE.c.id)
         .join(INSTANCE)
-        .join(
-            SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id
-        )
+        .join(SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id)
     )
     .where(RULE.c.share_snapshot_id == sa.bindparam('of_snapshot'))
     .order_by(RULE.c.created_at, RULE.c.id)
@@ -89,15 +80,11 @@ _OF_INSTANCE = (
         ON_INSTANCE.c.state,
     )
     .select_from(ON_INSTANCE.join(RULE).join(SNAPSHOT))
-    .where(
-        ON_INSTANCE.c.share_snapshot_instance_id == sa.bindparam('of_instance')
-    )
+    .where(ON_INSTANCE.c.share_snapshot_instance_id == sa.bindparam('of_instance'))
     .order_by(RULE.c.created_at, RULE.c.id)
 )
 _ON_SHARE_INSTANCE = (
-    sa.select(
-        ON_INSTANCE.c.access_id, ON_INSTANCE.c.state, INSTANCE.c.snapshot_id
-    )
+    sa.select(ON_INSTANCE.c.access_id, ON_INSTANCE.c.state, INSTANCE.c.snapshot_id)
     .select_from(ON_INSTANCE.join(INSTANCE))
     .where(INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'))
     .order_by(ON_INSTANCE.c.access_id)
@@ -127,8 +114,7 @@ _REMOVE_UNMAPPED = sa.delete(RULE).where(
 _IN_FLIGHT = ON_INSTANCE.c.state.in_(sorted(SNAPSHOT_ACCESS_RULE.in_flight))
 _HAS_RULES_IN_FLIGHT = sa.select(
     sa.exists().where(
-        ON_INSTANCE.c.share_snapshot_instance_id
-        == sa.bindparam('of_instance'),
+        ON_INSTANCE.c.share_snapshot_instance_id == sa.bindparam('of_instance'),
         _IN_FLIGHT,
     )
 )
@@ -181,9 +167,7 @@ _HAS_RULES_ON = (
     ),
     INSTANCE.c.id.in_(sa.select(ON_INSTANCE.c.share_snapshot_instance_id)),
 )
-_MARK_STALE_ON = (
-    sa.update(INSTANCE).where(*_HAS_RULES_ON).values(access_stale=True)
-)
+_MARK_STALE_ON = sa.update(INSTANCE).where(*_HAS_RULES_ON).values(access_stale=True)
 _WITH_RULES_ON = (
     sa.select(INSTANCE.c.id, INSTANCE.c.share_instance_id)
     .where(*_HAS_RULES_ON)
@@ -241,16 +225,11 @@ def insert(session: Session, **values: object) -> None:
 
 def check_exists(session: Session, snapshot_id: str, access_id: str) -> None:
     """Raise SnapshotAccessNotFound if the snapshot has no such rule."""
-    if (
-        session.one(_FIND, of_snapshot=snapshot_id, access_id=access_id)
-        is None
-    ):
+    if session.one(_FIND, of_snapshot=snapshot_id, access_id=access_id) is None:
         raise exception.SnapshotAccessNotFound(access_id=access_id)
 
 
-def list_rules(
-    session: Session, snapshot_id: str
-) -> list[SnapshotAccessRuleView]:
+def list_rules(session: Session, snapshot_id: str) -> list[SnapshotAccessRuleView]:
     """Return the rules of a snapshot, oldest first.
 
     Raises SnapshotNotMountable if it cannot have rules.
@@ -269,9 +248,7 @@ def _shown(rows: typing.Sequence[sa.Row]) -> list[SnapshotAccessRuleView]:
         if known is None or _rank(row) < _rank(known):
             found[row.id] = row
     return [
-        SnapshotAccessRuleView(
-            row.id, row.access_type, row.access_to, row.state
-        )
+        SnapshotAccessRuleView(row.id, row.access_type, row.access_to, row.state)
         for row in found.values()
     ]
 
@@ -294,14 +271,10 @@ def list_on_share_instance(
     session: Session, share_instance_id: str
 ) -> typing.Sequence[SnapshotRuleRow]:
     """Return the rules of all snapshots of a share instance, with states."""
-    return session.rows(
-        _ON_SHARE_INSTANCE, of_share_instance=share_instance_id
-    )
+    return session.rows(_ON_SHARE_INSTANCE, of_share_instance=share_instance_id)
 
 
-def get_states_on_active_replica(
-    session: Session, snapshot_id: str
-) -> dict[str, str]:
+def get_states_on_active_replica(session: Session, snapshot_id: str) -> dict[str, str]:
     """Return the states of the rules of a snapshot, by rule, where active."""
     return {
         row.access_id: row.state
@@ -323,17 +296,13 @@ def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
 
 def has_rules_in_flight(session: Session, snapshot_instance_id: str) -> bool:
     """Whether any rule of the instance is in flight."""
-    return bool(
-        session.value(_HAS_RULES_IN_FLIGHT, of_instance=snapshot_instance_id)
-    )
+    return bool(session.value(_HAS_RULES_IN_FLIGHT, of_instance=snapshot_instance_id))
 
 
 def has_rules_in_flight_on(session: Session, share_instance_id: str) -> bool:
     """Whether any rule of a snapshot of the share instance is in flight."""
     return bool(
-        session.value(
-            _HAS_RULES_IN_FLIGHT_ON, of_share_instance=share_instance_id
-        )
+        session.value(_HAS_RULES_IN_FLIGHT_ON, of_share_instance=share_instance_id)
     )
 
 
@@ -345,9 +314,7 @@ def move_to(session: Session, source_id: str, destination_id: str) -> None:
     session.run(_MOVE_TO, source_id=source_id, destination_id=destination_id)
 
 
-def mark_stale(
-    session: Session, snapshot_instance_id: str, stale: bool = True
-) -> None:
+def mark_stale(session: Session, snapshot_instance_id: str, stale: bool = True) -> None:
     """Record whether the rules on the back end may differ from ours."""
     session.run(_MARK_STALE, instance_id=snapshot_instance_id, stale=stale)
 

@@ -13,16 +13,12 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access
-from manila_lite.db.models import shares
+from manila_lite.db.models import access, shares
 from manila_lite.db.queries.access import locks
-from manila_lite.db.queries.metadata import MetadataTable
-from manila_lite.db.queries.metadata import has_pairs
-from manila_lite.db.rows import AccessRuleTarget
-from manila_lite.db.rows import HidingLockRow
+from manila_lite.db.queries.metadata import MetadataTable, has_pairs
+from manila_lite.db.rows import AccessRuleTarget, HidingLockRow
 from manila_lite.db.session import Session
-from manila_lite.states.access_rule import STATES_BY_RANK
-from manila_lite.states.access_rule import aggregate_status
+from manila_lite.states.access_rule import STATES_BY_RANK, aggregate_status
 
 RULE = access.AccessRule.__table__
 MAPPING = access.InstanceAccessRule.__table__
@@ -46,9 +42,7 @@ _SHOWN = sa.select(
     INSTANCE.c.access_rules_status,
     INSTANCE.c.status,
 ).select_from(
-    RULE.join(MAPPING).join(
-        INSTANCE, INSTANCE.c.id == MAPPING.c.share_instance_id
-    )
+    RULE.join(MAPPING).join(INSTANCE, INSTANCE.c.id == MAPPING.c.share_instance_id)
 )
 _ONE = (
     _SHOWN.add_columns(SHARE.c.project_id, SHARE.c.user_id, SHARE.c.is_public)
@@ -57,9 +51,7 @@ _ONE = (
 )
 _OF_SHARE = RULE.c.share_id == sa.bindparam('of_share')
 _METADATA_OF_SHARE = (
-    sa.select(
-        RULE_METADATA.c.access_id, RULE_METADATA.c.key, RULE_METADATA.c.value
-    )
+    sa.select(RULE_METADATA.c.access_id, RULE_METADATA.c.key, RULE_METADATA.c.value)
     .select_from(RULE_METADATA.join(RULE))
     .where(_OF_SHARE)
 )
@@ -118,9 +110,7 @@ def get(session: Session, access_id: str) -> AccessRuleListing:
     rows = session.rows(_ONE, access_id=access_id)
     if not rows:
         raise exception.ShareAccessNotFound(access_id=access_id)
-    hiding = locks.list_for_resource(
-        session, access_id, locks.ResourceAction.SHOW
-    )
+    hiding = locks.list_for_resource(session, access_id, locks.ResourceAction.SHOW)
     return AccessRuleListing(
         merge_instances(rows),
         _status_of(rows),
@@ -135,9 +125,7 @@ def list_for_share(
     """Return the rules of a share, oldest first."""
     conditions = _conditions(criteria or AccessRuleFilter())
     rows = session.rows(
-        _SHOWN.where(_OF_SHARE, *conditions).order_by(
-            RULE.c.created_at, RULE.c.id
-        ),
+        _SHOWN.where(_OF_SHARE, *conditions).order_by(RULE.c.created_at, RULE.c.id),
         of_share=share_id,
     )
     metadata: dict[str, dict[str, str]] = {}
@@ -169,9 +157,7 @@ def merge_instances(rows: Sequence[sa.Row]) -> list[AccessRuleView]:
 
 
 def _status_of(rows: Iterable[sa.Row]) -> str:
-    return aggregate_status(
-        (row.status, row.access_rules_status) for row in rows
-    )
+    return aggregate_status((row.status, row.access_rules_status) for row in rows)
 
 
 def _conditions(criteria: AccessRuleFilter) -> list[sa.ColumnElement]:

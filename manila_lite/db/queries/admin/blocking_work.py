@@ -15,8 +15,5 @@ IS_BLOCKER = sa.and_(
 )
 """The condition of a join of work with what it waits for."""
 
-SHOWN = (
-    BLOCKER.c.kind.label('blocker_kind'),
-    BLOCKER.c.owner.label('blocker_owner'),
-)
+SHOWN = (BLOCKER.c.kind.label('blocker_kind'), BLOCKER.c.owner.label('blocker_owner'))
 """Columns of that work; null if nothing is waited for."""

@@ -40,12 +40,7 @@ def is_claimable(session: Session, name: str) -> bool:
 
 
 def claim(
-    session: Session,
-    name: str,
-    owner: str,
-    lease: float,
-    *,
-    early: bool = False,
+    session: Session, name: str, owner: str, lease: float, *, early: bool = False
 ) -> bool:
     """Claim a task for `lease` seconds if it is free.
 
@@ -54,9 +49,7 @@ def claim(
     if session.value(_FIND, of_task=name) is None:
         session.insert_unique(_INSERT, name=name)
     statement = _CLAIM_EARLY if early else _CLAIM
-    return bool(
-        session.run(statement, of_task=name, new_owner=owner, lease=lease)
-    )
+    return bool(session.run(statement, of_task=name, new_owner=owner, lease=lease))
 
 
 def renew(session: Session, name: str, owner: str, lease: float) -> bool:

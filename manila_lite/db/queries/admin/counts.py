@@ -4,19 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import encryption_keys
-from manila_lite.db.models import engine
-from manila_lite.db.models import networks
-from manila_lite.db.models import share_backups
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import share_migrations
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import (
+    encryption_keys,
+    engine,
+    networks,
+    share_backups,
+    share_groups,
+    share_migrations,
+    shares,
+    snapshots,
+)
 from manila_lite.db.queries.admin.quotas import Owner
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance
-from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS, InstanceStatus
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -41,9 +42,7 @@ _IS_COUNTED_SNAPSHOT = (
     sa.select(sa.func.count())
     .where(
         SNAPSHOT_INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
-        SNAPSHOT_INSTANCE.c.status.in_(
-            sorted(snapshot_instance.HIDDEN_FROM_TENANTS)
-        ),
+        SNAPSHOT_INSTANCE.c.status.in_(sorted(snapshot_instance.HIDDEN_FROM_TENANTS)),
     )
     .scalar_subquery()
 ) == 0
@@ -60,9 +59,7 @@ def count_shares(session: Session, project_id: str | None) -> Iterator[Charge]:
     return _used(session, _shares(project_id))
 
 
-def count_changes_of_type(
-    session: Session, project_id: str | None
-) -> Iterator[Charge]:
+def count_changes_of_type(session: Session, project_id: str | None) -> Iterator[Charge]:
     """Return the usage by shares whose migrations change their type.
 
     They count for their new types already, in addition to their own types,
@@ -82,16 +79,12 @@ def count_changes_of_type(
             yield owner, dict(zip(resources, counted, strict=True))
 
 
-def count_snapshots(
-    session: Session, project_id: str | None
-) -> Iterator[Charge]:
+def count_snapshots(session: Session, project_id: str | None) -> Iterator[Charge]:
     """Return the usage by snapshots of a project, or of all."""
     return _used(session, _snapshots(project_id))
 
 
-def count_networks(
-    session: Session, project_id: str | None
-) -> Iterator[Charge]:
+def count_networks(session: Session, project_id: str | None) -> Iterator[Charge]:
     """Return the usage by share networks of a project, or of all."""
     return _used(session, _count(NETWORK, 'share_networks', project_id))
 
@@ -101,18 +94,12 @@ def count_groups(session: Session, project_id: str | None) -> Iterator[Charge]:
     return _used(session, _count(GROUP, 'share_groups', project_id))
 
 
-def count_group_snapshots(
-    session: Session, project_id: str | None
-) -> Iterator[Charge]:
+def count_group_snapshots(session: Session, project_id: str | None) -> Iterator[Charge]:
     """Return the usage by snapshots of share groups."""
-    return _used(
-        session, _count(GROUP_SNAPSHOT, 'share_group_snapshots', project_id)
-    )
+    return _used(session, _count(GROUP_SNAPSHOT, 'share_group_snapshots', project_id))
 
 
-def count_encryption_keys(
-    session: Session, project_id: str | None
-) -> Iterator[Charge]:
+def count_encryption_keys(session: Session, project_id: str | None) -> Iterator[Charge]:
     """Return the usage by encryption keys of shares."""
     owner = (KEY.c.project_id, KEY.c.user_id, KEY.c.share_type_id)
     return _used(
@@ -123,9 +110,7 @@ def count_encryption_keys(
     )
 
 
-def count_backups(
-    session: Session, project_id: str | None
-) -> Iterator[Charge]:
+def count_backups(session: Session, project_id: str | None) -> Iterator[Charge]:
     """Return the usage by backups of shares."""
     return _used(
         session,
@@ -178,9 +163,7 @@ def _shares(project_id: str | None) -> sa.Select:
         .join(counting, counting.c.share_id == SHARE.c.id)
         # Resources that were never successfully managed have no size.
         .where(SHARE.c.size > 0, *_of_project(SHARE, project_id))
-        .group_by(
-            SHARE.c.project_id, SHARE.c.user_id, counting.c.share_type_id
-        )
+        .group_by(SHARE.c.project_id, SHARE.c.user_id, counting.c.share_type_id)
     )
 
 
@@ -231,15 +214,11 @@ def _snapshots(project_id: str | None) -> sa.Select:
             _IS_COUNTED_SNAPSHOT,
             *_of_project(SNAPSHOT, project_id),
         )
-        .group_by(
-            SNAPSHOT.c.project_id, SNAPSHOT.c.user_id, types.c.share_type_id
-        )
+        .group_by(SNAPSHOT.c.project_id, SNAPSHOT.c.user_id, types.c.share_type_id)
     )
 
 
-def _count(
-    table: sa.Table, resource: str, project_id: str | None
-) -> sa.Select:
+def _count(table: sa.Table, resource: str, project_id: str | None) -> sa.Select:
     """Count the rows of a table whose resources have no share type."""
     return (
         sa.select(
@@ -271,9 +250,7 @@ def _of_shares(
     these = table.alias()
     return [
         INSTANCE.c.share_id.in_(
-            sa.select(these.c[share_id.name]).where(
-                these.c.project_id == project_id
-            )
+            sa.select(these.c[share_id.name]).where(these.c.project_id == project_id)
         )
     ]
 

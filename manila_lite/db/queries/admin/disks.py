@@ -11,15 +11,16 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import services
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import (
+    services,
+    share_groups,
+    share_servers,
+    shares,
+    snapshots,
+)
 from manila_lite.db.queries.shares.instances import WITHOUT_DATA
 from manila_lite.db.rows import DiskRow
-from manila_lite.db.session import ConcurrentChange
-from manila_lite.db.session import Session
+from manila_lite.db.session import ConcurrentChange, Session
 from manila_lite.host import Host
 from manila_lite.states.share_instance import InstanceStatus
 
@@ -53,8 +54,7 @@ _SERVED_BY_OTHERS = sa.select(INCARNATION.c.incarnation).where(
     SERVICE.c.host == sa.bindparam('of_service'),
     SERVICE.c.binary == 'manila-share',
     INCARNATION.c.incarnation != sa.bindparam('except_incarnation'),
-    INCARNATION.c.heartbeat_at
-    >= db_now() - sa.bindparam('silence', type_=sa.Double()),
+    INCARNATION.c.heartbeat_at >= db_now() - sa.bindparam('silence', type_=sa.Double()),
 )
 _IS_HERE = sa.or_(
     INSTANCE.c.host == sa.bindparam('of_host'),
@@ -101,11 +101,7 @@ def find_of(session: Session, identity: str) -> DiskRow | None:
 
 
 def insert(
-    session: Session,
-    host: str,
-    identity: str,
-    file_system: str | None,
-    location: str,
+    session: Session, host: str, identity: str, file_system: str | None, location: str
 ) -> None:
     """Let a name have a disk; neither is known yet."""
     session.insert_unique(
@@ -172,8 +168,7 @@ def has_shares(session: Session, host: str) -> bool:
 def is_declared_lost(session: Session, service_host: str) -> bool:
     """Whether a disk of a back end was declared lost, and none is new."""
     return any(
-        row.identity is None
-        and Host.parse(row.host).service_host == service_host
+        row.identity is None and Host.parse(row.host).service_host == service_host
         for row in list_all(session)
     )
 
@@ -185,9 +180,7 @@ def count_cost(session: Session, host: str) -> Cost:
     found = session.value(
         sa.select(sa.func.count())
         .select_from(
-            SNAPSHOT.join(
-                INSTANCE, INSTANCE.c.id == SNAPSHOT.c.share_instance_id
-            )
+            SNAPSHOT.join(INSTANCE, INSTANCE.c.id == SNAPSHOT.c.share_instance_id)
         )
         .where(here)
     )
@@ -197,9 +190,7 @@ def count_cost(session: Session, host: str) -> Cost:
 def mark_lost(session: Session, host: str) -> None:
     """Let any disk be the next one of a pool or root."""
     values = {'identity': None, 'file_system': None, 'location': None}
-    if not session.run(
-        sa.update(DISK).where(DISK.c.host == host).values(**values)
-    ):
+    if not session.run(sa.update(DISK).where(DISK.c.host == host).values(**values)):
         session.insert_unique(
             sa.insert(DISK), host=host, created_at=session.now, **values
         )
@@ -209,9 +200,7 @@ def ensure_at_start(session: Session, service_host: str) -> None:
     """Let a back end compare its shares with its storage at its start."""
     session.run(
         sa.update(SERVICE)
-        .where(
-            SERVICE.c.host == service_host, SERVICE.c.binary == 'manila-share'
-        )
+        .where(SERVICE.c.host == service_host, SERVICE.c.binary == 'manila-share')
         .values(backend_info=None)
     )
 

@@ -10,16 +10,11 @@ from manila_lite.db.session import Session
 CALL = driver_calls.DriverCall.__table__
 
 _INSERT = sa.insert(CALL)
-_DELETE = sa.delete(CALL).where(
-    CALL.c.id.in_(sa.bindparam('ids', expanding=True))
-)
+_DELETE = sa.delete(CALL).where(CALL.c.id.in_(sa.bindparam('ids', expanding=True)))
 
 
 def replace(
-    session: Session,
-    calls: list[dict[str, object]],
-    *,
-    written: Collection[str],
+    session: Session, calls: list[dict[str, object]], *, written: Collection[str]
 ) -> None:
     """Insert calls; those with the ids `written` may have a row already."""
     if written:

@@ -12,12 +12,9 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db import models
-from manila_lite.db import owners
-from manila_lite.db.models import cluster_tasks
-from manila_lite.db.models import engine
-from manila_lite.db.rows import MoveOwnerRow
-from manila_lite.db.rows import UnsentMoveRow
+from manila_lite.db import models, owners
+from manila_lite.db.models import cluster_tasks, engine
+from manila_lite.db.rows import MoveOwnerRow, UnsentMoveRow
 from manila_lite.db.session import Session
 from manila_lite.states import machine
 
@@ -57,9 +54,7 @@ _MARK = (
     .values(is_sent=True)
 )
 _GONE = sa.select(
-    JOURNAL.c.resource_id.label('id'),
-    JOURNAL.c.parent_id,
-    JOURNAL.c.project_id,
+    JOURNAL.c.resource_id.label('id'), JOURNAL.c.parent_id, JOURNAL.c.project_id
 ).where(
     JOURNAL.c.resource.in_(sa.bindparam('resources', expanding=True)),
     JOURNAL.c.resource_id.in_(sa.bindparam('ids', expanding=True)),
@@ -90,10 +85,7 @@ def mark_sent(session: Session, ids: Collection[int]) -> None:
 
 
 def find_owners(
-    session: Session,
-    table: str,
-    resources: Collection[str],
-    ids: Collection[str],
+    session: Session, table: str, resources: Collection[str], ids: Collection[str]
 ) -> dict[str, MoveOwnerRow]:
     """Return parent and project of rows of a table, by id.
 

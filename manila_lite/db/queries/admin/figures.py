@@ -14,27 +14,28 @@ import sqlalchemy as sa
 
 from manila_lite.db import models
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import engine
-from manila_lite.db.models import quotas
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import engine, quotas, services, shares
 from manila_lite.db.queries.admin.quotas import PROJECT
-from manila_lite.db.rows import ProjectQuotaRow
-from manila_lite.db.rows import ServicePoolRow
-from manila_lite.db.rows import StatusCountRow
-from manila_lite.db.rows import WorkCountRow
+from manila_lite.db.rows import (
+    ProjectQuotaRow,
+    ServicePoolRow,
+    StatusCountRow,
+    WorkCountRow,
+)
 from manila_lite.db.session import Session
-from manila_lite.states import access_rule
-from manila_lite.states import share_backup
-from manila_lite.states import share_group
-from manila_lite.states import share_group_snapshot
-from manila_lite.states import share_instance
-from manila_lite.states import share_network
-from manila_lite.states import share_replica
-from manila_lite.states import share_server
-from manila_lite.states import share_task
-from manila_lite.states import share_transfer
-from manila_lite.states import snapshot_instance
+from manila_lite.states import (
+    access_rule,
+    share_backup,
+    share_group,
+    share_group_snapshot,
+    share_instance,
+    share_network,
+    share_replica,
+    share_server,
+    share_task,
+    share_transfer,
+    snapshot_instance,
+)
 from manila_lite.states.machine import Machine
 
 MOST_WORK = 5000
@@ -72,9 +73,7 @@ HEALTHY: dict[Machine, Collection[str]] = {
     share_server.SHARE_SERVER_TASK: share_server.SHARE_SERVER_TASK.at_rest,
     share_task.SHARE_TASK: share_task.SHARE_TASK.at_rest,
     share_transfer.SHARE_TRANSFER: {share_transfer.TransferStatus.PENDING},
-    snapshot_instance.SNAPSHOT_INSTANCE: {
-        snapshot_instance.SnapshotStatus.AVAILABLE
-    },
+    snapshot_instance.SNAPSHOT_INSTANCE: {snapshot_instance.SnapshotStatus.AVAILABLE},
 }
 """The state machines, each with the statuses that are not counted."""
 
@@ -109,9 +108,7 @@ def _found(machine: Machine, statuses: Collection[str]) -> sa.Select:
         .subquery()
     )
     return sa.select(
-        sa.literal(machine.resource).label('resource'),
-        found.c.status,
-        found.c.id,
+        sa.literal(machine.resource).label('resource'), found.c.status, found.c.id
     )
 
 
@@ -127,14 +124,11 @@ def _statuses() -> sa.Select:
     since = (
         sa.select(sa.func.max(JOURNAL.c.made_at))
         .where(
-            JOURNAL.c.resource == found.c.resource,
-            JOURNAL.c.resource_id == found.c.id,
+            JOURNAL.c.resource == found.c.resource, JOURNAL.c.resource_id == found.c.id
         )
         .scalar_subquery()
     )
-    moved = sa.select(
-        found.c.resource, found.c.status, since.label('since')
-    ).subquery()
+    moved = sa.select(found.c.resource, found.c.status, since.label('since')).subquery()
     return sa.select(
         moved.c.resource,
         moved.c.status,

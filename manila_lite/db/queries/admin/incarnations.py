@@ -19,12 +19,10 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import base
-from manila_lite.db.models import services
+from manila_lite.db.models import base, services
 from manila_lite.db.queries.admin import releases
 from manila_lite.db.queries.admin.services import get_or_create_zone_id
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 
 LOG = logging.getLogger(__name__)
 
@@ -143,10 +141,7 @@ _WARNINGS = (
 _RECENTLY = db_now() - sa.bindparam('silence', type_=sa.Double())
 _PROBLEMS = (
     sa.select(INCARNATION.c.service_id, INCARNATION.c.health)
-    .where(
-        INCARNATION.c.health.is_not(None),
-        INCARNATION.c.heartbeat_at >= _RECENTLY,
-    )
+    .where(INCARNATION.c.health.is_not(None), INCARNATION.c.heartbeat_at >= _RECENTLY)
     .order_by(INCARNATION.c.service_id, INCARNATION.c.started_at)
 )
 _STARTING = (
@@ -281,29 +276,15 @@ def register_if_free(
     That is for a row of the service that another session has locked.
     """
     try:
-        db.write(
-            register,
-            host=host,
-            binary=binary,
-            retry_limit=ROW_PATIENCE,
-            **values,
-        )
+        db.write(register, host=host, binary=binary, retry_limit=ROW_PATIENCE, **values)
     except exception.DatabaseBusy as busy:
         LOG.warning(
-            '%s on %s is not registered yet: %s',
-            binary,
-            host,
-            busy.__cause__ or busy,
+            '%s on %s is not registered yet: %s', binary, host, busy.__cause__ or busy
         )
 
 
 def beat(
-    db: Database,
-    *,
-    host: str,
-    binary: str,
-    down_time: float,
-    **values: typing.Any,
+    db: Database, *, host: str, binary: str, down_time: float, **values: typing.Any
 ) -> bool:
     """Write the heartbeat of a process; False if it is not registered.
 
@@ -329,9 +310,7 @@ def beat(
     return found is not Heartbeat.UNKNOWN
 
 
-def show(
-    session: Session, *, host: str, binary: str, down_time: float
-) -> None:
+def show(session: Session, *, host: str, binary: str, down_time: float) -> None:
     """Show the best process of a service; raises ServiceLocked."""
     service_id = _lock(session, host, binary)
     if service_id is not None:
@@ -339,12 +318,7 @@ def show(
 
 
 def deregister(
-    session: Session,
-    *,
-    host: str,
-    binary: str,
-    incarnation: str,
-    down_time: float,
+    session: Session, *, host: str, binary: str, incarnation: str, down_time: float
 ) -> None:
     """Record that a process has ended.
 
@@ -354,9 +328,7 @@ def deregister(
     service_id = _lock(session, host, binary)
     if (
         service_id is not None
-        and session.run(
-            _END, of_service=service_id, of_incarnation=incarnation
-        )
+        and session.run(_END, of_service=service_id, of_incarnation=incarnation)
         and not _show_best(session, service_id, down_time)
     ):
         session.run(_STOP, service_id=service_id, now=session.now)
@@ -374,9 +346,7 @@ def forget(session: Session, incarnation: str) -> None:
     """Record that a process has ended, whatever it served."""
     # By the whole key: a scan would wait for the rows of frozen processes.
     for row in session.rows(_SERVED, of_incarnation=incarnation):
-        session.run(
-            _END, of_service=row.service_id, of_incarnation=incarnation
-        )
+        session.run(_END, of_service=row.service_id, of_incarnation=incarnation)
 
 
 def retire(
@@ -396,23 +366,17 @@ def retire(
     hosts = []
     for row in session.rows(_UNSERVED, of_binary=binary, silence=down_time):
         if row.host not in served and row.host.rpartition('@')[0] == node:
-            session.run(
-                _RETIRE, service_id=row.id, silence=down_time, now=session.now
-            )
+            session.run(_RETIRE, service_id=row.id, silence=down_time, now=session.now)
             hosts.append(row.host)
     return hosts
 
 
-def list_of_service(
-    session: Session, service_id: int
-) -> typing.Sequence[sa.Row]:
+def list_of_service(session: Session, service_id: int) -> typing.Sequence[sa.Row]:
     """Return the processes of a service, with the time of the database."""
     return session.rows(_OF_SERVICE, of_service=service_id)
 
 
-def problems_by_service(
-    session: Session, down_time: float
-) -> dict[int, list[str]]:
+def problems_by_service(session: Session, down_time: float) -> dict[int, list[str]]:
     """Return what is wrong with processes that are alive, by service."""
     found: dict[int, list[str]] = {}
     for row in session.rows(_PROBLEMS, silence=down_time):
@@ -423,22 +387,18 @@ def problems_by_service(
 def warnings_by_service(session: Session, silence: float) -> dict[int, str]:
     """Return what live processes lack, by the ids of their services."""
     return {
-        row.service_id: row.warning
-        for row in session.rows(_WARNINGS, silence=silence)
+        row.service_id: row.warning for row in session.rows(_WARNINGS, silence=silence)
     }
 
 
-def list_starting(
-    session: Session, binary: str, silence: float
-) -> Sequence[str]:
+def list_starting(session: Session, binary: str, silence: float) -> Sequence[str]:
     """Return the enabled hosts whose process has yet to become ready.
 
     Those that are stopping or were stopped count as well. What was not heard
     of for `silence` seconds does not count.
     """
     return [
-        row.host
-        for row in session.rows(_STARTING, of_binary=binary, silence=silence)
+        row.host for row in session.rows(_STARTING, of_binary=binary, silence=silence)
     ]
 
 
@@ -461,11 +421,7 @@ def _show_best(session: Session, service_id: int, down_time: float) -> bool:
         alive = row.now - row.heartbeat_at <= down_time
         return alive and row.health is None, alive, row.started_at
 
-    best = max(
-        session.rows(_OF_SERVICE, of_service=service_id),
-        key=rank,
-        default=None,
-    )
+    best = max(session.rows(_OF_SERVICE, of_service=service_id), key=rank, default=None)
     if best is None:
         return False
     session.run(

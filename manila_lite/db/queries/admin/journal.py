@@ -14,9 +14,7 @@ Ids = Mapping[str, Collection[str]]
 """Ids of resources by the names of their state machines."""
 
 
-def list_last_moves(
-    session: Session, ids: Ids
-) -> dict[tuple[str, str], MoveRow]:
+def list_last_moves(session: Session, ids: Ids) -> dict[tuple[str, str], MoveRow]:
     """Return the last move of each resource that the journal has."""
     parts = [
         sa.select(sa.func.max(JOURNAL.c.id))
@@ -37,9 +35,7 @@ def list_moves(session: Session, ids: Ids, *, most: int) -> Sequence[MoveRow]:
     parts = [
         sa.select(
             sa.select(JOURNAL)
-            .where(
-                JOURNAL.c.resource == resource, JOURNAL.c.resource_id.in_(some)
-            )
+            .where(JOURNAL.c.resource == resource, JOURNAL.c.resource_id.in_(some))
             .order_by(JOURNAL.c.id.desc())
             .limit(most)
             .subquery()
@@ -49,6 +45,4 @@ def list_moves(session: Session, ids: Ids, *, most: int) -> Sequence[MoveRow]:
     ]
     if not parts:
         return []
-    return session.rows(
-        sa.union_all(*parts).order_by(sa.desc('id')).limit(most)
-    )
+    return session.rows(sa.union_all(*parts).order_by(sa.desc('id')).limit(most))

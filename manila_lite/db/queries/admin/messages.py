@@ -7,17 +7,21 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import services
-from manila_lite.db.models import share_backups
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import (
+    services,
+    share_backups,
+    share_groups,
+    shares,
+    snapshots,
+)
 from manila_lite.db.queries import pages
-from manila_lite.db.rows import MessageRow
-from manila_lite.db.rows import MessageShareGroupRow
-from manila_lite.db.rows import MessageShareRow
-from manila_lite.db.rows import MessageSnapshotRow
-from manila_lite.db.rows import Page
+from manila_lite.db.rows import (
+    MessageRow,
+    MessageShareGroupRow,
+    MessageShareRow,
+    MessageSnapshotRow,
+    Page,
+)
 from manila_lite.db.session import Session
 
 MESSAGE = services.Message.__table__
@@ -78,9 +82,7 @@ def find_share(session: Session, instance_id: str) -> MessageShareRow | None:
     return session.one(_SHARE_OF, instance_id=instance_id)
 
 
-def find_snapshot(
-    session: Session, instance_id: str
-) -> MessageSnapshotRow | None:
+def find_snapshot(session: Session, instance_id: str) -> MessageSnapshotRow | None:
     """Return the snapshot of a snapshot instance."""
     return session.one(_SNAPSHOT_OF, instance_id=instance_id)
 

@@ -10,29 +10,23 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
+from manila_lite.db.models import engine, shares
 from manila_lite.db.planner import filter_only
 from manila_lite.db.queries.admin.figures import HEALTHY as HEALTHY_STATUSES
-from manila_lite.db.queries.admin.recovery_kinds import KINDS
-from manila_lite.db.queries.admin.recovery_kinds import ResourceKind
-from manila_lite.db.rows import ConditionCountRow
-from manila_lite.db.rows import ConditionRow
+from manila_lite.db.queries.admin.recovery_kinds import KINDS, ResourceKind
+from manila_lite.db.rows import ConditionCountRow, ConditionRow
 from manila_lite.db.session import Session
-from manila_lite.states import access_rule
-from manila_lite.states import share_instance
-from manila_lite.states import share_replica
-from manila_lite.states import share_server
-from manila_lite.states import share_task
-from manila_lite.states import share_transfer
-from manila_lite.states import snapshot_instance
-
-HEALTHY, WORKING, STUCK, FAILED = CONDITIONS = (
-    'healthy',
-    'working',
-    'stuck',
-    'failed',
+from manila_lite.states import (
+    access_rule,
+    share_instance,
+    share_replica,
+    share_server,
+    share_task,
+    share_transfer,
+    snapshot_instance,
 )
+
+HEALTHY, WORKING, STUCK, FAILED = CONDITIONS = ('healthy', 'working', 'stuck', 'failed')
 
 MOST = 200
 """Rows that are counted of each kind and condition."""
@@ -43,11 +37,7 @@ SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 
 _REPLICA = ResourceKind(
-    share_replica.SHARE_REPLICA,
-    INSTANCE,
-    INSTANCE.join(SHARE),
-    (),
-    INSTANCE.c.id,
+    share_replica.SHARE_REPLICA, INSTANCE, INSTANCE.join(SHARE), (), INSTANCE.c.id
 )
 _KINDS = {**KINDS, share_replica.SHARE_REPLICA.resource: _REPLICA}
 RESOURCES = tuple(_KINDS)
@@ -93,9 +83,7 @@ def _is_held(kind: ResourceKind) -> sa.ColumnElement[bool]:
     return sa.or_(*held)
 
 
-def _in_condition(
-    kind: ResourceKind, condition: str
-) -> sa.ColumnElement[bool]:
+def _in_condition(kind: ResourceKind, condition: str) -> sa.ColumnElement[bool]:
     machine = kind.machine
     healthy = frozenset(HEALTHY_STATUSES[machine])
     if condition == HEALTHY:
@@ -144,9 +132,7 @@ def _counts(of_project: bool, dialect: str) -> sa.CompoundSelect:
     for resource in OF_PROJECTS if of_project else RESOURCES:
         for condition in CONDITIONS:
             for kind in _parts(resource, condition):
-                is_common = (
-                    condition == HEALTHY and kind.machine in _OF_ALL_SHARES
-                )
+                is_common = condition == HEALTHY and kind.machine in _OF_ALL_SHARES
                 number = (
                     _healthy_of_project(kind)
                     if of_project and is_common and dialect == 'postgresql'
@@ -161,9 +147,7 @@ def _counts(of_project: bool, dialect: str) -> sa.CompoundSelect:
     return sa.union_all(*counts)
 
 
-def _limited(
-    kind: ResourceKind, condition: str, of_project: bool
-) -> sa.Select:
+def _limited(kind: ResourceKind, condition: str, of_project: bool) -> sa.Select:
     """Count rows, at most a number of them."""
     if of_project and condition == HEALTHY:
         kind = _with_plain_status(kind)
@@ -204,12 +188,7 @@ def _healthy_of_project(kind: ResourceKind) -> sa.Select:
         .suffix_with(sa.text('OFFSET 0'), dialect='postgresql')
         .subquery()
     )
-    enough = (
-        sa.select(each.c.number)
-        .where(each.c.number > 0)
-        .limit(_MOST)
-        .subquery()
-    )
+    enough = sa.select(each.c.number).where(each.c.number > 0).limit(_MOST).subquery()
     total = sa.func.coalesce(sa.func.sum(enough.c.number), 0)
     number = sa.func.least(total, _MOST)
     return sa.select(sa.cast(number, sa.Integer).label('number'))
@@ -232,16 +211,13 @@ def count(
 
 
 @functools.cache
-def _listed(
-    resource: str, condition: str, of_project: bool
-) -> sa.CompoundSelect:
+def _listed(resource: str, condition: str, of_project: bool) -> sa.CompoundSelect:
     found = []
     for kind in _parts(resource, condition):
         since = (
             sa.select(sa.func.max(JOURNAL.c.made_at))
             .where(
-                JOURNAL.c.resource == resource,
-                JOURNAL.c.resource_id == kind.table.c.id,
+                JOURNAL.c.resource == resource, JOURNAL.c.resource_id == kind.table.c.id
             )
             .scalar_subquery()
         )
@@ -256,9 +232,7 @@ def _listed(
             kind.status.label('status'),
             kind.host.label('host'),
             kind.owner.c.project_id.label('project_id'),
-            (INSTANCE.c.share_id if is_on_instance else sa.null()).label(
-                'share_id'
-            ),
+            (INSTANCE.c.share_id if is_on_instance else sa.null()).label('share_id'),
             since.label('since'),
         )
         part = part.where(kind.table.c.id > sa.bindparam('after'))
@@ -291,6 +265,4 @@ def list_rows(
     values: dict[str, object] = {'most': most, 'after': after}
     if project_id is not None:
         values['project'] = project_id
-    return session.rows(
-        _listed(resource, condition, project_id is not None), **values
-    )
+    return session.rows(_listed(resource, condition, project_id is not None), **values)

@@ -13,15 +13,9 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite import masking
-from manila_lite.db.clock import db_now
-from manila_lite.db.clock import larger_of
-from manila_lite.db.models import engine
-from manila_lite.db.models import server_migrations
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
-from manila_lite.db.rows import PoolAllocationRow
-from manila_lite.db.rows import PoolReportRow
-from manila_lite.db.rows import PoolRow
+from manila_lite.db.clock import db_now, larger_of
+from manila_lite.db.models import engine, server_migrations, services, shares
+from manila_lite.db.rows import PoolAllocationRow, PoolReportRow, PoolRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
 
@@ -81,9 +75,7 @@ _FIGURES = (
     .order_by(POOL.c.host)
 )
 _IS_POOL = POOL.c.host == sa.bindparam('of_host')
-_IS_SAME_REPORT = POOL.c.reported_at == sa.bindparam(
-    'seen_at', type_=sa.Double()
-)
+_IS_SAME_REPORT = POOL.c.reported_at == sa.bindparam('seen_at', type_=sa.Double())
 
 
 def _within(column: sa.Column, name: str) -> sa.ColumnElement[bool]:
@@ -97,8 +89,7 @@ _SERVICE_IS_OPEN = sa.exists().where(
     SERVICE.c.binary == 'manila-share',
     SERVICE.c.disabled.is_(False),
     SERVICE.c.health.is_(None),
-    SERVICE.c.heartbeat_at
-    >= db_now() - sa.bindparam('down_time', type_=sa.Double()),
+    SERVICE.c.heartbeat_at >= db_now() - sa.bindparam('down_time', type_=sa.Double()),
 )
 _ALLOCATE = (
     sa.update(POOL)
@@ -136,8 +127,7 @@ _RELEASE = (
             (
                 sa.and_(
                     _IS_THICK,
-                    POOL.c.reported_at
-                    < sa.bindparam('began_at', type_=sa.Double()),
+                    POOL.c.reported_at < sa.bindparam('began_at', type_=sa.Double()),
                 ),
                 sa.bindparam('gb'),
             ),
@@ -166,14 +156,12 @@ _ON_POOL = (
     .select_from(INSTANCE.join(SHARE))
     .where(INSTANCE.c.host == sa.bindparam('of_host'))
 )
-_OF_SERVICE = sa.select(
-    POOL.c.host, POOL.c.pending_gb, POOL.c.reported_at
-).where(POOL.c.service_host == sa.bindparam('of_service'))
+_OF_SERVICE = sa.select(POOL.c.host, POOL.c.pending_gb, POOL.c.reported_at).where(
+    POOL.c.service_host == sa.bindparam('of_service')
+)
 _OWED = (
     sa.select(INSTANCE.c.host, INSTANCE.c.status, SHARE.c.size, WORK.c.args)
-    .select_from(
-        WORK.join(INSTANCE, INSTANCE.c.id == WORK.c.resource_id).join(SHARE)
-    )
+    .select_from(WORK.join(INSTANCE, INSTANCE.c.id == WORK.c.resource_id).join(SHARE))
     .where(
         # All states, so that the index by state and queue can be used.
         WORK.c.state.in_(['queued', 'running']),
@@ -254,16 +242,12 @@ def list_allocations(session: Session) -> Sequence[PoolAllocationRow]:
     return session.rows(_ALLOCATIONS)
 
 
-def list_reports(
-    session: Session, hosts: Sequence[str]
-) -> list[PoolReportRow]:
+def list_reports(session: Session, hosts: Sequence[str]) -> list[PoolReportRow]:
     """Return the last reports of these pools."""
     return [
         row
         for first in range(0, len(hosts), _CHUNK)
-        for row in session.rows(
-            _REPORTS, hosts=list(hosts[first : first + _CHUNK])
-        )
+        for row in session.rows(_REPORTS, hosts=list(hosts[first : first + _CHUNK]))
     ]
 
 
@@ -429,7 +413,5 @@ def _insert(session: Session, service_host: str, pool: PoolReport) -> None:
         total_gb=pool.total_gb,
         free_gb=pool.free_gb,
         pending_gb=0,
-        allocated_gb=growth
-        + reserved
-        + session.value(_ON_POOL, of_host=pool.host),
+        allocated_gb=growth + reserved + session.value(_ON_POOL, of_host=pool.host),
     )

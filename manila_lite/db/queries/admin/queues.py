@@ -10,8 +10,7 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
+from manila_lite.db.models import engine, services
 from manila_lite.db.session import Session
 
 SERVICE = services.Service.__table__
@@ -35,16 +34,13 @@ def _is_full(queue: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
 
 _IS_ALIVE = sa.and_(
     SERVICE.c.binary == 'manila-share',
-    SERVICE.c.heartbeat_at
-    >= db_now() - sa.bindparam('down_time', type_=sa.Double()),
+    SERVICE.c.heartbeat_at >= db_now() - sa.bindparam('down_time', type_=sa.Double()),
 )
 _TAKES_SHARES = sa.and_(
     _IS_ALIVE, SERVICE.c.health.is_(None), SERVICE.c.disabled.is_(False)
 )
 _FULL_BACKEND = sa.select(SERVICE.c.id).where(
-    _IS_ALIVE,
-    SERVICE.c.host == sa.bindparam('of_host'),
-    _is_full(SERVICE.c.host),
+    _IS_ALIVE, SERVICE.c.host == sa.bindparam('of_host'), _is_full(SERVICE.c.host)
 )
 _PLACEMENTS: sa.BindParameter[str] = sa.bindparam('of_queue')
 _CLOSED = sa.select(
@@ -59,16 +55,13 @@ _CLOSED = sa.select(
 )
 _IS_UNSERVED = sa.and_(
     SERVICE.c.binary == 'manila-share',
-    SERVICE.c.heartbeat_at
-    < db_now() - sa.bindparam('silence', type_=sa.Double()),
+    SERVICE.c.heartbeat_at < db_now() - sa.bindparam('silence', type_=sa.Double()),
 )
 _HAS_WORK = sa.exists().where(
     WORK.c.state.in_(['queued', 'running']), WORK.c.queue == SERVICE.c.host
 )
 _UNSERVED = (
-    sa.select(SERVICE.c.host)
-    .where(_IS_UNSERVED, _HAS_WORK)
-    .order_by(SERVICE.c.host)
+    sa.select(SERVICE.c.host).where(_IS_UNSERVED, _HAS_WORK).order_by(SERVICE.c.host)
 )
 _LOCK_UNSERVED = (
     sa.select(SERVICE.c.id)
@@ -91,9 +84,7 @@ _SHARED_UNSERVED = sa.select(
 )
 
 
-def is_backend_full(
-    session: Session, host: str, limit: int, down_time: float
-) -> bool:
+def is_backend_full(session: Session, host: str, limit: int, down_time: float) -> bool:
     """Whether `limit` rows of work wait for a back end.
 
     Not for one without a process that is alive.
@@ -114,9 +105,7 @@ def is_placement_closed(
     In the queue of placements, or on each back end that takes shares.
     """
     return bool(
-        session.value(
-            _CLOSED, of_queue=queue, fitting=limit - 1, down_time=down_time
-        )
+        session.value(_CLOSED, of_queue=queue, fitting=limit - 1, down_time=down_time)
     )
 
 
@@ -125,9 +114,7 @@ def list_unserved(session: Session, silence: float) -> Sequence[str]:
     return [row.host for row in session.rows(_UNSERVED, silence=silence)]
 
 
-def is_unserved(
-    session: Session, queue: str, binary: str, silence: float
-) -> bool:
+def is_unserved(session: Session, queue: str, binary: str, silence: float) -> bool:
     """Whether old work waits in a queue that every service of a kind takes.
 
     And none of them has been alive for `silence` seconds.

@@ -12,8 +12,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.models import quotas
-from manila_lite.db.rows import ProjectUsageRow
-from manila_lite.db.rows import ScopeUsageRow
+from manila_lite.db.rows import ProjectUsageRow, ScopeUsageRow
 from manila_lite.db.session import Session
 from manila_lite.db.upsert import build_upsert
 
@@ -66,24 +65,17 @@ class Owner(typing.NamedTuple):
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """The scopes in which it counts, in the order of keys."""
-        ids = (
-            (PROJECT, ''),
-            (SHARE_TYPE, self.share_type_id),
-            (USER, self.user_id),
-        )
+        ids = ((PROJECT, ''), (SHARE_TYPE, self.share_type_id), (USER, self.user_id))
         return tuple(
             Scope(self.project_id, kind, id)
             for kind, id in ids
-            if id is not None
-            and (kind == SHARE_TYPE or not self.only_share_type)
+            if id is not None and (kind == SHARE_TYPE or not self.only_share_type)
         )
 
     def keys(self, resources: Iterable[str]) -> list[Key]:
         """Return the keys of the usage rows that count these resources."""
         return sorted(
-            Key(*scope, resource)
-            for scope in self.scopes
-            for resource in resources
+            Key(*scope, resource) for scope in self.scopes for resource in resources
         )
 
 
@@ -141,9 +133,9 @@ _DEFAULTS = sa.select(
     sa.literal(DEFAULT_CLASS), CLASS.c.resource, CLASS.c.hard_limit
 ).where(CLASS.c.class_name == DEFAULT_CLASS)
 _SET = {
-    kind: sa.select(
-        sa.literal(kind), table.c.resource, table.c.hard_limit
-    ).where(*_belongs(kind))
+    kind: sa.select(sa.literal(kind), table.c.resource, table.c.hard_limit).where(
+        *_belongs(kind)
+    )
     for kind, table in LIMITS.items()
 }
 _LAYERS = {
@@ -154,8 +146,7 @@ _LAYERS = {
     },
 }
 _DELETE = {
-    kind: sa.delete(table).where(*_belongs(kind))
-    for kind, table in LIMITS.items()
+    kind: sa.delete(table).where(*_belongs(kind)) for kind, table in LIMITS.items()
 }
 _DELETE_SOME = {
     kind: _DELETE[kind].where(
@@ -176,9 +167,7 @@ def get_layers(session: Session, scope: Scope) -> Layers:
         SHARE_TYPE: {},
         USER: {},
     }
-    for layer, resource, limit in session.rows(
-        _LAYERS[scope.kind], **_params(scope)
-    ):
+    for layer, resource, limit in session.rows(_LAYERS[scope.kind], **_params(scope)):
         found[layer][resource] = limit
     return Layers(
         found[DEFAULT_CLASS],
@@ -187,13 +176,9 @@ def get_layers(session: Session, scope: Scope) -> Layers:
     )
 
 
-def set_limits(
-    session: Session, scope: Scope, values: Mapping[str, int]
-) -> None:
+def set_limits(session: Session, scope: Scope, values: Mapping[str, int]) -> None:
     """Set some limits of a scope; the others are left alone."""
-    session.run(
-        _DELETE_SOME[scope.kind], resources=list(values), **_params(scope)
-    )
+    session.run(_DELETE_SOME[scope.kind], resources=list(values), **_params(scope))
     owner = {'project_id': scope.project_id}
     if scope.kind != PROJECT:
         owner[f'{scope.kind}_id'] = scope.id
@@ -234,17 +219,11 @@ def set_class_limits(
     session: Session, class_name: str, values: Mapping[str, int]
 ) -> None:
     """Set some limits of a class; the others are left alone."""
-    session.run(
-        _DELETE_CLASS_LIMITS, of_class=class_name, resources=list(values)
-    )
+    session.run(_DELETE_CLASS_LIMITS, of_class=class_name, resources=list(values))
     session.run_many(
         sa.insert(CLASS),
         [
-            {
-                'class_name': class_name,
-                'resource': resource,
-                'hard_limit': limit,
-            }
+            {'class_name': class_name, 'resource': resource, 'hard_limit': limit}
             for resource, limit in values.items()
         ],
     )
@@ -257,9 +236,7 @@ _KEY_IS = [column == sa.bindparam(f'of_{column.name}') for column in _KEY]
 _IN_SCOPE = _KEY_IS[:-1]
 
 _USAGES = (
-    sa.select(
-        USAGE.c.resource, USAGE.c.in_use, USAGE.c.reserved, USAGE.c.hard_limit
-    )
+    sa.select(USAGE.c.resource, USAGE.c.in_use, USAGE.c.reserved, USAGE.c.hard_limit)
     .where(*_IN_SCOPE)
     .order_by(USAGE.c.resource)
 )
@@ -273,29 +250,21 @@ _SET_USAGE = (
     sa.update(USAGE)
     .where(*_KEY_IS)
     .values(
-        in_use=sa.bindparam('counted_in_use'),
-        reserved=sa.bindparam('counted_reserved'),
+        in_use=sa.bindparam('counted_in_use'), reserved=sa.bindparam('counted_reserved')
     )
 )
 _SET_EFFECTIVE = (
-    sa.update(USAGE)
-    .where(*_KEY_IS)
-    .values(hard_limit=sa.bindparam('new_limit'))
+    sa.update(USAGE).where(*_KEY_IS).values(hard_limit=sa.bindparam('new_limit'))
 )
 _SET_USERS_EFFECTIVE = (
     sa.update(USAGE)
-    .where(
-        USAGE.c.project_id == sa.bindparam('of_project'), USAGE.c.scope == USER
-    )
+    .where(USAGE.c.project_id == sa.bindparam('of_project'), USAGE.c.scope == USER)
     .values(hard_limit=sa.bindparam('new_limit'))
 )
 
 
 def _of(key: tuple[str, ...]) -> dict[str, str]:
-    return {
-        f'of_{name}': value
-        for name, value in zip(Key._fields, key, strict=False)
-    }
+    return {f'of_{name}': value for name, value in zip(Key._fields, key, strict=False)}
 
 
 def list_usages(
@@ -329,18 +298,12 @@ def insert_usages(session: Session, limits: Mapping[Key, int]) -> None:
     )
 
 
-def set_usages(
-    session: Session, counted: Iterable[tuple[Key, int, int]]
-) -> None:
+def set_usages(session: Session, counted: Iterable[tuple[Key, int, int]]) -> None:
     """Overwrite usage rows with tuples of key, in use and reserved."""
     session.run_many(
         _SET_USAGE,
         [
-            {
-                **_of(key),
-                'counted_in_use': in_use,
-                'counted_reserved': reserved,
-            }
+            {**_of(key), 'counted_in_use': in_use, 'counted_reserved': reserved}
             for key, in_use, reserved in sorted(counted)
         ],
     )
@@ -359,16 +322,12 @@ def set_effective_limits(
     )
 
 
-def set_effective_user_limit(
-    session: Session, project_id: str, limit: int
-) -> None:
+def set_effective_user_limit(session: Session, project_id: str, limit: int) -> None:
     """Copy a limit to the usage rows of all users of a project."""
     session.run(_SET_USERS_EFFECTIVE, of_project=project_id, new_limit=limit)
 
 
-def set_effective_defaults(
-    session: Session, defaults: Mapping[str, int]
-) -> int:
+def set_effective_defaults(session: Session, defaults: Mapping[str, int]) -> int:
     """Copy defaults to projects without their own limits.
 
     Returns the number of usage rows that were changed.

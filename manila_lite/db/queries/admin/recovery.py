@@ -11,18 +11,16 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import engine
-from manila_lite.db.models import recovery
-from manila_lite.db.models import services
+from manila_lite.db.models import engine, recovery, services
 from manila_lite.db.queries.admin import blocking_work
-from manila_lite.db.queries.admin.recovery_kinds import KINDS
-from manila_lite.db.queries.admin.recovery_kinds import Condition
-from manila_lite.db.queries.admin.recovery_kinds import ResourceKind
-from manila_lite.db.rows import HoldingWorkRow
-from manila_lite.db.rows import InFlightRow
-from manila_lite.db.rows import RecoveryLogRow
-from manila_lite.db.rows import StuckRow
-from manila_lite.db.rows import SubjectRow
+from manila_lite.db.queries.admin.recovery_kinds import KINDS, Condition, ResourceKind
+from manila_lite.db.rows import (
+    HoldingWorkRow,
+    InFlightRow,
+    RecoveryLogRow,
+    StuckRow,
+    SubjectRow,
+)
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 
@@ -69,9 +67,7 @@ def _union(parts: list[sa.Select]) -> sa.Select | sa.CompoundSelect:
 
 
 @functools.cache
-def _in_flight(
-    resource: str, placed: bool = False
-) -> sa.Select | sa.CompoundSelect:
+def _in_flight(resource: str, placed: bool = False) -> sa.Select | sa.CompoundSelect:
     """Return the ordered selection, with the time of the last move."""
     found = []
     for kind in KINDS[resource].parts:
@@ -84,9 +80,7 @@ def _in_flight(
             _rows(kind)
             .add_columns(
                 since.label('since'),
-                (sa.false() if kind.waits is None else kind.waits).label(
-                    'waits'
-                ),
+                (sa.false() if kind.waits is None else kind.waits).label('waits'),
             )
             .where(kind.table.c.id > sa.bindparam('after'))
             .order_by(kind.table.c.id)
@@ -129,9 +123,7 @@ def _stuck(
 
 
 @functools.cache
-def _stuck_kinds(
-    resources: tuple[str, ...], with_before: bool
-) -> sa.CompoundSelect:
+def _stuck_kinds(resources: tuple[str, ...], with_before: bool) -> sa.CompoundSelect:
     """Return the selection of the kinds of which a placed row is stuck."""
     return sa.union_all(
         *(
@@ -197,11 +189,7 @@ def _waiting(resource: str) -> sa.Select | None:
     return (
         sa.select(sa.literal(1))
         .select_from(kind.from_clause)
-        .where(
-            kind.table.c.id == sa.bindparam('of_id'),
-            kind.is_in_flight,
-            kind.waits,
-        )
+        .where(kind.table.c.id == sa.bindparam('of_id'), kind.is_in_flight, kind.waits)
     )
 
 
@@ -285,9 +273,7 @@ def _holding_work(resources: tuple[str, ...]) -> sa.Select:
     """Return the selection of the work of rows of these kinds."""
     parts: list[sa.Select] = []
     for resource in resources:
-        ids: sa.BindParameter[str] = sa.bindparam(
-            f'{resource}_ids', expanding=True
-        )
+        ids: sa.BindParameter[str] = sa.bindparam(f'{resource}_ids', expanding=True)
         for kind in KINDS[resource].parts:
             for holder in kind.holders:
                 parts.append(
@@ -297,18 +283,14 @@ def _holding_work(resources: tuple[str, ...]) -> sa.Select:
                         kind.table.c.id.label('held_id'),
                         WORK,
                         (WORK.c.lease_until - db_now()).label('lease_left'),
-                        (db_now() - SERVICE.c.heartbeat_at).label(
-                            'heartbeat_age'
-                        ),
+                        (db_now() - SERVICE.c.heartbeat_at).label('heartbeat_age'),
                         SERVICE.c.health,
                         *blocking_work.SHOWN,
                     )
                     .select_from(
                         kind.table.join(WORK, holder)
                         .outerjoin(SERVICE, SERVICE.c.host == WORK.c.queue)
-                        .outerjoin(
-                            blocking_work.BLOCKER, blocking_work.IS_BLOCKER
-                        )
+                        .outerjoin(blocking_work.BLOCKER, blocking_work.IS_BLOCKER)
                     )
                     .where(kind.table.c.id.in_(ids))
                 )
@@ -372,14 +354,11 @@ def list_log(
     If the host is a back end, its pools are included.
     """
     conditions = [
-        LOG.c[name] == value
-        for name, value in wanted.items()
-        if value is not None
+        LOG.c[name] == value for name, value in wanted.items() if value is not None
     ]
     if host is not None:
         conditions.append(
-            (LOG.c.host if Host.parse(host).pool else LOG.c.service_host)
-            == host
+            (LOG.c.host if Host.parse(host).pool else LOG.c.service_host) == host
         )
     return session.rows(
         sa.select(LOG)
@@ -416,10 +395,7 @@ def count_repetitions(
 ) -> int:
     """Return how often this work was asked for since the last move."""
     return session.value(
-        _COUNT_REPETITIONS,
-        of_resource=resource,
-        of_id=resource_id,
-        of_kind=work_kind,
+        _COUNT_REPETITIONS, of_resource=resource, of_id=resource_id, of_kind=work_kind
     )
 
 
@@ -442,9 +418,7 @@ _COUNT_QUEUED = sa.select(sa.func.count()).where(
 )
 
 
-def find_last_event(
-    session: Session, resource: str, resource_id: str
-) -> str | None:
+def find_last_event(session: Session, resource: str, resource_id: str) -> str | None:
     """Return the last move of a resource, None if it is not in the journal."""
     return session.value(_LAST_EVENT, of_resource=resource, of_id=resource_id)
 

@@ -8,29 +8,33 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import access
-from manila_lite.db.models import engine
-from manila_lite.db.models import networks
-from manila_lite.db.models import server_migrations
-from manila_lite.db.models import share_backups
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import share_migrations
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from manila_lite.db.models import transfers
+from manila_lite.db.models import (
+    access,
+    engine,
+    networks,
+    server_migrations,
+    share_backups,
+    share_groups,
+    share_migrations,
+    share_servers,
+    shares,
+    snapshots,
+    transfers,
+)
 from manila_lite.db.planner import filter_only
-from manila_lite.states import access_rule
-from manila_lite.states import share_backup
-from manila_lite.states import share_group
-from manila_lite.states import share_group_snapshot
-from manila_lite.states import share_instance
-from manila_lite.states import share_network
-from manila_lite.states import share_replica
-from manila_lite.states import share_server
-from manila_lite.states import share_task
-from manila_lite.states import share_transfer
-from manila_lite.states import snapshot_instance
+from manila_lite.states import (
+    access_rule,
+    share_backup,
+    share_group,
+    share_group_snapshot,
+    share_instance,
+    share_network,
+    share_replica,
+    share_server,
+    share_task,
+    share_transfer,
+    snapshot_instance,
+)
 from manila_lite.states.machine import Machine
 
 WORK = engine.Work.__table__
@@ -275,8 +279,7 @@ KINDS = {
                     WORK.c.resource_id.in_(_GROUPS_ON_SERVER),
                 ),
                 sa.and_(
-                    SERVER.c.status
-                    == share_server.ServerStatus.SERVER_MIGRATING,
+                    SERVER.c.status == share_server.ServerStatus.SERVER_MIGRATING,
                     _work_on('share_server_task', SERVER.c.id),
                 ),
             ),
@@ -300,9 +303,7 @@ KINDS = {
         ResourceKind(
             share_task.SHARE_TASK,
             SHARE,
-            SHARE_MIGRATION.join(
-                SHARE, SHARE.c.id == SHARE_MIGRATION.c.open_for
-            ),
+            SHARE_MIGRATION.join(SHARE, SHARE.c.id == SHARE_MIGRATION.c.open_for),
             (_work_on('share_task', SHARE.c.id),),
             SHARE.c.id,
             # The back end of the source does all the work.
@@ -358,8 +359,7 @@ KINDS = {
                 sa.and_(
                     INSTANCE.c.status == _S.SNAPSHOTTING,
                     _GROUP_SNAPSHOTS_OF.where(
-                        GROUP_SNAPSHOT.c.id
-                        == GROUP_MEMBER.c.share_group_snapshot_id,
+                        GROUP_SNAPSHOT.c.id == GROUP_MEMBER.c.share_group_snapshot_id,
                         GROUP_SNAPSHOT.c.status
                         == share_group_snapshot.GroupSnapshotStatus.CREATING,
                     ).exists(),
@@ -370,14 +370,9 @@ KINDS = {
                 ),
                 sa.and_(
                     INSTANCE.c.status == _S.BACKUP_RESTORING,
-                    _RESTORES_TO.where(
-                        BACKUP.c.status == _B.RESTORING
-                    ).exists(),
+                    _RESTORES_TO.where(BACKUP.c.status == _B.RESTORING).exists(),
                 ),
-                sa.and_(
-                    INSTANCE.c.status == _S.SERVER_MIGRATING,
-                    _SERVER_OF.exists(),
-                ),
+                sa.and_(INSTANCE.c.status == _S.SERVER_MIGRATING, _SERVER_OF.exists()),
                 _IS_INSTANCE_MIGRATED,
             ),
         ),
@@ -393,9 +388,7 @@ KINDS = {
                 sa.and_(
                     SNAPSHOT_INSTANCE.c.status
                     == snapshot_instance.SnapshotStatus.RESTORING,
-                    _work_on(
-                        'share_instance', SNAPSHOT_INSTANCE.c.share_instance_id
-                    ),
+                    _work_on('share_instance', SNAPSHOT_INSTANCE.c.share_instance_id),
                 ),
             ),
             SNAPSHOT_INSTANCE.c.id,
@@ -419,9 +412,7 @@ KINDS = {
                     ),
                     # Makes the condition false, not NULL, without replicas.
                     INSTANCE.c.replica_state.is_not(None),
-                    INSTANCE.c.replica_state.in_(
-                        sorted(share_replica.PASSIVE)
-                    ),
+                    INSTANCE.c.replica_state.in_(sorted(share_replica.PASSIVE)),
                 ),
             ),
         ),
@@ -451,8 +442,7 @@ KINDS = {
             .join(SNAPSHOT, SNAPSHOT.c.id == SNAPSHOT_INSTANCE.c.snapshot_id),
             (
                 _work_on(
-                    'snapshot_instance',
-                    SNAPSHOT_RULE.c.share_snapshot_instance_id,
+                    'snapshot_instance', SNAPSHOT_RULE.c.share_snapshot_instance_id
                 ),
             ),
             SNAPSHOT_RULE.c.share_snapshot_instance_id,
@@ -495,9 +485,7 @@ KINDS = {
         ResourceKind(
             share_transfer.SHARE_TRANSFER,
             TRANSFER,
-            TRANSFER.join(SHARE).join(
-                INSTANCE, INSTANCE.c.share_id == SHARE.c.id
-            ),
+            TRANSFER.join(SHARE).join(INSTANCE, INSTANCE.c.share_id == SHARE.c.id),
             (
                 sa.and_(
                     WORK.c.kind == 'share_transfers.accept_transfer',

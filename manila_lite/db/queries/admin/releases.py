@@ -7,12 +7,10 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite import exception
-from manila_lite import release
+from manila_lite import exception, release
 from manila_lite.db import schema
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
+from manila_lite.db.models import engine, services
 from manila_lite.db.session import Session
 
 SERVICE = services.Service.__table__
@@ -103,10 +101,7 @@ _NEWEST = (
 )
 _WAITING = (
     sa.select(
-        WORK.c.kind,
-        WORK.c.queue,
-        WORK.c.needs_release,
-        sa.func.count().label('number'),
+        WORK.c.kind, WORK.c.queue, WORK.c.needs_release, sa.func.count().label('number')
     )
     .where(WORK.c.needs_release > _NEWEST)
     .group_by(WORK.c.kind, WORK.c.queue, WORK.c.needs_release)
@@ -171,8 +166,7 @@ def list_live_in_any_schema(
         return []
     columns = {one['name'] for one in inspector.get_columns(INCARNATION.name)}
     return session.rows(
-        _LIVE if 'release_number' in columns else _LIVE_UNRECORDED,
-        silence=silence,
+        _LIVE if 'release_number' in columns else _LIVE_UNRECORDED, silence=silence
     )
 
 
@@ -185,9 +179,7 @@ def oldest(
     """
     if host is None:
         return session.value(_OLDEST, of_topic=topic, silence=silence)
-    return session.value(
-        _OLDEST_ON_HOST, of_topic=topic, of_host=host, silence=silence
-    )
+    return session.value(_OLDEST_ON_HOST, of_topic=topic, of_host=host, silence=silence)
 
 
 def check(session: Session, own: Release, down_time: float) -> None:
@@ -203,9 +195,7 @@ def require_near(
 ) -> None:
     """Raise ReleasesTooFarApart if one of these processes is too far away."""
     far = [
-        row
-        for row in found
-        if abs(row.release_number - own.number) > release.DISTANCE
+        row for row in found if abs(row.release_number - own.number) > release.DISTANCE
     ]
     if far:
         raise ReleasesTooFarApart(
@@ -214,10 +204,7 @@ def require_near(
 
 
 def check_contraction(
-    session: Session,
-    down_time: float,
-    *,
-    oldest_served: str = schema.OLDEST_SERVED,
+    session: Session, down_time: float, *, oldest_served: str = schema.OLDEST_SERVED
 ) -> None:
     """Refuse a migration that live processes would not survive.
 
@@ -232,15 +219,11 @@ def check_contraction(
     ]
     if unserved:
         raise ContractionTooEarly(
-            oldest=oldest_served,
-            others=describe(unserved),
-            down_time=down_time,
+            oldest=oldest_served, others=describe(unserved), down_time=down_time
         )
 
 
-def list_waiting(
-    session: Session, silence: float
-) -> typing.Sequence[WaitingRow]:
+def list_waiting(session: Session, silence: float) -> typing.Sequence[WaitingRow]:
     """Count the work that needs an upgrade of the processes of its queue.
 
     Not work of queues without a live process.
@@ -255,10 +238,7 @@ def count_kinds(session: Session) -> typing.Sequence[typing.Any]:
 
 def describe(rows: typing.Iterable[ProcessRow]) -> str:
     """Return which services run as which release."""
-    found = sorted(
-        {(row.binary, row.host, row.release_number) for row in rows}
-    )
+    found = sorted({(row.binary, row.host, row.release_number) for row in rows})
     return ', '.join(
-        f'{binary} on {host} ran as release {number}'
-        for binary, host, number in found
+        f'{binary} on {host} ran as release {number}' for binary, host, number in found
     )

@@ -10,13 +10,15 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import driver_calls
-from manila_lite.db.models import engine
-from manila_lite.db.models import recovery
-from manila_lite.db.models import server_migrations
-from manila_lite.db.models import services
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
+from manila_lite.db.models import (
+    driver_calls,
+    engine,
+    recovery,
+    server_migrations,
+    services,
+    share_servers,
+    shares,
+)
 from manila_lite.db.queries.admin import events
 from manila_lite.db.session import Session
 
@@ -50,53 +52,38 @@ def _expired(
         .where(*are_expired)
         .order_by(table.c[time])
         .limit(sa.bindparam('batch')),
-        sa.delete(table).where(
-            table.c.id.in_(sa.bindparam('ids', expanding=True))
-        ),
+        sa.delete(table).where(table.c.id.in_(sa.bindparam('ids', expanding=True))),
         sa.select(sa.func.count()).select_from(table).where(*are_expired),
     )
 
 
 # SQLite would use the ids of an empty table again, and moves with these ids
 # would be taken for moves that have been sent.
-_NOT_NEWEST = (
-    _JOURNAL.c.id < sa.select(sa.func.max(_JOURNAL.c.id)).scalar_subquery()
-)
+_NOT_NEWEST = _JOURNAL.c.id < sa.select(sa.func.max(_JOURNAL.c.id)).scalar_subquery()
 
 JOURNAL = _expired(_JOURNAL, 'made_at', _NOT_NEWEST)
 """Without the newest move."""
 DECISIONS = _expired(recovery.RecoveryLogEntry.__table__, 'made_at')
 MESSAGES = _expired(services.Message.__table__, 'expires_at')
 DRIVER_CALLS = _expired(driver_calls.DriverCall.__table__, 'started_at')
-SERVER_MIGRATIONS = _expired(
-    server_migrations.ServerMigration.__table__, 'ended_at'
-)
+SERVER_MIGRATIONS = _expired(server_migrations.ServerMigration.__table__, 'ended_at')
 """Running ones have no such time."""
 
 
 def delete_until(
-    session: Session,
-    rows: ExpiredRows,
-    until: datetime.datetime,
-    batch: int = BATCH,
+    session: Session, rows: ExpiredRows, until: datetime.datetime, batch: int = BATCH
 ) -> int:
     """Delete up to `batch` rows of this time or earlier; return the count."""
-    ids = [
-        row.id for row in session.rows(rows.select, until=until, batch=batch)
-    ]
+    ids = [row.id for row in session.rows(rows.select, until=until, batch=batch)]
     return session.run(rows.delete, ids=sorted(ids)) if ids else 0
 
 
-def count_until(
-    session: Session, rows: ExpiredRows, until: datetime.datetime
-) -> int:
+def count_until(session: Session, rows: ExpiredRows, until: datetime.datetime) -> int:
     """Return how many rows there are of this time or earlier."""
     return session.value(rows.counted, until=until)
 
 
-_SENT = sa.or_(
-    _JOURNAL.c.is_sent.is_not(None), _JOURNAL.c.id <= sa.bindparam('start')
-)
+_SENT = sa.or_(_JOURNAL.c.is_sent.is_not(None), _JOURNAL.c.id <= sa.bindparam('start'))
 _SENT_MOVES = _expired(_JOURNAL, 'made_at', _NOT_NEWEST, _SENT)
 
 
@@ -109,9 +96,7 @@ def delete_sent_moves(
         return 0
     ids = [
         row.id
-        for row in session.rows(
-            _SENT_MOVES.select, **found._asdict(), batch=batch
-        )
+        for row in session.rows(_SENT_MOVES.select, **found._asdict(), batch=batch)
     ]
     return session.run(_SENT_MOVES.delete, ids=sorted(ids)) if ids else 0
 
@@ -129,9 +114,7 @@ class _SentMoves(typing.NamedTuple):
     start: int
 
 
-def _find_sent(
-    session: Session, until: datetime.datetime
-) -> _SentMoves | None:
+def _find_sent(session: Session, until: datetime.datetime) -> _SentMoves | None:
     """Return which moves may be deleted; None before the first is sent."""
     start = events.find_start(session)
     if start is None:
@@ -145,8 +128,7 @@ def _find_sent(
 
 # Nothing may be left that only this service can do.
 _IS_DEAD = sa.and_(
-    SERVICE.c.heartbeat_at
-    < db_now() - sa.bindparam('silence', type_=sa.Double()),
+    SERVICE.c.heartbeat_at < db_now() - sa.bindparam('silence', type_=sa.Double()),
     SERVICE.c.disabled.is_(False),
     ~sa.exists().where(INSTANCE.c.service_host == SERVICE.c.host),
     ~sa.exists().where(SERVER.c.host == SERVICE.c.host),
@@ -170,9 +152,7 @@ _DELETE_POOLS = sa.delete(POOL).where(
 )
 
 
-def delete_dead_services(
-    session: Session, silence: float, batch: int = BATCH
-) -> int:
+def delete_dead_services(session: Session, silence: float, batch: int = BATCH) -> int:
     """Delete services not heard of for `silence` seconds; count them.
 
     A disabled one is kept, so that it does not come back enabled, and so is

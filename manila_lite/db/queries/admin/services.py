@@ -6,11 +6,8 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
-from manila_lite.db.rows import LivenessRow
-from manila_lite.db.rows import ServiceRow
-from manila_lite.db.rows import ZoneRow
+from manila_lite.db.models import engine, services
+from manila_lite.db.rows import LivenessRow, ServiceRow, ZoneRow
 from manila_lite.db.session import Session
 
 SERVICE = services.Service.__table__
@@ -49,10 +46,7 @@ _FINISH_ENSURING = (
     .values(ensuring=False)
 )
 _ZONES = sa.select(ZONE).where(
-    sa.or_(
-        ZONE.c.id == sa.bindparam('wanted'),
-        ZONE.c.name == sa.bindparam('wanted'),
-    )
+    sa.or_(ZONE.c.id == sa.bindparam('wanted'), ZONE.c.name == sa.bindparam('wanted'))
 )
 _ZONE_ID = sa.select(ZONE.c.id).where(ZONE.c.name == sa.bindparam('of_name'))
 
@@ -73,9 +67,7 @@ def list_all(session: Session) -> typing.Sequence[ServiceRow]:
     return session.rows(_LIST)
 
 
-def get(
-    session: Session, host: str, binary: str, *, lock: bool = False
-) -> ServiceRow:
+def get(session: Session, host: str, binary: str, *, lock: bool = False) -> ServiceRow:
     """Return one service; raises ServiceNotFound.
 
     With `lock` the service is locked.
@@ -90,9 +82,7 @@ def find(
     session: Session, host: str, binary: str, *, lock: bool = False
 ) -> ServiceRow | None:
     """Return one service, or None; with `lock` it is locked."""
-    return session.one(
-        _ONE_LOCKED if lock else _ONE, of_host=host, of_binary=binary
-    )
+    return session.one(_ONE_LOCKED if lock else _ONE, of_host=host, of_binary=binary)
 
 
 def is_up(row: LivenessRow, down_time: float) -> bool:
@@ -103,8 +93,7 @@ def is_up(row: LivenessRow, down_time: float) -> bool:
 def is_any_up(session: Session, binary: str, down_time: float) -> bool:
     """Whether any service of a binary is up."""
     return any(
-        row.binary == binary and is_up(row, down_time)
-        for row in list_all(session)
+        row.binary == binary and is_up(row, down_time) for row in list_all(session)
     )
 
 
@@ -116,22 +105,14 @@ def remove(session: Session, service: ServiceRow) -> None:
 
 
 def set_disabled(
-    session: Session,
-    host: str,
-    binary: str,
-    disabled: bool,
-    reason: str | None,
+    session: Session, host: str, binary: str, disabled: bool, reason: str | None
 ) -> None:
     """Enable or disable scheduling to a service."""
     if (
         session.run(
             sa.update(SERVICE)
             .where(SERVICE.c.host == host, SERVICE.c.binary == binary)
-            .values(
-                disabled=disabled,
-                disabled_reason=reason,
-                updated_at=session.now,
-            )
+            .values(disabled=disabled, disabled_reason=reason, updated_at=session.now)
         )
         != 1
     ):
@@ -152,9 +133,7 @@ def restart_ensuring(
     session: Session, service_id: int, backend_info: str | None
 ) -> None:
     """Do the same in any case, because the back end has changed."""
-    session.run(
-        _RESTART_ENSURING, service_id=service_id, new_info=backend_info
-    )
+    session.run(_RESTART_ENSURING, service_id=service_id, new_info=backend_info)
 
 
 def finish_ensuring(session: Session, service_id: int, work_id: str) -> None:

@@ -10,9 +10,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.queries.admin.quotas import USAGE
-from manila_lite.db.queries.admin.quotas import Key
-from manila_lite.db.queries.admin.quotas import Owner
+from manila_lite.db.queries.admin.quotas import USAGE, Key, Owner
 from manila_lite.db.rows import UsageRow
 from manila_lite.db.session import Session
 
@@ -40,9 +38,7 @@ def change(
     but counted nowhere.
     """
     return session.run(
-        _statement(
-            session.dialect, change, *_shape(owner, deltas), only_checked
-        ),
+        _statement(session.dialect, change, *_shape(owner, deltas), only_checked),
         **_params(owner),
         **{f'by_{key}': n for key, n in deltas.items()},
     )
@@ -71,9 +67,7 @@ def _params(owner: Owner) -> dict[str, str]:
     }
 
 
-def _rows(
-    kinds: tuple[str, ...], resources: tuple[str, ...]
-) -> sa.ColumnElement[bool]:
+def _rows(kinds: tuple[str, ...], resources: tuple[str, ...]) -> sa.ColumnElement[bool]:
     return sa.and_(
         USAGE.c.project_id == sa.bindparam('of_project'),
         sa.or_(
@@ -99,17 +93,13 @@ def _statement(
 ) -> sa.Update:
     """Return the UPDATE, which matches fewer rows if it is refused."""
     amounts = {
-        name: sa.bindparam(f'by_{name}', type_=sa.BigInteger())
-        for name in resources
+        name: sa.bindparam(f'by_{name}', type_=sa.BigInteger()) for name in resources
     }
     requested = sa.case(amounts, value=USAGE.c.resource)
     delta = sa.case({**amounts, only_checked: 0}, value=USAGE.c.resource)
     values = {
         name: USAGE.c[name] + times * delta
-        for name, times in (
-            ('in_use', change.in_use),
-            ('reserved', change.reserved),
-        )
+        for name, times in (('in_use', change.in_use), ('reserved', change.reserved))
         if times
     }
     guards = [value >= 0 for value in values.values()]
@@ -118,8 +108,7 @@ def _statement(
             sa.or_(
                 requested <= 0,
                 USAGE.c.hard_limit < 0,
-                USAGE.c.in_use + USAGE.c.reserved + requested
-                <= USAGE.c.hard_limit,
+                USAGE.c.in_use + USAGE.c.reserved + requested <= USAGE.c.hard_limit,
             )
         )
     rows = [_rows(kinds, resources)]
@@ -133,11 +122,5 @@ def _locked_in_order(
 ) -> list[sa.ColumnElement[bool]]:
     """Lock the rows in key order, which PostgreSQL does not guarantee."""
     keys = [USAGE.c[name] for name in Key._fields]
-    held = (
-        sa.select(*keys)
-        .where(*rows)
-        .order_by(*keys)
-        .with_for_update()
-        .cte('locked')
-    )
+    held = sa.select(*keys).where(*rows).order_by(*keys).with_for_update().cte('locked')
     return [key == held.c[key.name] for key in keys]

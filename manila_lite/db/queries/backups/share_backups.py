@@ -5,13 +5,10 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import services
-from manila_lite.db.models import share_backups
-from manila_lite.db.models import shares
+from manila_lite.db.models import services, share_backups, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.shares import displayed_instance
-from manila_lite.db.rows import Page
-from manila_lite.db.rows import ShareBackupRow
+from manila_lite.db.rows import Page, ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_backup import BackupStatus
 
@@ -59,9 +56,7 @@ _RESCUED = (
     .select_from(BACKUP.join(SHARE, SHARE.c.id == BACKUP.c.share_id))
     .where(_BY_ID)
 )
-_OF_SHARE = sa.select(BACKUP.c.id).where(
-    BACKUP.c.share_id == sa.bindparam('of_share')
-)
+_OF_SHARE = sa.select(BACKUP.c.id).where(BACKUP.c.share_id == sa.bindparam('of_share'))
 _ANY = _OF_SHARE.limit(1)
 _OF_OTHER_TYPE = _ANY.where(
     BACKUP.c.backup_type.is_distinct_from(
@@ -87,10 +82,7 @@ _PROGRESS = (
 _RESTORE_PROGRESS = (
     sa.update(BACKUP)
     .where(_BY_ID, BACKUP.c.status == BackupStatus.RESTORING)
-    .values(
-        restore_progress=sa.bindparam('percent'),
-        updated_at=sa.bindparam('now'),
-    )
+    .values(restore_progress=sa.bindparam('percent'), updated_at=sa.bindparam('now'))
 )
 _SET_POSITION = (
     sa.update(BACKUP)
@@ -131,10 +123,7 @@ def _found(row: ShareBackupRow | None, backup_id: str) -> ShareBackupRow:
 
 
 def list_backups(
-    session: Session,
-    exact: Mapping[str, str],
-    like: Mapping[str, str],
-    page: Page,
+    session: Session, exact: Mapping[str, str], like: Mapping[str, str], page: Page
 ) -> Sequence[ShareBackupRow]:
     """Return a page of backups; `exact` and `like` are column values."""
     return pages.list_rows(session, _LIST, BACKUP, page, exact, like)
@@ -155,29 +144,21 @@ def has_any_of_other_type(
     )
 
 
-def is_backed_up_by_other(
-    session: Session, share_id: str, backup_id: str
-) -> bool:
+def is_backed_up_by_other(session: Session, share_id: str, backup_id: str) -> bool:
     """Whether another backup of a share is being created."""
     return (
-        session.value(_CREATING, of_share=share_id, than_backup=backup_id)
-        is not None
+        session.value(_CREATING, of_share=share_id, than_backup=backup_id) is not None
     )
 
 
-def is_restored_from_other(
-    session: Session, share_id: str, backup_id: str
-) -> bool:
+def is_restored_from_other(session: Session, share_id: str, backup_id: str) -> bool:
     """Whether another backup is being restored to a share."""
     return (
-        session.value(_RESTORING, of_share=share_id, than_backup=backup_id)
-        is not None
+        session.value(_RESTORING, of_share=share_id, than_backup=backup_id) is not None
     )
 
 
-def update(
-    session: Session, backup_id: str, values: Mapping[str, object]
-) -> None:
+def update(session: Session, backup_id: str, values: Mapping[str, object]) -> None:
     """Change columns; raises ShareBackupNotFound."""
     if (
         session.run(
@@ -192,26 +173,17 @@ def update(
 
 def set_progress(session: Session, backup_id: str, percent: int) -> None:
     """Record how much of a backup that is created is done."""
-    session.run(
-        _PROGRESS, backup_id=backup_id, percent=percent, now=session.now
-    )
+    session.run(_PROGRESS, backup_id=backup_id, percent=percent, now=session.now)
 
 
-def set_restore_progress(
-    session: Session, backup_id: str, percent: int
-) -> None:
+def set_restore_progress(session: Session, backup_id: str, percent: int) -> None:
     """Record how much of a backup that is restored is done."""
     session.run(
-        _RESTORE_PROGRESS,
-        backup_id=backup_id,
-        percent=percent,
-        now=session.now,
+        _RESTORE_PROGRESS, backup_id=backup_id, percent=percent, now=session.now
     )
 
 
-def set_restore_position(
-    session: Session, backup_id: str, position: int
-) -> None:
+def set_restore_position(session: Session, backup_id: str, position: int) -> None:
     """Record how many steps of a restore are done, or UNKNOWN_POSITION."""
     session.run(_SET_POSITION, backup_id=backup_id, position=position)
 

@@ -5,12 +5,9 @@ from collections.abc import Collection, Sequence
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import shares
-from manila_lite.db.queries.groups import share_groups as share_group_rows
-from manila_lite.db.queries.groups import snapshots
-from manila_lite.db.rows import MemberSourceRow
-from manila_lite.db.rows import ShareGroupSnapshotRow
+from manila_lite.db.models import share_groups, shares
+from manila_lite.db.queries.groups import share_groups as share_group_rows, snapshots
+from manila_lite.db.rows import MemberSourceRow, ShareGroupSnapshotRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
@@ -36,9 +33,9 @@ _SOURCES = (
         INSTANCE.c.encryption_key_ref,
     )
     .select_from(
-        MEMBER.join(
-            INSTANCE, INSTANCE.c.id == MEMBER.c.share_instance_id
-        ).join(SHARE, SHARE.c.id == INSTANCE.c.share_id)
+        MEMBER.join(INSTANCE, INSTANCE.c.id == MEMBER.c.share_instance_id).join(
+            SHARE, SHARE.c.id == INSTANCE.c.share_id
+        )
     )
     .where(MEMBER.c.share_group_snapshot_id == sa.bindparam('of_snapshot'))
     .order_by(MEMBER.c.id)
@@ -92,9 +89,7 @@ _LOCK_CREATING = (
 )
 
 
-def lock_available(
-    session: Session, snapshot_id: str
-) -> ShareGroupSnapshotRow:
+def lock_available(session: Session, snapshot_id: str) -> ShareGroupSnapshotRow:
     """Lock an available snapshot (shared), and return it.
 
     A deletion moves the snapshot before it checks for groups that are being
@@ -109,9 +104,7 @@ def lock_available(
     return found
 
 
-def list_sources(
-    session: Session, snapshot_id: str
-) -> Sequence[MemberSourceRow]:
+def list_sources(session: Session, snapshot_id: str) -> Sequence[MemberSourceRow]:
     """Return the members of a snapshot, with what is known of shares."""
     return session.rows(_SOURCES, of_snapshot=snapshot_id)
 

@@ -6,12 +6,9 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import services
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import shares
+from manila_lite.db.models import services, share_groups, shares
 from manila_lite.db.queries import pages
-from manila_lite.db.rows import Page
-from manila_lite.db.rows import ShareGroupRow
+from manila_lite.db.rows import Page, ShareGroupRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_group import GroupStatus
 
@@ -56,9 +53,7 @@ _SHARE_TYPES = (
 )
 _ASSIGN_HOST = (
     sa.update(GROUP)
-    .where(
-        _BY_ID, GROUP.c.status == GroupStatus.CREATING, GROUP.c.host.is_(None)
-    )
+    .where(_BY_ID, GROUP.c.status == GroupStatus.CREATING, GROUP.c.host.is_(None))
     .values(
         host=sa.bindparam('new_host'),
         availability_zone_id=sa.select(ZONE.c.id)
@@ -130,9 +125,7 @@ def list_groups(
     return pages.list_rows(session, _LIST, GROUP, page, exact, like, where)
 
 
-def list_share_types(
-    session: Session, ids: Collection[str]
-) -> dict[str, list[str]]:
+def list_share_types(session: Session, ids: Collection[str]) -> dict[str, list[str]]:
     """Return the ids of the share types of each of these groups."""
     found: dict[str, list[str]] = {id: [] for id in ids}
     if found:
@@ -153,9 +146,7 @@ def insert_share_types(
     )
 
 
-def update(
-    session: Session, group_id: str, values: Mapping[str, object]
-) -> None:
+def update(session: Session, group_id: str, values: Mapping[str, object]) -> None:
     """Change columns of a group; raises ShareGroupNotFound."""
     if (
         session.run(
@@ -168,9 +159,7 @@ def update(
         raise exception.ShareGroupNotFound(share_group_id=group_id)
 
 
-def assign_host(
-    session: Session, group_id: str, host: str, zone: str | None
-) -> None:
+def assign_host(session: Session, group_id: str, host: str, zone: str | None) -> None:
     """Give a new group its host; only the first placement succeeds."""
     if (
         session.run(

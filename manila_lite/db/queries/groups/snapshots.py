@@ -6,15 +6,15 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import share_groups, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.snapshots.snapshots import TICK
-from manila_lite.db.rows import GroupShareRow
-from manila_lite.db.rows import GroupSnapshotMemberRow
-from manila_lite.db.rows import Page
-from manila_lite.db.rows import ShareGroupSnapshotRow
+from manila_lite.db.rows import (
+    GroupShareRow,
+    GroupSnapshotMemberRow,
+    Page,
+    ShareGroupSnapshotRow,
+)
 from manila_lite.db.session import Session
 from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
 
@@ -93,10 +93,7 @@ _NEWER = (
 _SET_LOCATION = (
     sa.update(MEMBER)
     .where(MEMBER.c.id == sa.bindparam('member_id'))
-    .values(
-        provider_location=sa.bindparam('location'),
-        updated_at=sa.bindparam('now'),
-    )
+    .values(provider_location=sa.bindparam('location'), updated_at=sa.bindparam('now'))
 )
 
 
@@ -123,17 +120,12 @@ def _found(
     row: ShareGroupSnapshotRow | None, snapshot_id: str
 ) -> ShareGroupSnapshotRow:
     if row is None:
-        raise exception.ShareGroupSnapshotNotFound(
-            share_group_snapshot_id=snapshot_id
-        )
+        raise exception.ShareGroupSnapshotNotFound(share_group_snapshot_id=snapshot_id)
     return row
 
 
 def list_snapshots(
-    session: Session,
-    exact: Mapping[str, str],
-    like: Mapping[str, str],
-    page: Page,
+    session: Session, exact: Mapping[str, str], like: Mapping[str, str], page: Page
 ) -> Sequence[ShareGroupSnapshotRow]:
     """Return a page of snapshots; `exact` and `like` are column values."""
     return pages.list_rows(session, _LIST, SNAPSHOT, page, exact, like)
@@ -203,9 +195,7 @@ def insert_members(session: Session, rows: list[dict[str, object]]) -> None:
         session.run_many(sa.insert(MEMBER), rows)
 
 
-def update(
-    session: Session, snapshot_id: str, values: Mapping[str, object]
-) -> None:
+def update(session: Session, snapshot_id: str, values: Mapping[str, object]) -> None:
     """Change columns of a snapshot; raises ShareGroupSnapshotNotFound."""
     if (
         session.run(
@@ -215,14 +205,10 @@ def update(
         )
         != 1
     ):
-        raise exception.ShareGroupSnapshotNotFound(
-            share_group_snapshot_id=snapshot_id
-        )
+        raise exception.ShareGroupSnapshotNotFound(share_group_snapshot_id=snapshot_id)
 
 
-def set_locations(
-    session: Session, locations: Mapping[str, str | None]
-) -> None:
+def set_locations(session: Session, locations: Mapping[str, str | None]) -> None:
     """Store where the back end has members, by member id."""
     if locations:
         session.run_many(

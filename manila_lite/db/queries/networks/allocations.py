@@ -5,11 +5,9 @@ import datetime
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import networks
-from manila_lite.db.models import share_servers
+from manila_lite.db.models import networks, share_servers
 from manila_lite.db.rows import AllocationRow
-from manila_lite.db.session import ConcurrentChange
-from manila_lite.db.session import Session
+from manila_lite.db.session import ConcurrentChange, Session
 
 ALLOCATION = share_servers.NetworkAllocation.__table__
 FREED = share_servers.FreedAddress.__table__
@@ -43,9 +41,7 @@ def lock_segment(session: Session, segment: str) -> None:
 
 def list_addresses(session: Session, segment: str) -> list[str]:
     """Return the allocated addresses of a segment."""
-    return [
-        row.ip_address for row in session.rows(_ADDRESSES, of_segment=segment)
-    ]
+    return [row.ip_address for row in session.rows(_ADDRESSES, of_segment=segment)]
 
 
 def list_freed(session: Session, segment: str) -> dict[str, datetime.datetime]:
@@ -68,9 +64,7 @@ def list_address_owners(
     return {
         row.ip_address: row.share_server_id
         for row in session.rows(
-            sa.select(
-                ALLOCATION.c.ip_address, ALLOCATION.c.share_server_id
-            ).where(
+            sa.select(ALLOCATION.c.ip_address, ALLOCATION.c.share_server_id).where(
                 ALLOCATION.c.segment == segment,
                 ALLOCATION.c.ip_address.in_(sorted(addresses)),
             )
@@ -91,10 +85,7 @@ def _of(
 
 
 def list_for_server(
-    session: Session,
-    share_server_id: str,
-    label: str,
-    subnet_id: str | None = None,
+    session: Session, share_server_id: str, label: str, subnet_id: str | None = None
 ) -> Sequence[AllocationRow]:
     """Return the addresses of a server, in one subnet or in all."""
     return session.rows(
@@ -105,10 +96,7 @@ def list_for_server(
 
 
 def count(
-    session: Session,
-    share_server_id: str,
-    label: str,
-    subnet_id: str | None = None,
+    session: Session, share_server_id: str, label: str, subnet_id: str | None = None
 ) -> int:
     """Return the number of addresses of a server."""
     return session.value(
@@ -148,17 +136,12 @@ def insert(
 
 
 def remove(
-    session: Session,
-    share_server_id: str,
-    label: str,
-    subnet_id: str | None = None,
+    session: Session, share_server_id: str, label: str, subnet_id: str | None = None
 ) -> int:
     """Release the addresses of a server; return how many there were."""
     of_server = _of(share_server_id, label, subnet_id)
     rows = session.rows(
-        sa.select(ALLOCATION.c.segment, ALLOCATION.c.ip_address).where(
-            of_server
-        )
+        sa.select(ALLOCATION.c.segment, ALLOCATION.c.ip_address).where(of_server)
     )
     if session.run(sa.delete(ALLOCATION).where(of_server)) != len(rows):
         raise ConcurrentChange(table=ALLOCATION.name)

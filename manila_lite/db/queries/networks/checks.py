@@ -14,9 +14,7 @@ _OF = (
     CHECK.c.operation == sa.bindparam('of_operation'),
 )
 _RESULTS = (
-    sa.select(CHECK.c.host, CHECK.c.compatible)
-    .where(*_OF)
-    .order_by(CHECK.c.host)
+    sa.select(CHECK.c.host, CHECK.c.compatible).where(*_OF).order_by(CHECK.c.host)
 )
 _RECORD = (
     sa.update(CHECK)
@@ -38,9 +36,7 @@ def get_results(
     """
     return {
         row.host: row.compatible
-        for row in session.rows(
-            _RESULTS, network_id=network_id, of_operation=operation
-        )
+        for row in session.rows(_RESULTS, network_id=network_id, of_operation=operation)
     }
 
 
@@ -64,11 +60,7 @@ def start(
 
 
 def record_result(
-    session: Session,
-    network_id: str,
-    operation: str,
-    host: str,
-    compatible: bool,
+    session: Session, network_id: str, operation: str, host: str, compatible: bool
 ) -> None:
     """Store a reply, unless the check has been discarded."""
     session.run(

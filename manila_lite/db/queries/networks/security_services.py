@@ -9,14 +9,10 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine
-from manila_lite.db.models import networks
-from manila_lite.db.models import share_servers
+from manila_lite.db.models import engine, networks, share_servers
 from manila_lite.db.queries import pages
-from manila_lite.db.rows import Page
-from manila_lite.db.rows import SecurityServiceRow
-from manila_lite.db.session import ConcurrentChange
-from manila_lite.db.session import Session
+from manila_lite.db.rows import Page, SecurityServiceRow
+from manila_lite.db.session import ConcurrentChange, Session
 
 SERVICE = networks.SecurityService.__table__
 ATTACHED = networks.ShareNetworkSecurityService.__table__
@@ -109,17 +105,13 @@ def lock_shared(session: Session, service_id: str) -> SecurityServiceRow:
     return _found(session.one(_LOCK_SHARED, service_id=service_id), service_id)
 
 
-def _found(
-    row: SecurityServiceRow | None, service_id: str
-) -> SecurityServiceRow:
+def _found(row: SecurityServiceRow | None, service_id: str) -> SecurityServiceRow:
     if row is None:
         raise exception.SecurityServiceNotFound(security_service_id=service_id)
     return row
 
 
-def list_for_network(
-    session: Session, network_id: str
-) -> Sequence[SecurityServiceRow]:
+def list_for_network(session: Session, network_id: str) -> Sequence[SecurityServiceRow]:
     """Return the services attached to a network, by type."""
     return session.rows(_OF_NETWORK, network_id=network_id)
 
@@ -237,8 +229,7 @@ def _lock_unused(session: Session, service_id: str) -> None:
     ):
         raise exception.SecurityServiceInUse(
             security_service_id=service_id,
-            reason='share servers use it; only its name and description '
-            'can be changed',
+            reason='share servers use it; only its name and description can be changed',
         )
 
 
@@ -257,8 +248,7 @@ def delete(session: Session, service_id: str) -> None:
     _found(session.one(_LOCK, service_id=service_id), service_id)
     if session.rows(_NETWORKS, service_id=service_id):
         raise exception.SecurityServiceInUse(
-            security_service_id=service_id,
-            reason='it is attached to a share network',
+            security_service_id=service_id, reason='it is attached to a share network'
         )
     if session.value(_IS_BEING_CHANGED, service_id=service_id):
         raise exception.SecurityServiceInUse(
@@ -271,9 +261,7 @@ def delete(session: Session, service_id: str) -> None:
 # On networks; the caller has locked the network
 
 
-def attach(
-    session: Session, network_id: str, service: SecurityServiceRow
-) -> None:
+def attach(session: Session, network_id: str, service: SecurityServiceRow) -> None:
     """Attach a service to a network; only one of each type is allowed."""
     try:
         session.run(
@@ -296,9 +284,7 @@ def type_conflict(network_id: str, type: str) -> exception.ManilaLiteError:
 
 def detach(session: Session, network_id: str, service_id: str) -> bool:
     """Detach a service from a network; return whether it was attached."""
-    return (
-        session.run(_DETACH, network_id=network_id, service_id=service_id) == 1
-    )
+    return session.run(_DETACH, network_id=network_id, service_id=service_id) == 1
 
 
 def replace(

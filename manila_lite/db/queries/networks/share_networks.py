@@ -6,14 +6,13 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import networks
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.rows import NetworkGroupRow
-from manila_lite.db.rows import NetworkInstanceRow
-from manila_lite.db.rows import NetworkServerRow
-from manila_lite.db.rows import ShareNetworkRow
+from manila_lite.db.models import networks, share_groups, share_servers, shares
+from manila_lite.db.rows import (
+    NetworkGroupRow,
+    NetworkInstanceRow,
+    NetworkServerRow,
+    ShareNetworkRow,
+)
 from manila_lite.db.session import Session
 from manila_lite.states.share_server import ServerStatus
 
@@ -49,17 +48,13 @@ _HAS_SERVERS = sa.select(
     sa.exists().where(SERVER.c.share_network_id == sa.bindparam('network_id'))
 )
 _HAS_SHARES = sa.select(
-    sa.exists().where(
-        INSTANCE.c.share_network_id == sa.bindparam('network_id')
-    )
+    sa.exists().where(INSTANCE.c.share_network_id == sa.bindparam('network_id'))
 )
 _HAS_GROUPS = sa.select(
     sa.exists().where(GROUP.c.share_network_id == sa.bindparam('network_id'))
 )
 _SERVERS_IN_SUBNETS = sa.select(OF_SUBNET.c.share_server_id).where(
-    OF_SUBNET.c.share_network_subnet_id.in_(
-        sa.bindparam('ids', expanding=True)
-    )
+    OF_SUBNET.c.share_network_subnet_id.in_(sa.bindparam('ids', expanding=True))
 )
 _SHARE_INSTANCES = (
     sa.select(
@@ -83,9 +78,7 @@ _DETACH = (
     sa.update(ADDRESS)
     .where(ADDRESS.c.share_server_id.in_(_IDS))
     .values(share_network_subnet_id=None),
-    sa.update(SERVER)
-    .where(SERVER.c.id.in_(_IDS))
-    .values(share_network_id=None),
+    sa.update(SERVER).where(SERVER.c.id.in_(_IDS)).values(share_network_id=None),
 )
 _IS_CHANGING = sa.select(
     sa.exists().where(
@@ -110,9 +103,7 @@ def lock(session: Session, network_id: str) -> ShareNetworkRow:
     return _found(session.one(_LOCK, network_id=network_id), network_id)
 
 
-def lock_if_exists(
-    session: Session, network_id: str
-) -> ShareNetworkRow | None:
+def lock_if_exists(session: Session, network_id: str) -> ShareNetworkRow | None:
     """Lock a network that may be gone; networks are locked before servers."""
     return session.one(_LOCK, network_id=network_id)
 
@@ -187,9 +178,7 @@ def has_share_groups(session: Session, network_id: str) -> bool:
     return bool(session.value(_HAS_GROUPS, network_id=network_id))
 
 
-def update(
-    session: Session, network_id: str, values: Mapping[str, object]
-) -> None:
+def update(session: Session, network_id: str, values: Mapping[str, object]) -> None:
     """Change plain columns of a network; never its status."""
     if (
         session.run(

@@ -10,9 +10,7 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import networks
-from manila_lite.db.models import services
-from manila_lite.db.models import share_servers
+from manila_lite.db.models import networks, services, share_servers
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.rows import SubnetServerRow
 from manila_lite.db.session import Session
@@ -64,20 +62,15 @@ def _select(these: sa.FromClause) -> sa.Select:
             METADATA_TABLE.c.value,
         )
         .select_from(
-            these.outerjoin(
-                ZONE, ZONE.c.id == SUBNET.c.availability_zone_id
-            ).outerjoin(
-                METADATA_TABLE,
-                METADATA_TABLE.c.share_network_subnet_id == SUBNET.c.id,
+            these.outerjoin(ZONE, ZONE.c.id == SUBNET.c.availability_zone_id).outerjoin(
+                METADATA_TABLE, METADATA_TABLE.c.share_network_subnet_id == SUBNET.c.id
             )
         )
         .order_by(*_ORDER)
     )
 
 
-_OF = _select(SUBNET).where(
-    SUBNET.c.share_network_id == sa.bindparam('network_id')
-)
+_OF = _select(SUBNET).where(SUBNET.c.share_network_id == sa.bindparam('network_id'))
 _ONE = _OF.where(SUBNET.c.id == sa.bindparam('subnet_id'))
 _COUNT = (
     sa.select(sa.func.count())
@@ -85,13 +78,9 @@ _COUNT = (
     .where(SUBNET.c.share_network_id == sa.bindparam('network_id'))
 )
 _SERVERS = (
-    sa.select(
-        SERVER.c.id, SERVER.c.host, SERVER.c.status, SERVER.c.is_auto_deletable
-    )
+    sa.select(SERVER.c.id, SERVER.c.host, SERVER.c.status, SERVER.c.is_auto_deletable)
     .join(SERVER_SUBNET, SERVER_SUBNET.c.share_server_id == SERVER.c.id)
-    .where(
-        SERVER_SUBNET.c.share_network_subnet_id == sa.bindparam('subnet_id')
-    )
+    .where(SERVER_SUBNET.c.share_network_subnet_id == sa.bindparam('subnet_id'))
     .order_by(SERVER.c.id)
 )
 _DELETE = sa.delete(SUBNET).where(SUBNET.c.id == sa.bindparam('subnet_id'))
@@ -105,9 +94,7 @@ def list_for_network(session: Session, network_id: str) -> list[Subnet]:
     return _subnets(session.rows(_OF, network_id=network_id))
 
 
-def list_for_networks(
-    session: Session, ids: sa.Subquery
-) -> dict[str, list[Subnet]]:
+def list_for_networks(session: Session, ids: sa.Subquery) -> dict[str, list[Subnet]]:
     """Return the subnets of several networks, by network id."""
     found: dict[str, list[Subnet]] = collections.defaultdict(list)
     these = ids.join(SUBNET, SUBNET.c.share_network_id == ids.c.id)
@@ -118,13 +105,9 @@ def list_for_networks(
 
 def get(session: Session, network_id: str, subnet_id: str) -> Subnet:
     """Return a subnet of this network; raises ShareNetworkSubnetNotFound."""
-    found = _subnets(
-        session.rows(_ONE, network_id=network_id, subnet_id=subnet_id)
-    )
+    found = _subnets(session.rows(_ONE, network_id=network_id, subnet_id=subnet_id))
     if not found:
-        raise exception.ShareNetworkSubnetNotFound(
-            share_network_subnet_id=subnet_id
-        )
+        raise exception.ShareNetworkSubnetNotFound(share_network_subnet_id=subnet_id)
     return found[0]
 
 
@@ -167,9 +150,7 @@ def insert(
     return id
 
 
-def update(
-    session: Session, subnet_id: str, values: Mapping[str, object]
-) -> None:
+def update(session: Session, subnet_id: str, values: Mapping[str, object]) -> None:
     """Change columns of a subnet."""
     session.run(
         sa.update(SUBNET)
@@ -194,8 +175,6 @@ def remove_all(session: Session, network_id: str) -> None:
     session.run(_DELETE_OF, network_id=network_id)
 
 
-def list_servers(
-    session: Session, subnet_id: str
-) -> typing.Sequence[SubnetServerRow]:
+def list_servers(session: Session, subnet_id: str) -> typing.Sequence[SubnetServerRow]:
     """Return the share servers with addresses in a subnet, by id."""
     return session.rows(_SERVERS, subnet_id=subnet_id)

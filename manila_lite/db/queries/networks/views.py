@@ -11,8 +11,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import networks
-from manila_lite.db.models import share_servers
+from manila_lite.db.models import networks, share_servers
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.rows import Page
@@ -48,9 +47,7 @@ class ShareNetworkFilter:
 def _all_support(column: sa.Column) -> sa.ColumnElement[bool]:
     """Return whether all servers of a network have it; true for none."""
     return (
-        ~sa.exists().where(
-            SERVER.c.share_network_id == NETWORK.c.id, column.is_(False)
-        )
+        ~sa.exists().where(SERVER.c.share_network_id == NETWORK.c.id, column.is_(False))
     ).label(column.name)
 
 
@@ -118,9 +115,7 @@ def _page(
     *columns: sa.ColumnElement,
 ) -> sa.Select:
     return pages.select_page(
-        sa.select(*columns).where(*_conditions(session, criteria)),
-        page,
-        NETWORK,
+        sa.select(*columns).where(*_conditions(session, criteria)), page, NETWORK
     )
 
 
@@ -144,10 +139,7 @@ def _conditions(
         found.append(
             sa.exists().where(
                 SUBNET.c.share_network_id == NETWORK.c.id,
-                *(
-                    SUBNET.c[name] == value
-                    for name, value in criteria.subnet.items()
-                ),
+                *(SUBNET.c[name] == value for name, value in criteria.subnet.items()),
             )
         )
     if criteria.nova_net_id is not None:

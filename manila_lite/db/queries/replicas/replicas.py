@@ -6,21 +6,19 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import access, shares, snapshots
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.rows import DetailedInstance
-from manila_lite.db.rows import PlacedReplicaRow
-from manila_lite.db.rows import ReplicaRow
-from manila_lite.db.rows import ReplicaRuleRow
-from manila_lite.db.rows import ReplicaTarget
-from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.rows import (
+    DetailedInstance,
+    PlacedReplicaRow,
+    ReplicaRow,
+    ReplicaRuleRow,
+    ReplicaTarget,
+    SnapshotInstanceRow,
+)
 from manila_lite.db.session import Session
-from manila_lite.states.share_replica import PROMOTABLE
-from manila_lite.states.share_replica import SHARE_REPLICA
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_replica import PROMOTABLE, SHARE_REPLICA, ReplicaState
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -81,8 +79,7 @@ _COUNT = (
 _HOSTS = (
     sa.select(INSTANCE.c.host, INSTANCE.c.replica_state)
     .where(
-        INSTANCE.c.share_id == sa.bindparam('of_share'),
-        INSTANCE.c.host.is_not(None),
+        INSTANCE.c.share_id == sa.bindparam('of_share'), INSTANCE.c.host.is_not(None)
     )
     .order_by(INSTANCE.c.created_at, INSTANCE.c.id)
 )
@@ -109,9 +106,7 @@ _ADVANCE_GENERATION = (
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
     .values(replica_generation=INSTANCE.c.replica_generation + 1)
 )
-_OF_SHARES: sa.BindParameter[typing.Any] = sa.bindparam(
-    'share_ids', expanding=True
-)
+_OF_SHARES: sa.BindParameter[typing.Any] = sa.bindparam('share_ids', expanding=True)
 _INSTANCES_OF = sa.select(INSTANCE.c.id).where(
     INSTANCE.c.share_id.in_(_OF_SHARES), INSTANCE.c.replica_state.is_not(None)
 )
@@ -170,9 +165,7 @@ def get_target(session: Session, replica_id: str) -> ReplicaTarget:
     return row
 
 
-def lock_instances(
-    session: Session, share_id: str
-) -> typing.Sequence[ReplicaRow]:
+def lock_instances(session: Session, share_id: str) -> typing.Sequence[ReplicaRow]:
     """Lock all instances of a share and return them.
 
     Code that decides about one replica by the state of the others locks
@@ -192,27 +185,18 @@ def count(session: Session, share_id: str) -> int:
     return session.value(_COUNT, of_share=share_id)
 
 
-def get_hosts(
-    session: Session, share_id: str
-) -> tuple[str | None, frozenset[str]]:
+def get_hosts(session: Session, share_id: str) -> tuple[str | None, frozenset[str]]:
     """Return the host of the active replica, if any, and all hosts."""
     rows = session.rows(_HOSTS, of_share=share_id)
     return (
         next(
-            (
-                row.host
-                for row in rows
-                if row.replica_state == ReplicaState.ACTIVE
-            ),
-            None,
+            (row.host for row in rows if row.replica_state == ReplicaState.ACTIVE), None
         ),
         frozenset(row.host for row in rows),
     )
 
 
-def list_placed(
-    session: Session, share_id: str
-) -> typing.Sequence[PlacedReplicaRow]:
+def list_placed(session: Session, share_id: str) -> typing.Sequence[PlacedReplicaRow]:
     """Return the replicas that are on a back end, ordered by id."""
     return session.rows(_PLACED, of_share=share_id)
 
@@ -227,9 +211,7 @@ def advance_generation(session: Session, share_id: str) -> None:
     session.run(_ADVANCE_GENERATION, of_share=share_id)
 
 
-def initial_columns(
-    share_id: str, replication_type: str | None
-) -> dict[str, object]:
+def initial_columns(share_id: str, replication_type: str | None) -> dict[str, object]:
     """Return the replica columns of the first instance of a share."""
     if replication_type is None:
         return {}
@@ -256,10 +238,7 @@ def list_instances(
     session: Session, share_ids: Collection[str]
 ) -> list[DetailedInstance]:
     """Return all replicas of the shares, as `list_with_details` does."""
-    ids = [
-        row.id
-        for row in session.rows(_INSTANCES_OF, share_ids=sorted(share_ids))
-    ]
+    ids = [row.id for row in session.rows(_INSTANCES_OF, share_ids=sorted(share_ids))]
     return share_instances.list_with_details(session, ids)
 
 

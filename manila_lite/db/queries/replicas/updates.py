@@ -5,17 +5,12 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from manila_lite.db.rows import ReplicaIdRow
-from manila_lite.db.rows import SyncedReplica
+from manila_lite.db.models import engine, shares, snapshots
+from manila_lite.db.rows import ReplicaIdRow, SyncedReplica
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import PASSIVE
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.share_replica import PASSIVE, ReplicaState
 
 POLLED_STATUSES = SHARE_INSTANCE.at_rest - {InstanceStatus.AWAITING_TRANSFER}
 """The statuses in which no other work will report on a replica.
@@ -48,9 +43,7 @@ def _of_service(*conditions: sa.ColumnElement[bool]) -> sa.Select:
 
 
 # Hidden from planners: the index by status leads to all shares.
-_IS_POLLED = sa.func.coalesce(INSTANCE.c.status, '').in_(
-    sorted(POLLED_STATUSES)
-)
+_IS_POLLED = sa.func.coalesce(INSTANCE.c.status, '').in_(sorted(POLLED_STATUSES))
 _PAGE = (
     sa.union_all(
         _of_service(INSTANCE.c.replica_state.in_(sorted(PASSIVE)), _IS_POLLED),
@@ -59,8 +52,7 @@ _PAGE = (
             _IS_POLLED,
             # That of a sole replica is checked when the others are gone.
             sa.exists().where(
-                OTHER.c.share_id == INSTANCE.c.share_id,
-                OTHER.c.id != INSTANCE.c.id,
+                OTHER.c.share_id == INSTANCE.c.share_id, OTHER.c.id != INSTANCE.c.id
             ),
         ),
     )
@@ -72,12 +64,9 @@ _GENERATIONS = sa.select(INSTANCE.c.id, INSTANCE.c.replica_generation).where(
     INSTANCE.c.status.in_(sorted(POLLED_STATUSES)),
 )
 _SHARE_ID = sa.select(INSTANCE.c.share_id).where(
-    INSTANCE.c.id == sa.bindparam('replica_id'),
-    INSTANCE.c.replica_state.is_not(None),
+    INSTANCE.c.id == sa.bindparam('replica_id'), INSTANCE.c.replica_state.is_not(None)
 )
-_IS_PENDING = sa.select(
-    sa.exists().where(WORK.c.one_key == sa.bindparam('of_key'))
-)
+_IS_PENDING = sa.select(sa.exists().where(WORK.c.one_key == sa.bindparam('of_key')))
 _UPDATE_COPYING = sa.update(SNAPSHOT_INSTANCE).where(
     SNAPSHOT_INSTANCE.c.id == sa.bindparam('instance_id'),
     SNAPSHOT_INSTANCE.c.status == snapshot_instance.SnapshotStatus.CREATING,
@@ -114,9 +103,7 @@ def list_page(
     They are passive replicas, and active ones beside others. The page starts
     after the id `after`; the empty one precedes all.
     """
-    return session.rows(
-        _PAGE, of_service=service_host, after=after, page_size=size
-    )
+    return session.rows(_PAGE, of_service=service_host, after=after, page_size=size)
 
 
 def get_generations(session: Session, ids: Collection[str]) -> dict[str, int]:
@@ -148,9 +135,7 @@ def is_work_pending(session: Session, kind: str, key: object) -> bool:
     return bool(session.value(_IS_PENDING, of_key=f'{kind}:{key}'))
 
 
-def record_synced(
-    session: Session, replicas: Collection[SyncedReplica]
-) -> None:
+def record_synced(session: Session, replicas: Collection[SyncedReplica]) -> None:
     """Record when passive replicas had the content of their share."""
     session.run_many(
         _RECORD_SYNCED,

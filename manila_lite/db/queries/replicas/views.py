@@ -10,12 +10,10 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import services, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import has_pairs
-from manila_lite.db.rows import Page
-from manila_lite.db.rows import ReplicaViewRow
+from manila_lite.db.rows import Page, ReplicaViewRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 
@@ -51,9 +49,7 @@ _ONE = (
         INSTANCE.c.replica_state.is_not(None),
     )
 )
-_METADATA = sa.select(
-    METADATA.c.share_instance_id, METADATA.c.key, METADATA.c.value
-)
+_METADATA = sa.select(METADATA.c.share_instance_id, METADATA.c.key, METADATA.c.value)
 _METADATA_OF_ONE = _METADATA.where(
     METADATA.c.share_instance_id == sa.bindparam('replica_id')
 )
@@ -92,9 +88,7 @@ def list_summaries(
     session: Session, criteria: ShareReplicaFilter, page: Page
 ) -> ShareReplicaListing:
     """Return ids and states of the replicas of a page."""
-    return ShareReplicaListing(
-        session.rows(_page(criteria, page, *_SUMMARY)), {}
-    )
+    return ShareReplicaListing(session.rows(_page(criteria, page, *_SUMMARY)), {})
 
 
 def list_details(
@@ -106,9 +100,7 @@ def list_details(
     return ShareReplicaListing(
         rows,
         _by_key(
-            session.rows(
-                _METADATA.join(ids, ids.c.id == METADATA.c.share_instance_id)
-            )
+            session.rows(_METADATA.join(ids, ids.c.id == METADATA.c.share_instance_id))
         ),
     )
 

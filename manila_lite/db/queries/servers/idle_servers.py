@@ -5,9 +5,7 @@ import datetime
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
+from manila_lite.db.models import share_groups, share_servers, shares
 from manila_lite.db.queries.servers.share_servers import lock
 from manila_lite.db.rows import ServerIdRow
 from manila_lite.db.session import Session
@@ -42,8 +40,7 @@ _PAGE = (
 )
 _UNMARKED = _PAGE.where(SERVER.c.idle_since.is_(None), _IS_EMPTY)
 _IDLE = _PAGE.where(
-    SERVER.c.is_auto_deletable.is_(True),
-    SERVER.c.idle_since <= sa.bindparam('before'),
+    SERVER.c.is_auto_deletable.is_(True), SERVER.c.idle_since <= sa.bindparam('before')
 )
 
 
@@ -60,9 +57,7 @@ def list_unmarked(
 
     They are up to `most`, ordered by id, after the id `after`.
     """
-    return session.rows(
-        _UNMARKED, of_host=service_host, after=after, most=most
-    )
+    return session.rows(_UNMARKED, of_host=service_host, after=after, most=most)
 
 
 def list_idle(

@@ -6,22 +6,25 @@ import typing
 import orjson
 import sqlalchemy as sa
 
-from manila_lite.db.models import networks
-from manila_lite.db.models import server_migrations
-from manila_lite.db.models import services
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from manila_lite.db.rows import LatestMigrationRow
-from manila_lite.db.rows import MigratingSnapshotRow
-from manila_lite.db.rows import MigrationRow
-from manila_lite.db.rows import NetworkSubnetRow
-from manila_lite.db.rows import ServerShareRow
+from manila_lite.db.models import (
+    networks,
+    server_migrations,
+    services,
+    share_groups,
+    share_servers,
+    shares,
+    snapshots,
+)
+from manila_lite.db.rows import (
+    LatestMigrationRow,
+    MigratingSnapshotRow,
+    MigrationRow,
+    NetworkSubnetRow,
+    ServerShareRow,
+)
 from manila_lite.db.session import Session
 from manila_lite.host import Host
-from manila_lite.states.share_replica import PASSIVE
-from manila_lite.states.share_replica import READABLE
+from manila_lite.states.share_replica import PASSIVE, READABLE
 
 MIGRATION = server_migrations.ServerMigration.__table__
 SERVER = share_servers.ShareServer.__table__
@@ -39,9 +42,7 @@ TAG = snapshots.SnapshotMetadata.__table__
 _COPY = INSTANCE.alias('copy')
 _HAS_COPIES = (
     sa.exists()
-    .where(
-        _COPY.c.share_id == INSTANCE.c.share_id, _COPY.c.id != INSTANCE.c.id
-    )
+    .where(_COPY.c.share_id == INSTANCE.c.share_id, _COPY.c.id != INSTANCE.c.id)
     .correlate(INSTANCE)
 )
 _HAS_GROUPS = (
@@ -74,9 +75,9 @@ _WITH_SHARES = (
         _HAS_GROUPS.label('has_share_groups'),
     )
     .select_from(
-        SERVER.outerjoin(
-            INSTANCE, INSTANCE.c.share_server_id == SERVER.c.id
-        ).outerjoin(SHARE, SHARE.c.id == INSTANCE.c.share_id)
+        SERVER.outerjoin(INSTANCE, INSTANCE.c.share_server_id == SERVER.c.id).outerjoin(
+            SHARE, SHARE.c.id == INSTANCE.c.share_id
+        )
     )
     .where(SERVER.c.id == sa.bindparam('server_id'))
     .order_by(INSTANCE.c.id)
@@ -124,26 +125,20 @@ _NETWORKS = (
         .label('is_used'),
     )
     .select_from(
-        NETWORK.outerjoin(
-            SUBNET, SUBNET.c.share_network_id == NETWORK.c.id
-        ).outerjoin(ZONE, ZONE.c.id == SUBNET.c.availability_zone_id)
+        NETWORK.outerjoin(SUBNET, SUBNET.c.share_network_id == NETWORK.c.id).outerjoin(
+            ZONE, ZONE.c.id == SUBNET.c.availability_zone_id
+        )
     )
     .where(NETWORK.c.id.in_(sa.bindparam('ids', expanding=True)))
     .order_by(NETWORK.c.id, SUBNET.c.id)
 )
 _INSERT = sa.insert(MIGRATION)
-_ONE = sa.select(MIGRATION).where(
-    MIGRATION.c.id == sa.bindparam('migration_id')
-)
-_OPEN = sa.select(MIGRATION).where(
-    MIGRATION.c.open_for == sa.bindparam('of_source')
-)
+_ONE = sa.select(MIGRATION).where(MIGRATION.c.id == sa.bindparam('migration_id'))
+_OPEN = sa.select(MIGRATION).where(MIGRATION.c.open_for == sa.bindparam('of_source'))
 _LATEST = (
     sa.select(MIGRATION, SERVER.c.task_state)
     .select_from(
-        MIGRATION.outerjoin(
-            SERVER, SERVER.c.id == MIGRATION.c.source_server_id
-        )
+        MIGRATION.outerjoin(SERVER, SERVER.c.id == MIGRATION.c.source_server_id)
     )
     .where(MIGRATION.c.source_server_id == sa.bindparam('of_source'))
     .order_by(MIGRATION.c.created_at.desc(), MIGRATION.c.id.desc())
@@ -170,8 +165,7 @@ _RECORD_PROGRESS = (
     .values(
         progress=sa.bindparam('new_progress'),
         progress_details=sa.func.coalesce(
-            sa.bindparam('new_details', type_=sa.Text()),
-            MIGRATION.c.progress_details,
+            sa.bindparam('new_details', type_=sa.Text()), MIGRATION.c.progress_details
         ),
         heard_at=sa.bindparam('now'),
     )
@@ -233,9 +227,7 @@ def list_networks_with_subnets(
     )
 
 
-def insert(
-    session: Session, *, reserved: Mapping[str, int], **values: object
-) -> str:
+def insert(session: Session, *, reserved: Mapping[str, int], **values: object) -> str:
     """Insert a migration; return its id.
 
     `reserved` is what was allocated for it on pools, in GiB.
@@ -307,10 +299,7 @@ def record_progress(
 
 
 def close(
-    session: Session,
-    migration: MigrationRow,
-    outcome: str,
-    error: str | None = None,
+    session: Session, migration: MigrationRow, outcome: str, error: str | None = None
 ) -> dict[str, int]:
     """Record the end of a migration; repeating it changes nothing.
 
@@ -344,9 +333,7 @@ def set_rules_readonly(session: Session, server_id: str, cast: bool) -> None:
     session.run(_SET_READONLY, of_server=server_id, cast=cast)
 
 
-def sum_shares(
-    rows: typing.Iterable[ServerShareRow],
-) -> list[Mapping[str, object]]:
+def sum_shares(rows: typing.Iterable[ServerShareRow]) -> list[Mapping[str, object]]:
     """Sum up the shares of `list_server_with_shares`.
 
     Each result has share_type_id, share_proto, has_qos_type, the name of
@@ -372,9 +359,7 @@ def sum_shares(
     return list(found.values())
 
 
-def list_migrations(
-    session: Session, *, most: int
-) -> typing.Sequence[MigrationRow]:
+def list_migrations(session: Session, *, most: int) -> typing.Sequence[MigrationRow]:
     """Return migrations in progress, then those that ended last."""
     running = session.rows(
         sa.select(MIGRATION)

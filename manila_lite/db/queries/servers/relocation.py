@@ -9,10 +9,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import access
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import access, share_servers, shares, snapshots
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import RulesStatus
 
@@ -62,9 +59,7 @@ def move_instances(
         )
 
 
-def set_snapshot_locations(
-    session: Session, locations: Mapping[str, str]
-) -> None:
+def set_snapshot_locations(session: Session, locations: Mapping[str, str]) -> None:
     """Store the provider locations of snapshot instances, by id."""
     session.run_many(
         sa.update(SNAPSHOT_INSTANCE)
@@ -93,23 +88,15 @@ def replace_exports(session: Session, wanted: Mapping[str, Locations]) -> None:
     )
 
 
-def replace_snapshot_exports(
-    session: Session, wanted: Mapping[str, Locations]
-) -> None:
+def replace_snapshot_exports(session: Session, wanted: Mapping[str, Locations]) -> None:
     """Replace export locations of snapshot instances, by instance id."""
     _replace(
-        session,
-        SNAPSHOT_EXPORT,
-        SNAPSHOT_EXPORT.c.share_snapshot_instance_id,
-        wanted,
+        session, SNAPSHOT_EXPORT, SNAPSHOT_EXPORT.c.share_snapshot_instance_id, wanted
     )
 
 
 def _replace(
-    session: Session,
-    table: sa.Table,
-    owner: sa.Column,
-    wanted: Mapping[str, Locations],
+    session: Session, table: sa.Table, owner: sa.Column, wanted: Mapping[str, Locations]
 ) -> list[tuple[str, Mapping[str, typing.Any]]]:
     """Replace locations; return the inserted ones with their new ids."""
     known: set[tuple[str, str]] = set()
@@ -120,10 +107,7 @@ def _replace(
                 owner.in_(part)
             )
         ):
-            if any(
-                location['path'] == row.path
-                for location in wanted[row.owner_id]
-            ):
+            if any(location['path'] == row.path for location in wanted[row.owner_id]):
                 known.add((row.owner_id, row.path))
             else:
                 gone.append(row.id)
@@ -161,29 +145,20 @@ def list_snapshots_with_rules(
     session: Session, instance_ids: Collection[str]
 ) -> list[str]:
     """Return the ids of those snapshot instances that have rules."""
-    return _owners_in(
-        session, SNAPSHOT_RULE.c.share_snapshot_instance_id, instance_ids
-    )
+    return _owners_in(session, SNAPSHOT_RULE.c.share_snapshot_instance_id, instance_ids)
 
 
-def _owners_in(
-    session: Session, column: sa.Column, ids: Collection[str]
-) -> list[str]:
+def _owners_in(session: Session, column: sa.Column, ids: Collection[str]) -> list[str]:
     return [
         row[0]
         for part in _batches(ids)
         for row in session.rows(
-            sa.select(column)
-            .where(column.in_(part))
-            .distinct()
-            .order_by(column)
+            sa.select(column).where(column.in_(part)).distinct().order_by(column)
         )
     ]
 
 
-def mark_snapshot_rules_stale(
-    session: Session, instance_ids: Collection[str]
-) -> None:
+def mark_snapshot_rules_stale(session: Session, instance_ids: Collection[str]) -> None:
     """Record that the rules of snapshot instances may differ."""
     for part in _batches(instance_ids):
         session.run(
@@ -193,9 +168,7 @@ def mark_snapshot_rules_stale(
         )
 
 
-def transfer_addresses(
-    session: Session, source_id: str, destination_id: str
-) -> None:
+def transfer_addresses(session: Session, source_id: str, destination_id: str) -> None:
     """Transfer the addresses and subnets of a server to another one."""
     session.run(
         sa.update(ALLOCATION)
@@ -203,9 +176,7 @@ def transfer_addresses(
         .values(share_server_id=destination_id, updated_at=session.now)
     )
     session.run(
-        sa.delete(OF_SUBNET).where(
-            OF_SUBNET.c.share_server_id == destination_id
-        )
+        sa.delete(OF_SUBNET).where(OF_SUBNET.c.share_server_id == destination_id)
     )
     session.run(
         sa.update(OF_SUBNET)
@@ -220,9 +191,7 @@ def get_rules_statuses(session: Session, server_id: str) -> set[str]:
     An instance whose rules are stale counts as out_of_sync.
     """
     return {
-        RulesStatus.OUT_OF_SYNC
-        if row.access_stale
-        else row.access_rules_status
+        RulesStatus.OUT_OF_SYNC if row.access_stale else row.access_rules_status
         for row in session.rows(
             sa.select(INSTANCE.c.access_rules_status, INSTANCE.c.access_stale)
             .where(INSTANCE.c.share_server_id == server_id)

@@ -5,10 +5,7 @@ import typing
 import orjson
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import engine, share_servers, shares, snapshots
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_server import ServerStatus
@@ -29,8 +26,7 @@ def snapshots_on(server_id: sa.ColumnElement[str]) -> sa.ScalarSelect[int]:
         sa.select(sa.func.coalesce(sa.func.sum(SNAPSHOT.c.size), 0))
         .select_from(
             _SOURCE.join(
-                SNAPSHOT_INSTANCE,
-                SNAPSHOT_INSTANCE.c.share_instance_id == _SOURCE.c.id,
+                SNAPSHOT_INSTANCE, SNAPSHOT_INSTANCE.c.share_instance_id == _SOURCE.c.id
             ).join(SNAPSHOT, SNAPSHOT.c.id == SNAPSHOT_INSTANCE.c.snapshot_id)
         )
         .where(_SOURCE.c.share_server_id == server_id)
@@ -69,8 +65,7 @@ _GROWING = (
 _USE = (
     sa.update(SERVER)
     .where(
-        SERVER.c.id == sa.bindparam('server_id'),
-        SERVER.c.status == ServerStatus.ACTIVE,
+        SERVER.c.id == sa.bindparam('server_id'), SERVER.c.status == ServerStatus.ACTIVE
     )
     .values(idle_since=None)
 )
@@ -109,9 +104,7 @@ def lock_for_use(session: Session, server_id: str) -> bool:
     return bool(session.run(_USE, server_id=server_id))
 
 
-def get_growth(
-    session: Session, server_id: str, but: str | None = None
-) -> int:
+def get_growth(session: Session, server_id: str, but: str | None = None) -> int:
     """Return by how many GiB shares on a server are being extended now.
 
     `but` is the id of an instance that does not count.

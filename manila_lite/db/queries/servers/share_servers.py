@@ -13,22 +13,24 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine
-from manila_lite.db.models import networks
-from manila_lite.db.models import services
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
+from manila_lite.db.models import (
+    engine,
+    networks,
+    services,
+    share_groups,
+    share_servers,
+    shares,
+)
 from manila_lite.db.queries import private_data
 from manila_lite.db.queries.servers import server_load
-from manila_lite.db.queries.servers.server_load import NO_LIMITS
-from manila_lite.db.queries.servers.server_load import ServerLimits
-from manila_lite.db.rows import AllocationRow
-from manila_lite.db.rows import SecurityServiceRow
-from manila_lite.db.rows import ShareServerRow
-from manila_lite.db.rows import SubnetRow
-from manila_lite.db.session import ConcurrentChange
-from manila_lite.db.session import Session
+from manila_lite.db.queries.servers.server_load import NO_LIMITS, ServerLimits
+from manila_lite.db.rows import (
+    AllocationRow,
+    SecurityServiceRow,
+    ShareServerRow,
+    SubnetRow,
+)
+from manila_lite.db.session import ConcurrentChange, Session
 from manila_lite.host import Host
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -65,9 +67,9 @@ _LOCK = (
     .where(SERVER.c.id == sa.bindparam('server_id'))
     .with_for_update()
 )
-_BY_IDS = _FULL.where(
-    SERVER.c.id.in_(sa.bindparam('ids', expanding=True))
-).order_by(SERVER.c.id)
+_BY_IDS = _FULL.where(SERVER.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(
+    SERVER.c.id
+)
 _DETAILS = (
     sa.select(DETAIL)
     .where(DETAIL.c.share_server_id.in_(sa.bindparam('ids', expanding=True)))
@@ -75,30 +77,20 @@ _DETAILS = (
 )
 _SUBNETS = (
     sa.select(OF_SUBNET)
-    .where(
-        OF_SUBNET.c.share_server_id.in_(sa.bindparam('ids', expanding=True))
-    )
+    .where(OF_SUBNET.c.share_server_id.in_(sa.bindparam('ids', expanding=True)))
     .order_by(OF_SUBNET.c.share_network_subnet_id)
 )
 _ALLOCATIONS = (
     sa.select(ALLOCATION)
-    .where(
-        ALLOCATION.c.share_server_id.in_(sa.bindparam('ids', expanding=True))
-    )
+    .where(ALLOCATION.c.share_server_id.in_(sa.bindparam('ids', expanding=True)))
     .order_by(
-        ALLOCATION.c.label.desc(),
-        ALLOCATION.c.created_at,
-        ALLOCATION.c.ip_address,
+        ALLOCATION.c.label.desc(), ALLOCATION.c.created_at, ALLOCATION.c.ip_address
     )
 )
 _IS_USED = sa.select(
     sa.or_(
-        sa.exists().where(
-            INSTANCE.c.share_server_id == sa.bindparam('of_server')
-        ),
-        sa.exists().where(
-            GROUP.c.share_server_id == sa.bindparam('of_server')
-        ),
+        sa.exists().where(INSTANCE.c.share_server_id == sa.bindparam('of_server')),
+        sa.exists().where(GROUP.c.share_server_id == sa.bindparam('of_server')),
     )
 )
 _IS_BUILD_BEGUN = sa.select(
@@ -137,10 +129,7 @@ _BIND = (
 )
 _BIND_GROUP = (
     sa.update(GROUP)
-    .where(
-        GROUP.c.id == sa.bindparam('group_id'),
-        GROUP.c.share_server_id.is_(None),
-    )
+    .where(GROUP.c.id == sa.bindparam('group_id'), GROUP.c.share_server_id.is_(None))
     .values(share_server_id=sa.bindparam('new_server'))
 )
 
@@ -152,9 +141,7 @@ def get(
 
     With `lock_shared` the server is locked (shared).
     """
-    row = session.one(
-        _LOCK_SHARED if lock_shared else _GET, server_id=server_id
-    )
+    row = session.one(_LOCK_SHARED if lock_shared else _GET, server_id=server_id)
     if row is None:
         raise exception.ShareServerNotFound(share_server_id=server_id)
     return row
@@ -165,9 +152,7 @@ def find(session: Session, server_id: str) -> ShareServerRow | None:
     return session.one(_GET, server_id=server_id)
 
 
-def is_identifier_known(
-    session: Session, service_host: str, identifier: str
-) -> bool:
+def is_identifier_known(session: Session, service_host: str, identifier: str) -> bool:
     """Whether the back end has a server with a similar identifier.
 
     Back ends derive names from identifiers, so they are similar as well if
@@ -197,9 +182,7 @@ def lock(session: Session, server_id: str) -> str | None:
     return session.value(_LOCK, server_id=server_id)
 
 
-def list_by_ids(
-    session: Session, ids: Collection[str]
-) -> Sequence[ShareServerRow]:
+def list_by_ids(session: Session, ids: Collection[str]) -> Sequence[ShareServerRow]:
     """Return servers ordered by id; those that are gone are left out."""
     return session.rows(_BY_IDS, ids=sorted(ids))
 
@@ -217,9 +200,7 @@ def get_backend_details(
     return found
 
 
-def list_subnet_ids(
-    session: Session, ids: Collection[str]
-) -> dict[str, list[str]]:
+def list_subnet_ids(session: Session, ids: Collection[str]) -> dict[str, list[str]]:
     """Return the ids of the subnets of servers, by server id."""
     found: dict[str, list[str]] = {id: [] for id in ids}
     for row in session.rows(_SUBNETS, ids=sorted(ids)):
@@ -263,10 +244,7 @@ def add_subnets(session: Session, server_id: str, ids: Iterable[str]) -> None:
     """Record that a server has addresses in these subnets."""
     session.run_many(
         sa.insert(OF_SUBNET),
-        [
-            {'share_server_id': server_id, 'share_network_subnet_id': id}
-            for id in ids
-        ],
+        [{'share_server_id': server_id, 'share_network_subnet_id': id} for id in ids],
     )
 
 
@@ -288,14 +266,10 @@ def list_zone_subnets(
     ]
 
 
-def list_subnets(
-    session: Session, ids: Collection[str]
-) -> Sequence[SubnetRow]:
+def list_subnets(session: Session, ids: Collection[str]) -> Sequence[SubnetRow]:
     """Return subnets, ordered by id."""
     return session.rows(
-        sa.select(SUBNET)
-        .where(SUBNET.c.id.in_(sorted(ids)))
-        .order_by(SUBNET.c.id)
+        sa.select(SUBNET).where(SUBNET.c.id.in_(sorted(ids))).order_by(SUBNET.c.id)
     )
 
 
@@ -343,11 +317,7 @@ def make_build_key(
 ) -> str:
     """Return the key that allows one server at a time to be built."""
     key = '\n'.join(
-        (
-            Host.parse(host).service_host,
-            encryption_key_ref or '',
-            *sorted(subnet_ids),
-        )
+        (Host.parse(host).service_host, encryption_key_ref or '', *sorted(subnet_ids))
     )
     return hashlib.sha256(key.encode()).hexdigest()
 
@@ -366,9 +336,7 @@ def insert_unique(session: Session, insert: typing.Callable[[], None]) -> None:
 def is_being_built(session: Session, build_key: str) -> bool:
     """Whether a server with this key is being built."""
     return (
-        session.value(
-            sa.select(SERVER.c.id).where(SERVER.c.build_key == build_key)
-        )
+        session.value(sa.select(SERVER.c.id).where(SERVER.c.build_key == build_key))
         is not None
     )
 
@@ -462,9 +430,7 @@ def _has_room(
 
 def attach(session: Session, instance_id: str, server_id: str) -> bool:
     """Put an instance on a server that the caller locked or inserted."""
-    return bool(
-        session.run(_BIND, instance_id=instance_id, new_server=server_id)
-    )
+    return bool(session.run(_BIND, instance_id=instance_id, new_server=server_id))
 
 
 def bind_group(
@@ -485,17 +451,13 @@ def bind_group(
 
 def attach_group(session: Session, group_id: str, server_id: str) -> bool:
     """Put a group on a server that the caller locked or inserted."""
-    return bool(
-        session.run(_BIND_GROUP, group_id=group_id, new_server=server_id)
-    )
+    return bool(session.run(_BIND_GROUP, group_id=group_id, new_server=server_id))
 
 
 def find_server_id(session: Session, instance_id: str) -> str | None:
     """Return the id of the server of an instance, or None."""
     return session.value(
-        sa.select(INSTANCE.c.share_server_id).where(
-            INSTANCE.c.id == instance_id
-        )
+        sa.select(INSTANCE.c.share_server_id).where(INSTANCE.c.id == instance_id)
     )
 
 
@@ -532,10 +494,7 @@ def list_ids_on_host(
         row.id
         for row in session.rows(
             sa.select(SERVER.c.id)
-            .where(
-                SERVER.c.host == service_host,
-                SERVER.c.status.in_(sorted(statuses)),
-            )
+            .where(SERVER.c.host == service_host, SERVER.c.status.in_(sorted(statuses)))
             .order_by(SERVER.c.id)
         )
     ]
@@ -548,7 +507,5 @@ def delete_dependents(session: Session, server_id: str) -> None:
     Addresses are not among them: the network plug-in releases them.
     """
     for table in (DETAIL, OF_SUBNET):
-        session.run(
-            sa.delete(table).where(table.c.share_server_id == server_id)
-        )
+        session.run(sa.delete(table).where(table.c.share_server_id == server_id))
     private_data.delete_all(session, [server_id])

@@ -11,11 +11,9 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import networks
-from manila_lite.db.models import share_servers
+from manila_lite.db.models import networks, share_servers
 from manila_lite.db.queries import pages
-from manila_lite.db.rows import Page
-from manila_lite.db.rows import ServerTarget
+from manila_lite.db.rows import Page, ServerTarget
 from manila_lite.db.session import Session
 
 SERVER = share_servers.ShareServer.__table__
@@ -94,14 +92,11 @@ def get_target(session: Session, server_id: str) -> ServerTarget:
 def get_backend_details(session: Session, server_id: str) -> dict[str, str]:
     """Return the details that the driver has stored for a server."""
     return {
-        row.key: row.value
-        for row in session.rows(_DETAILS_OF_ONE, of_server=server_id)
+        row.key: row.value for row in session.rows(_DETAILS_OF_ONE, of_server=server_id)
     }
 
 
-def list_servers(
-    session: Session, criteria: ShareServerFilter
-) -> ShareServerListing:
+def list_servers(session: Session, criteria: ShareServerFilter) -> ShareServerListing:
     """Return the servers, newest first, with their subnets."""
     if criteria.match_nothing:
         return ShareServerListing([], {'subnets': {}})
@@ -112,13 +107,9 @@ def list_servers(
         )
     )
     these = (
-        sa.select(SERVER.c.id)
-        .select_from(SERVER.outerjoin(NETWORK))
-        .where(*conditions)
+        sa.select(SERVER.c.id).select_from(SERVER.outerjoin(NETWORK)).where(*conditions)
     )
-    subnets = session.rows(
-        _SUBNETS.where(OF_SUBNET.c.share_server_id.in_(these))
-    )
+    subnets = session.rows(_SUBNETS.where(OF_SUBNET.c.share_server_id.in_(these)))
     return ShareServerListing(rows, {'subnets': _by_server(subnets)})
 
 
@@ -160,7 +151,5 @@ def _conditions(criteria: ShareServerFilter) -> list[sa.ColumnElement]:
 def _by_server(rows: Sequence[sa.Row]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for row in rows:
-        found.setdefault(row.share_server_id, []).append(
-            row.share_network_subnet_id
-        )
+        found.setdefault(row.share_server_id, []).append(row.share_network_subnet_id)
     return found

@@ -75,14 +75,9 @@ def _changeable(
     }
 
 
-def _add(
-    session: Session, share_id: str, key: str, named: Collection[str]
-) -> None:
+def _add(session: Session, share_id: str, key: str, named: Collection[str]) -> None:
     shares.METADATA.change(
-        session,
-        share_id,
-        key,
-        lambda value: functools.reduce(_with, named, value),
+        session, share_id, key, lambda value: functools.reduce(_with, named, value)
     )
 
 

@@ -3,9 +3,7 @@
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import services, shares, snapshots
 from manila_lite.db.queries.snapshots.snapshots import displayed_status
 from manila_lite.db.rows import CloneSourceRow
 from manila_lite.db.session import Session
@@ -88,11 +86,7 @@ def lock_source_shared(session: Session, snapshot_id: str) -> CloneSourceRow:
     status = displayed_status(found)
     if status != SnapshotStatus.AVAILABLE:
         return next(row for row in found if row.status == status)
-    fit = [
-        row
-        for row in found
-        if row.replica_state in (None, ReplicaState.ACTIVE)
-    ]
+    fit = [row for row in found if row.replica_state in (None, ReplicaState.ACTIVE)]
     if not fit:
         raise exception.InvalidShareSnapshot(
             reason=f'no active replica has snapshot {snapshot_id}'
@@ -113,18 +107,12 @@ def check_not_being_cloned(session: Session, snapshot_id: str) -> None:
 
 
 def is_location_in_use(
-    session: Session,
-    share_id: str,
-    provider_location: str | None,
-    except_id: str = '',
+    session: Session, share_id: str, provider_location: str | None, except_id: str = ''
 ) -> bool:
     """Whether another snapshot of the share has this location."""
     return (
         session.value(
-            _LOCATED,
-            of_share=share_id,
-            except_id=except_id,
-            location=provider_location,
+            _LOCATED, of_share=share_id, except_id=except_id, location=provider_location
         )
         is not None
     )

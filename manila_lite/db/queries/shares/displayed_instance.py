@@ -8,9 +8,11 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from manila_lite.db.rows import RankedRow
-from manila_lite.states.share_instance import OVERRIDING_STATUSES
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import display_rank
+from manila_lite.states.share_instance import (
+    OVERRIDING_STATUSES,
+    SHARE_INSTANCE,
+    display_rank,
+)
 from manila_lite.states.share_replica import ReplicaState
 
 SHARE = shares.Share.__table__
@@ -26,25 +28,17 @@ def instance_rank(instance: RankedRow) -> tuple[int, bool, int]:
     and `replica_state`.
     """
     rank = display_rank(instance.status)
-    return (
-        min(rank, _OTHER),
-        instance.replica_state != ReplicaState.ACTIVE,
-        rank,
-    )
+    return (min(rank, _OTHER), instance.replica_state != ReplicaState.ACTIVE, rank)
 
 
 def _order(table: sa.FromClause) -> list[sa.ColumnElement]:
     """Return the order of the instances of a share: rank, then age."""
     status = table.c.status
-    ranks = {
-        name: display_rank(name) for name in sorted(SHARE_INSTANCE.statuses)
-    }
+    ranks = {name: display_rank(name) for name in sorted(SHARE_INSTANCE.statuses)}
     first = {name: ranks[name] for name in OVERRIDING_STATUSES}
     return [
         sa.case(first, value=status, else_=_OTHER),
-        sa.case(
-            {ReplicaState.ACTIVE: 0}, value=table.c.replica_state, else_=1
-        ),
+        sa.case({ReplicaState.ACTIVE: 0}, value=table.c.replica_state, else_=1),
         sa.case(ranks, value=status),
         table.c.created_at,
         table.c.id,

@@ -5,8 +5,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import encryption_keys
-from manila_lite.db.models import shares
+from manila_lite.db.models import encryption_keys, shares
 from manila_lite.db.queries.admin.counts import UNCOUNTED
 from manila_lite.db.queries.admin.quotas import Owner
 from manila_lite.db.session import Session
@@ -19,14 +18,10 @@ _THIS = (
     KEY.c.project_id == sa.bindparam('of_project'),
     KEY.c.key_ref == sa.bindparam('of_key'),
 )
-_CHANGE = (
-    sa.update(KEY)
-    .where(*_THIS)
-    .values(uses=KEY.c.uses + sa.bindparam('change'))
+_CHANGE = sa.update(KEY).where(*_THIS).values(uses=KEY.c.uses + sa.bindparam('change'))
+_UNUSED = sa.select(KEY.c.project_id, KEY.c.user_id, KEY.c.share_type_id).where(
+    *_THIS, KEY.c.uses <= 0
 )
-_UNUSED = sa.select(
-    KEY.c.project_id, KEY.c.user_id, KEY.c.share_type_id
-).where(*_THIS, KEY.c.uses <= 0)
 _FORGET = sa.delete(KEY).where(*_THIS)
 _FIND = sa.select(KEY.c.uses).where(*_THIS)
 
@@ -37,16 +32,12 @@ def is_used(session: Session, project_id: str, key_ref: str) -> bool:
     return found is not None
 
 
-def add_uses(
-    session: Session, owner: Owner, key_ref: str, count: int = 1
-) -> bool:
+def add_uses(session: Session, owner: Owner, key_ref: str, count: int = 1) -> bool:
     """Count shares that use the key; return whether it is new.
 
     A concurrent transaction that uses or releases the key waits.
     """
-    if session.run(
-        _CHANGE, of_project=owner.project_id, of_key=key_ref, change=count
-    ):
+    if session.run(_CHANGE, of_project=owner.project_id, of_key=key_ref, change=count):
         return False
     session.insert_unique(
         sa.insert(KEY),
@@ -96,9 +87,7 @@ _BOTH = sa.union_all(
 _WRONG = (
     sa.select(_BOTH.c.project_id, _BOTH.c.key_ref)
     .group_by(_BOTH.c.project_id, _BOTH.c.key_ref)
-    .having(
-        sa.or_(sa.func.sum(_BOTH.c.uses) != 0, sa.func.max(_BOTH.c.uses) <= 0)
-    )
+    .having(sa.or_(sa.func.sum(_BOTH.c.uses) != 0, sa.func.max(_BOTH.c.uses) <= 0))
     .subquery('wrong')
 )
 _LIST_WRONG = sa.select(_WRONG).limit(sa.bindparam('most'))
@@ -121,16 +110,11 @@ _USERS = (
     .select_from(_OF_SHARE)
     .where(
         SHARE.c.project_id == sa.bindparam('of_project'),
-        INSTANCE.c.encryption_key_ref.in_(
-            sa.bindparam('of_keys', expanding=True)
-        ),
+        INSTANCE.c.encryption_key_ref.in_(sa.bindparam('of_keys', expanding=True)),
         INSTANCE.c.status.not_in(UNCOUNTED),
     )
     .group_by(
-        INSTANCE.c.encryption_key_ref,
-        SHARE.c.created_at,
-        SHARE.c.id,
-        SHARE.c.user_id,
+        INSTANCE.c.encryption_key_ref, SHARE.c.created_at, SHARE.c.id, SHARE.c.user_id
     )
     .order_by(SHARE.c.created_at, SHARE.c.id)
 )
@@ -161,13 +145,9 @@ def list_users(
     return session.rows(_USERS, of_project=project_id, of_keys=list(key_refs))
 
 
-def set_uses(
-    session: Session, project_id: str, key_ref: str, uses: int
-) -> None:
+def set_uses(session: Session, project_id: str, key_ref: str, uses: int) -> None:
     """Overwrite the count of a key that has been locked."""
-    session.run(
-        _SET_USES, of_project=project_id, of_key=key_ref, new_uses=uses
-    )
+    session.run(_SET_USES, of_project=project_id, of_key=key_ref, new_uses=uses)
 
 
 def forget(session: Session, project_id: str, key_ref: str) -> None:

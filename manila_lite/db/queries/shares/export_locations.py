@@ -5,13 +5,11 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import services, shares
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.rows import ExportLocationViewRow
 from manila_lite.db.session import Session
-from manila_lite.states.share_replica import DR
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_replica import DR, ReplicaState
 
 EXPORT = shares.ExportLocation.__table__
 EXPORT_METADATA = shares.ExportLocationMetadata.__table__
@@ -56,9 +54,7 @@ _OF_INSTANCE = _ALL.where(INSTANCE.c.id == sa.bindparam('of_id'))
 _METADATA = sa.select(EXPORT_METADATA).select_from(
     EXPORT_METADATA.join(EXPORT).join(INSTANCE)
 )
-_METADATA_OF_SHARE = _METADATA.where(
-    INSTANCE.c.share_id == sa.bindparam('of_id')
-)
+_METADATA_OF_SHARE = _METADATA.where(INSTANCE.c.share_id == sa.bindparam('of_id'))
 _METADATA_OF_INSTANCE = _METADATA.where(INSTANCE.c.id == sa.bindparam('of_id'))
 
 
@@ -72,9 +68,7 @@ class ExportLocationListing(typing.NamedTuple):
         for row in self.rows:
             if row.id == export_location_id:
                 return row
-        raise exception.ExportLocationNotFound(
-            export_location_id=export_location_id
-        )
+        raise exception.ExportLocationNotFound(export_location_id=export_location_id)
 
 
 def list_for_share(
@@ -95,9 +89,7 @@ def list_for_share(
     )
 
 
-def list_for_instance(
-    session: Session, instance_id: str
-) -> ExportLocationListing:
+def list_for_instance(session: Session, instance_id: str) -> ExportLocationListing:
     return ExportLocationListing(
         list(session.rows(_OF_INSTANCE, of_id=instance_id)),
         _by_location(session.rows(_METADATA_OF_INSTANCE, of_id=instance_id)),

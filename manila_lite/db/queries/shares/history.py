@@ -5,22 +5,18 @@ import datetime
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import access
-from manila_lite.db.models import driver_calls
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import access, driver_calls, engine, shares, snapshots
 from manila_lite.db.models.base import NEVER
 from manila_lite.db.queries.admin import blocking_work
-from manila_lite.db.rows import DriverCallRow
-from manila_lite.db.rows import RuleOfInstanceRow
-from manila_lite.db.rows import WorkOfResourceRow
+from manila_lite.db.rows import DriverCallRow, RuleOfInstanceRow, WorkOfResourceRow
 from manila_lite.db.session import Session
-from manila_lite.states import access_rule
-from manila_lite.states import share_instance
-from manila_lite.states import share_replica
-from manila_lite.states import share_task
-from manila_lite.states import snapshot_instance
+from manila_lite.states import (
+    access_rule,
+    share_instance,
+    share_replica,
+    share_task,
+    snapshot_instance,
+)
 
 INSTANCE = shares.ShareInstance.__table__
 RULE = access.InstanceAccessRule.__table__
@@ -79,9 +75,7 @@ _WORK = (
         WORK.c.created_at,
         *blocking_work.SHOWN,
     )
-    .select_from(
-        WORK.outerjoin(blocking_work.BLOCKER, blocking_work.IS_BLOCKER)
-    )
+    .select_from(WORK.outerjoin(blocking_work.BLOCKER, blocking_work.IS_BLOCKER))
     .where(
         WORK.c.resource.in_(sa.bindparam('resources', expanding=True)),
         WORK.c.resource_id.in_(sa.bindparam('ids', expanding=True)),
@@ -99,17 +93,12 @@ def list_rules(
 
 
 def list_parts(
-    session: Session,
-    share_id: str,
-    rules: Collection[RuleOfInstanceRow],
-    *,
-    most: int,
+    session: Session, share_id: str, rules: Collection[RuleOfInstanceRow], *, most: int
 ) -> dict[str, list[str]]:
     """Return the ids of what the share is made of, by state machine."""
     instances = [row.id for row in session.rows(_INSTANCES, share_id=share_id)]
     snapshot_ids = [
-        row.id
-        for row in session.rows(_SNAPSHOTS, share_id=share_id, most=most)
+        row.id for row in session.rows(_SNAPSHOTS, share_id=share_id, most=most)
     ]
     return {
         **dict.fromkeys(_OF_INSTANCES, instances),
@@ -119,13 +108,10 @@ def list_parts(
     }
 
 
-def list_sync_times(
-    session: Session, share_id: str
-) -> dict[str, datetime.datetime]:
+def list_sync_times(session: Session, share_id: str) -> dict[str, datetime.datetime]:
     """Return when replicas had the content of the share, by their ids."""
     return {
-        row.id: row.synced_at
-        for row in session.rows(_SYNC_TIMES, share_id=share_id)
+        row.id: row.synced_at for row in session.rows(_SYNC_TIMES, share_id=share_id)
     }
 
 

@@ -6,11 +6,9 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import services, shares
 from manila_lite.db.queries import pages
-from manila_lite.db.rows import InstanceViewRow
-from manila_lite.db.rows import Page
+from manila_lite.db.rows import InstanceViewRow, Page
 from manila_lite.db.session import Session
 
 SHARE = shares.Share.__table__
@@ -18,9 +16,9 @@ INSTANCE = shares.ShareInstance.__table__
 EXPORT = shares.ExportLocation.__table__
 ZONE = services.AvailabilityZone.__table__
 
-_SHOWN = sa.select(
-    INSTANCE, ZONE.c.name.label('availability_zone')
-).select_from(INSTANCE.outerjoin(ZONE))
+_SHOWN = sa.select(INSTANCE, ZONE.c.name.label('availability_zone')).select_from(
+    INSTANCE.outerjoin(ZONE)
+)
 
 
 @dataclasses.dataclass
@@ -41,17 +39,11 @@ class ShareInstanceListing(typing.NamedTuple):
 
 
 def list_instances(
-    session: Session,
-    criteria: ShareInstanceFilter,
-    page: Page,
-    *,
-    exports: bool,
+    session: Session, criteria: ShareInstanceFilter, page: Page, *, exports: bool
 ) -> ShareInstanceListing:
     """Return the instances of a page, and the paths of their exports."""
     conditions = _conditions(criteria)
-    rows = session.rows(
-        pages.select_page(_SHOWN.where(*conditions), page, INSTANCE)
-    )
+    rows = session.rows(pages.select_page(_SHOWN.where(*conditions), page, INSTANCE))
     paths: dict[str, list[str]] = {}
     if exports:
         ids = pages.select_page(
@@ -84,16 +76,11 @@ def _conditions(criteria: ShareInstanceFilter) -> list[sa.ColumnElement]:
     of_export = EXPORT.alias()
     asked = [
         of_export.c[name] == value
-        for name, value in (
-            ('id', criteria.export_id),
-            ('path', criteria.export_path),
-        )
+        for name, value in (('id', criteria.export_id), ('path', criteria.export_path))
         if value is not None
     ]
     if asked:
         found.append(
-            sa.exists().where(
-                of_export.c.share_instance_id == INSTANCE.c.id, *asked
-            )
+            sa.exists().where(of_export.c.share_instance_id == INSTANCE.c.id, *asked)
         )
     return found

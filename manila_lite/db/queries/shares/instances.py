@@ -7,20 +7,18 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
-from manila_lite.db.models import types
-from manila_lite.db.rows import DetailedInstance
-from manila_lite.db.rows import ExportLocationRow
-from manila_lite.db.rows import IdStatusRow
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import NewExportLocation
-from manila_lite.db.rows import OwnedInstanceRow
-from manila_lite.db.rows import PathClaimRow
+from manila_lite.db.models import engine, services, shares, types
+from manila_lite.db.rows import (
+    DetailedInstance,
+    ExportLocationRow,
+    IdStatusRow,
+    InstanceRow,
+    NewExportLocation,
+    OwnedInstanceRow,
+    PathClaimRow,
+)
 from manila_lite.db.session import Session
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 
 INSTANCE = shares.ShareInstance.__table__
 SPEC = types.ShareTypeExtraSpec.__table__
@@ -49,8 +47,7 @@ _ALL = sa.select(
 ).select_from(INSTANCE.join(SHARE).outerjoin(ZONE))
 _FULL = _ALL.where(INSTANCE.c.id == sa.bindparam('instance_id'))
 _WITH_METADATA = _FULL.add_columns(
-    METADATA.c.key.label('metadata_key'),
-    METADATA.c.value.label('metadata_value'),
+    METADATA.c.key.label('metadata_key'), METADATA.c.value.label('metadata_value')
 ).outerjoin(METADATA, METADATA.c.share_id == SHARE.c.id)
 _SET_SHARE_TYPE = (
     sa.update(INSTANCE)
@@ -63,9 +60,9 @@ _EXPORTS = (
     .where(EXPORT.c.share_instance_id == sa.bindparam('of_instance'))
     .order_by(EXPORT.c.created_at, EXPORT.c.path)
 )
-_BY_IDS = _ALL.where(
-    INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True))
-).order_by(INSTANCE.c.id)
+_BY_IDS = _ALL.where(INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(
+    INSTANCE.c.id
+)
 _METADATA_BY_IDS = sa.select(METADATA).where(
     METADATA.c.share_id.in_(sa.bindparam('ids', expanding=True))
 )
@@ -120,9 +117,7 @@ _FORGET_REMOVAL = (
 _SET_PROGRESS = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(
-        progress=sa.bindparam('new_progress'), updated_at=sa.bindparam('now')
-    )
+    .values(progress=sa.bindparam('new_progress'), updated_at=sa.bindparam('now'))
 )
 WITHOUT_DATA = (
     InstanceStatus.CREATING,
@@ -221,9 +216,7 @@ def set_share_type(
     session: Session, instance_id: str, share_type_id: str | None
 ) -> None:
     """Give another share type to an instance, if it still exists."""
-    session.run(
-        _SET_SHARE_TYPE, of_instance=instance_id, new_type=share_type_id
-    )
+    session.run(_SET_SHARE_TYPE, of_instance=instance_id, new_type=share_type_id)
 
 
 def find(session: Session, instance_id: str) -> InstanceRow | None:
@@ -251,9 +244,7 @@ def get_with_metadata(
     }
 
 
-def list_with_details(
-    session: Session, ids: Collection[str]
-) -> list[DetailedInstance]:
+def list_with_details(session: Session, ids: Collection[str]) -> list[DetailedInstance]:
     """Return instances, each with metadata and export locations."""
     rows = session.rows(_BY_IDS, ids=sorted(ids))
     metadata: dict[str, dict[str, str]] = {row.share_id: {} for row in rows}
@@ -322,17 +313,13 @@ def list_path_claims(
     return session.rows(_PATH_CLAIMS, of_path=path, of_service=service_host)
 
 
-def is_mount_point_used(
-    session: Session, name: str, except_id: str = ''
-) -> bool:
+def is_mount_point_used(session: Session, name: str, except_id: str = '') -> bool:
     """Whether another share has this mount point name, with its prefix.
 
     A concurrent transaction that asks this waits for the end of this one.
     """
     session.rows(_LOCK_MOUNT_POINTS)
-    found = session.value(
-        _MOUNT_POINT_USED, of_mount_point=name, except_id=except_id
-    )
+    found = session.value(_MOUNT_POINT_USED, of_mount_point=name, except_id=except_id)
     return found is not None
 
 
@@ -345,24 +332,17 @@ def is_path_owned(
     """
     return (
         session.value(
-            _PATH_OWNED,
-            of_path=path,
-            of_service=service_host,
-            except_id=except_id,
+            _PATH_OWNED, of_path=path, of_service=service_host, except_id=except_id
         )
         is not None
     )
 
 
-def list_hosts(
-    session: Session, share_ids: Collection[str]
-) -> dict[str, set[str]]:
+def list_hosts(session: Session, share_ids: Collection[str]) -> dict[str, set[str]]:
     """Return the hosts of the instances of these shares, by share id."""
     found: dict[str, set[str]] = {}
     for row in session.rows(_HOSTS_OF, share_ids=sorted(share_ids)):
-        found.setdefault(row.share_id, set()).update(
-            {row.host} if row.host else ()
-        )
+        found.setdefault(row.share_id, set()).update({row.host} if row.host else ())
     return found
 
 
@@ -414,17 +394,12 @@ def release_host(
 def set_progress(session: Session, instance_id: str, progress: str) -> None:
     """Store the progress that a back end reports, such as '50%'."""
     session.run(
-        _SET_PROGRESS,
-        instance_id=instance_id,
-        new_progress=progress,
-        now=session.now,
+        _SET_PROGRESS, instance_id=instance_id, new_progress=progress, now=session.now
     )
 
 
 def replace_export_locations(
-    session: Session,
-    instance_id: str,
-    locations: Collection[NewExportLocation],
+    session: Session, instance_id: str, locations: Collection[NewExportLocation]
 ) -> None:
     """Replace the export locations of an instance.
 
@@ -432,9 +407,7 @@ def replace_export_locations(
     whose path exists already keeps its id and the metadata of users; what
     the back end reports of it is changed.
     """
-    known = {
-        row.path: row for row in list_export_locations(session, instance_id)
-    }
+    known = {row.path: row for row in list_export_locations(session, instance_id)}
     wanted = {location['path']: location for location in locations}
     gone = [row.id for path, row in known.items() if path not in wanted]
     if gone:
@@ -445,9 +418,7 @@ def replace_export_locations(
         [location for path, location in wanted.items() if path not in known],
     )
     kept = [
-        (known[path], location)
-        for path, location in wanted.items()
-        if path in known
+        (known[path], location) for path, location in wanted.items() if path in known
     ]
     for flag in (False, True):
         changed = [
@@ -488,9 +459,7 @@ def _merge_export_metadata(
         )
     }
     changed = {
-        what: value
-        for what, value in values.items()
-        if stored.get(what) != value
+        what: value for what, value in values.items() if stored.get(what) != value
     }
     if changed.keys() & stored.keys():
         session.run(
@@ -516,9 +485,7 @@ def _merge_export_metadata(
 
 
 def insert_export_locations(
-    session: Session,
-    instance_id: str,
-    locations: Collection[NewExportLocation],
+    session: Session, instance_id: str, locations: Collection[NewExportLocation]
 ) -> None:
     rows = []
     metadata_rows: list[dict[str, object]] = []

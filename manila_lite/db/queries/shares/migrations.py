@@ -5,13 +5,9 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine
-from manila_lite.db.models import share_migrations
-from manila_lite.db.models import shares
+from manila_lite.db.models import engine, share_migrations, shares
 from manila_lite.db.queries.admin import blocking_work
-from manila_lite.db.rows import ShareMigrationRow
-from manila_lite.db.rows import ShareTaskRow
-from manila_lite.db.rows import ShownShareMigrationRow
+from manila_lite.db.rows import ShareMigrationRow, ShareTaskRow, ShownShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_task import SHARE_TASK
 
@@ -59,8 +55,7 @@ _RECORD_PROGRESS = (
     .values(
         progress=sa.bindparam('new_progress'),
         progress_details=sa.func.coalesce(
-            sa.bindparam('new_details', type_=sa.Text()),
-            MIGRATION.c.progress_details,
+            sa.bindparam('new_details', type_=sa.Text()), MIGRATION.c.progress_details
         ),
         heard_at=sa.bindparam('now'),
     )
@@ -73,9 +68,7 @@ _TASK = (
         SHARE.c.user_id,
         MIGRATION.c.source_host.label('host'),
     )
-    .select_from(
-        SHARE.outerjoin(MIGRATION, MIGRATION.c.open_for == SHARE.c.id)
-    )
+    .select_from(SHARE.outerjoin(MIGRATION, MIGRATION.c.open_for == SHARE.c.id))
     .where(SHARE.c.id == sa.bindparam('of_share'))
 )
 _TASK_LOCKED = _TASK.with_for_update(read=True, of=SHARE)
@@ -147,9 +140,7 @@ def find_task(
     session: Session, share_id: str, *, lock_shared: bool = False
 ) -> ShareTaskRow | None:
     """Return a share with its task state; with `lock_shared` locked."""
-    return session.one(
-        _TASK_LOCKED if lock_shared else _TASK, of_share=share_id
-    )
+    return session.one(_TASK_LOCKED if lock_shared else _TASK, of_share=share_id)
 
 
 def find_latest(session: Session, share_id: str) -> ShareMigrationRow | None:
@@ -186,9 +177,7 @@ def get_open(session: Session, share_id: str) -> ShareMigrationRow:
     """Return the running migration; raises InvalidShare without one."""
     row = find_open(session, share_id)
     if row is None:
-        raise exception.InvalidShare(
-            reason=f'share {share_id} is not being migrated'
-        )
+        raise exception.InvalidShare(reason=f'share {share_id} is not being migrated')
     return row
 
 
@@ -221,10 +210,7 @@ def set_error(session: Session, share_id: str, error: str) -> None:
 
 
 def record_progress(
-    session: Session,
-    share_id: str,
-    progress: int | None,
-    details: str | None = None,
+    session: Session, share_id: str, progress: int | None, details: str | None = None
 ) -> None:
     """Record a reply of the driver, with the progress it reports.
 
@@ -254,9 +240,7 @@ def set_rules_readonly(session: Session, instance_id: str, cast: bool) -> None:
     session.run(_SET_READONLY, of_instance=instance_id, cast=cast)
 
 
-def list_running(
-    session: Session, *, most: int
-) -> Sequence[ShownShareMigrationRow]:
+def list_running(session: Session, *, most: int) -> Sequence[ShownShareMigrationRow]:
     """Return running migrations, each with its oldest work."""
     found: dict[str, ShownShareMigrationRow] = {}
     for row in session.rows(_LIST_RUNNING, most=most):
@@ -264,8 +248,6 @@ def list_running(
     return list(found.values())
 
 
-def find_shown(
-    session: Session, share_id: str
-) -> ShownShareMigrationRow | None:
+def find_shown(session: Session, share_id: str) -> ShownShareMigrationRow | None:
     """Return the latest migration of a share with its oldest work."""
     return session.one(_FIND_SHOWN, of_share=share_id)

@@ -7,18 +7,13 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import share_backups
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import share_backups, share_groups, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import displayed_instance
-from manila_lite.db.rows import ExpiredShareRow
-from manila_lite.db.rows import ShareTarget
+from manila_lite.db.rows import ExpiredShareRow, ShareTarget
 from manila_lite.db.session import Session
-from manila_lite.states import share_instance as instance_states
-from manila_lite.states import snapshot_instance
+from manila_lite.states import share_instance as instance_states, snapshot_instance
 from manila_lite.states.share_replica import PASSIVE
 
 SHARE = shares.Share.__table__
@@ -70,11 +65,7 @@ _TARGET = (
         )
     )
     .order_by(None)
-    .order_by(
-        sa.case((_IS_PASSIVE, 1), else_=0),
-        INSTANCE.c.created_at,
-        INSTANCE.c.id,
-    )
+    .order_by(sa.case((_IS_PASSIVE, 1), else_=0), INSTANCE.c.created_at, INSTANCE.c.id)
 )
 _RESIZE = (
     sa.update(SHARE)
@@ -147,8 +138,7 @@ _NEEDS_INSTANCE = sa.select(
         ),
         sa.exists().where(GROUP_MEMBER.c.share_instance_id == _OF_INSTANCE),
         sa.exists().where(
-            BACKUP.c.share_id == INSTANCE.c.share_id,
-            INSTANCE.c.id == _OF_INSTANCE,
+            BACKUP.c.share_id == INSTANCE.c.share_id, INSTANCE.c.id == _OF_INSTANCE
         ),
     ),
     sa.exists().where(
@@ -189,14 +179,10 @@ def get_target(session: Session, share_id: str) -> ShareTarget:
     return row
 
 
-def list_instances(
-    session: Session, share_id: str
-) -> typing.Sequence[ShareTarget]:
+def list_instances(session: Session, share_id: str) -> typing.Sequence[ShareTarget]:
     """Return such a row for every instance, each with its own status."""
     return [
-        row
-        for row in session.rows(_INSTANCES, share_id=share_id)
-        if row.instance_id
+        row for row in session.rows(_INSTANCES, share_id=share_id) if row.instance_id
     ]
 
 
@@ -207,9 +193,7 @@ def insert(
     METADATA.insert(session, str(values['id']), metadata)
 
 
-def update(
-    session: Session, share_id: str, values: Mapping[str, object]
-) -> None:
+def update(session: Session, share_id: str, values: Mapping[str, object]) -> None:
     """Change plain columns of a share; never a status."""
     if (
         session.run(
@@ -226,15 +210,10 @@ def resize(session: Session, share_id: str, size: int) -> None:
     session.run(_RESIZE, share_id=share_id, new_size=size, now=session.now)
 
 
-def soft_delete(
-    session: Session, share_id: str, until: datetime.datetime
-) -> bool:
+def soft_delete(session: Session, share_id: str, until: datetime.datetime) -> bool:
     """Move a share into the recycle bin, if its status allows it now."""
     return (
-        session.run(
-            _SOFT_DELETE, share_id=share_id, until=until, now=session.now
-        )
-        == 1
+        session.run(_SOFT_DELETE, share_id=share_id, until=until, now=session.now) == 1
     )
 
 
@@ -300,17 +279,12 @@ def is_needed(session: Session, share_instance_id: str) -> tuple[bool, bool]:
 
     Also returns whether it has snapshots in deferred deletion.
     """
-    needed, leaving = session.rows(
-        _NEEDS_INSTANCE, of_instance=share_instance_id
-    )[0]
+    needed, leaving = session.rows(_NEEDS_INSTANCE, of_instance=share_instance_id)[0]
     return bool(needed), bool(leaving)
 
 
 def filter_visible(
-    session: Session,
-    share_ids: typing.Collection[str],
-    project_id: str,
-    sees_all: bool,
+    session: Session, share_ids: typing.Collection[str], project_id: str, sees_all: bool
 ) -> set[str]:
     """Return the ids of those shares that the project can see."""
     if not share_ids:

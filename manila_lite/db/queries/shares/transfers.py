@@ -6,17 +6,16 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import locks
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from manila_lite.db.models import transfers
+from manila_lite.db.models import locks, shares, snapshots, transfers
 from manila_lite.db.queries import pages
-from manila_lite.db.rows import AcceptedTransferRow
-from manila_lite.db.rows import ExpiredTransferRow
-from manila_lite.db.rows import OfferRow
-from manila_lite.db.rows import Page
-from manila_lite.db.rows import SnapshotToTransferRow
-from manila_lite.db.rows import TransferRow
+from manila_lite.db.rows import (
+    AcceptedTransferRow,
+    ExpiredTransferRow,
+    OfferRow,
+    Page,
+    SnapshotToTransferRow,
+    TransferRow,
+)
 from manila_lite.db.session import Session
 from manila_lite.states.share_transfer import TransferStatus
 
@@ -46,9 +45,7 @@ _SHOWN = (
     ),
     TRANSFER.c.source_project_id.label('project_id'),
 )
-_WITH_INSTANCE = TRANSFER.join(
-    INSTANCE, INSTANCE.c.share_id == TRANSFER.c.resource_id
-)
+_WITH_INSTANCE = TRANSFER.join(INSTANCE, INSTANCE.c.share_id == TRANSFER.c.resource_id)
 _BY_ID = TRANSFER.c.id == sa.bindparam('transfer_id')
 _GET = (
     sa.select(*_SHOWN, INSTANCE.c.id.label('instance_id'))
@@ -83,11 +80,7 @@ _ACCEPTED = (
 )
 _STATUS = sa.select(TRANSFER.c.status).where(_BY_ID)
 _EXPIRED = (
-    sa.select(
-        TRANSFER.c.id,
-        TRANSFER.c.expires_at,
-        INSTANCE.c.id.label('instance_id'),
-    )
+    sa.select(TRANSFER.c.id, TRANSFER.c.expires_at, INSTANCE.c.id.label('instance_id'))
     .select_from(_WITH_INSTANCE)
     .where(
         TRANSFER.c.status == TransferStatus.PENDING,
@@ -115,9 +108,7 @@ _SNAPSHOTS = (
     .order_by(SNAPSHOT.c.id)
 )
 _SNAPSHOTS_LOCKED = _SNAPSHOTS.with_for_update()
-_ANY_LOCK = sa.select(
-    sa.exists().where(LOCK.c.share_id == sa.bindparam('of_share'))
-)
+_ANY_LOCK = sa.select(sa.exists().where(LOCK.c.share_id == sa.bindparam('of_share')))
 _MOVE_SHARE = (
     sa.update(SHARE)
     .where(SHARE.c.id == sa.bindparam('of_share'))
@@ -147,15 +138,10 @@ def get(session: Session, transfer_id: str) -> TransferRow:
 
 
 def list_transfers(
-    session: Session,
-    exact: Mapping[str, str],
-    like: Mapping[str, str],
-    page: Page,
+    session: Session, exact: Mapping[str, str], like: Mapping[str, str], page: Page
 ) -> Sequence[TransferRow]:
     """Return a page of transfers; `exact` and `like` are column values."""
-    return pages.list_rows(
-        session, sa.select(*_SHOWN), TRANSFER, page, exact, like
-    )
+    return pages.list_rows(session, sa.select(*_SHOWN), TRANSFER, page, exact, like)
 
 
 def find_offer(session: Session, transfer_id: str) -> OfferRow | None:
@@ -163,9 +149,7 @@ def find_offer(session: Session, transfer_id: str) -> OfferRow | None:
     return session.one(_OFFER, transfer_id=transfer_id)
 
 
-def find_accepted(
-    session: Session, transfer_id: str
-) -> AcceptedTransferRow | None:
+def find_accepted(session: Session, transfer_id: str) -> AcceptedTransferRow | None:
     """Return a transfer with those who have accepted it, or None."""
     return session.one(_ACCEPTED, transfer_id=transfer_id)
 
@@ -197,9 +181,7 @@ def list_snapshots(
     session: Session, share_id: str, *, lock: bool = False
 ) -> Sequence[SnapshotToTransferRow]:
     """Return the snapshots of a share without other replicas."""
-    return session.rows(
-        _SNAPSHOTS_LOCKED if lock else _SNAPSHOTS, of_share=share_id
-    )
+    return session.rows(_SNAPSHOTS_LOCKED if lock else _SNAPSHOTS, of_share=share_id)
 
 
 def has_resource_locks(session: Session, share_id: str) -> bool:
@@ -207,9 +189,7 @@ def has_resource_locks(session: Session, share_id: str) -> bool:
     return bool(session.value(_ANY_LOCK, of_share=share_id))
 
 
-def move(
-    session: Session, share_id: str, project_id: str, user_id: str | None
-) -> None:
+def move(session: Session, share_id: str, project_id: str, user_id: str | None) -> None:
     """Give a share and its snapshots to another project."""
     values = {
         'of_share': share_id,

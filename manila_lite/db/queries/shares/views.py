@@ -13,9 +13,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
-from manila_lite.db.models import types
+from manila_lite.db.models import services, shares, types
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import has_pairs
 from manila_lite.db.queries.shares import displayed_instance
@@ -101,11 +99,7 @@ def _to_show(column: sa.Column) -> sa.ColumnElement:
 
 
 _SHOWN = sa.select(
-    *(
-        _to_show(column)
-        for column in SHARE.c
-        if column is not SHARE.c.updated_at
-    ),
+    *(_to_show(column) for column in SHARE.c if column is not SHARE.c.updated_at),
     INSTANCE.c.status,
     INSTANCE.c.host,
     INSTANCE.c.progress,
@@ -136,9 +130,7 @@ _ONE = (
     .order_by(*_OLDEST_FIRST)
 )
 _METADATA = sa.select(METADATA.c.share_id, METADATA.c.key, METADATA.c.value)
-_METADATA_OF_ONE = _METADATA.where(
-    METADATA.c.share_id == sa.bindparam('share_id')
-)
+_METADATA_OF_ONE = _METADATA.where(METADATA.c.share_id == sa.bindparam('share_id'))
 _EXPORTS = (
     sa.select(INSTANCE.c.share_id, EXPORT.c.path)
     .select_from(EXPORT.join(INSTANCE))
@@ -151,9 +143,7 @@ _EXPORTS = (
     )
     .order_by(EXPORT.c.created_at, EXPORT.c.path)
 )
-_EXPORTS_OF_ONE = _EXPORTS.where(
-    INSTANCE.c.share_id == sa.bindparam('share_id')
-)
+_EXPORTS_OF_ONE = _EXPORTS.where(INSTANCE.c.share_id == sa.bindparam('share_id'))
 
 
 class Exports(enum.Enum):
@@ -226,9 +216,7 @@ def list_details(
     paths = _paths(
         session, exports, _EXPORTS.join(ids, ids.c.id == INSTANCE.c.share_id)
     )
-    return ShareListing(
-        rows, {'metadata': metadata, 'exports': paths, **sums}, total
-    )
+    return ShareListing(rows, {'metadata': metadata, 'exports': paths, **sums}, total)
 
 
 def select_displayed(
@@ -251,26 +239,18 @@ def select_displayed(
     statuses: dict[str, set[tuple[str, str]]] = {}
     for row in rows:
         copies[row.id] = copies.get(row.id, 0) + bool(row.replica_state)
-        statuses.setdefault(row.id, set()).add(
-            (row.status, row.access_rules_status)
-        )
+        statuses.setdefault(row.id, set()).add((row.status, row.access_rules_status))
     return list(chosen.values()), {
         'replicated': {id: number > 1 for id, number in copies.items()},
-        'rules_status': {
-            id: aggregate_status(found) for id, found in statuses.items()
-        },
+        'rules_status': {id: aggregate_status(found) for id, found in statuses.items()},
     }
 
 
-def _page(
-    criteria: ShareFilter, page: Page, *columns: sa.ColumnElement
-) -> sa.Select:
+def _page(criteria: ShareFilter, page: Page, *columns: sa.ColumnElement) -> sa.Select:
     lists = _lists(criteria)
     key = _sort_value(page)
     if len(lists) == 1:
-        return pages.select_page(
-            sa.select(*columns).where(*lists[0]), page, SHARE, key
-        )
+        return pages.select_page(sa.select(*columns).where(*lists[0]), page, SHARE, key)
     statements = [
         sa.select(*columns, key.label('sort_value')).where(*conditions)
         for conditions in lists
@@ -302,9 +282,7 @@ def _sort_value(page: Page) -> sa.ColumnElement:
 def _check_length(
     session: Session, criteria: ShareFilter, page: Page, count: bool
 ) -> int | None:
-    return pages.check_length(
-        session, page, SHARE, *_lists(criteria), count=count
-    )
+    return pages.check_length(session, page, SHARE, *_lists(criteria), count=count)
 
 
 def _lists(criteria: ShareFilter) -> list[list[sa.ColumnElement]]:
@@ -333,17 +311,13 @@ def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
         for name, text in criteria.like.items()
     ]
     of_instance = [
-        _equals(INSTANCE.c[name], value)
-        for name, value in criteria.instance.items()
+        _equals(INSTANCE.c[name], value) for name, value in criteria.instance.items()
     ]
     if criteria.zone is not None:
         of_instance.append(
             INSTANCE.c.availability_zone_id.in_(
                 sa.select(ZONE.c.id).where(
-                    sa.or_(
-                        ZONE.c.name == criteria.zone,
-                        ZONE.c.id == criteria.zone,
-                    )
+                    sa.or_(ZONE.c.name == criteria.zone, ZONE.c.id == criteria.zone)
                 )
             )
         )
@@ -382,19 +356,14 @@ def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
 def _export_conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
     asked = [
         EXPORT.c[name] == value
-        for name, value in (
-            ('id', criteria.export_id),
-            ('path', criteria.export_path),
-        )
+        for name, value in (('id', criteria.export_id), ('path', criteria.export_path))
         if value is not None
     ]
     if not asked:
         return []
     if not criteria.admin_exports:
         asked.append(EXPORT.c.is_admin_only.is_(False))
-    return [
-        _some_instance(EXPORT.c.share_instance_id == INSTANCE.c.id, *asked)
-    ]
+    return [_some_instance(EXPORT.c.share_instance_id == INSTANCE.c.id, *asked)]
 
 
 def _some_instance(*conditions: sa.ColumnElement) -> sa.ColumnElement:

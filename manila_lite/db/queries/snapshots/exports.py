@@ -6,8 +6,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import shares, snapshots
 from manila_lite.db.rows import SnapshotExportLocationRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_replica import ReplicaState
@@ -29,9 +28,7 @@ _OF_SNAPSHOT = (
     .order_by(EXPORT.c.created_at, EXPORT.c.path)
 )
 _INSERT = sa.insert(EXPORT)
-_REMOVE = sa.delete(EXPORT).where(
-    EXPORT.c.id.in_(sa.bindparam('ids', expanding=True))
-)
+_REMOVE = sa.delete(EXPORT).where(EXPORT.c.id.in_(sa.bindparam('ids', expanding=True)))
 
 
 def list_for_instance(
@@ -59,16 +56,12 @@ def list_for_snapshot(
     ]
 
 
-def get_by_id(
-    rows: typing.Iterable[typing.Any], export_location_id: str
-) -> typing.Any:
+def get_by_id(rows: typing.Iterable[typing.Any], export_location_id: str) -> typing.Any:
     """Return the row with this id; raises ExportLocationNotFound."""
     for row in rows:
         if row.id == export_location_id:
             return row
-    raise exception.ExportLocationNotFound(
-        export_location_id=export_location_id
-    )
+    raise exception.ExportLocationNotFound(export_location_id=export_location_id)
 
 
 def replace(
@@ -81,16 +74,12 @@ def replace(
     A location has path and is_admin_only, as `drivers.base` completes the
     reply of a driver. A location that exists already keeps its id.
     """
-    known = {
-        row.path: row
-        for row in list_for_instance(session, snapshot_instance_id)
-    }
+    known = {row.path: row for row in list_for_instance(session, snapshot_instance_id)}
     wanted = {location['path']: location for location in locations}
     gone = [
         row.id
         for path, row in known.items()
-        if path not in wanted
-        or row.is_admin_only != wanted[path]['is_admin_only']
+        if path not in wanted or row.is_admin_only != wanted[path]['is_admin_only']
     ]
     if gone:
         session.run(_REMOVE, ids=sorted(gone))

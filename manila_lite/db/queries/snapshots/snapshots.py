@@ -8,25 +8,25 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine
-from manila_lite.db.models import share_groups
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import engine, share_groups, shares, snapshots
 from manila_lite.db.queries.metadata import MetadataTable
-from manila_lite.db.rows import OwnedInstanceRow
-from manila_lite.db.rows import RankedRow
-from manila_lite.db.rows import SnapshotInstanceRow
-from manila_lite.db.rows import SnapshotOnInstanceRow
-from manila_lite.db.rows import SnapshotParentRow
-from manila_lite.db.rows import SnapshotTarget
+from manila_lite.db.rows import (
+    OwnedInstanceRow,
+    RankedRow,
+    SnapshotInstanceRow,
+    SnapshotOnInstanceRow,
+    SnapshotParentRow,
+    SnapshotTarget,
+)
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
 from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
-from manila_lite.states.share_replica import UP_TO_DATE
-from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.states.share_replica import UP_TO_DATE, ReplicaState
+from manila_lite.states.snapshot_instance import (
+    HIDDEN_FROM_TENANTS,
+    SNAPSHOT_INSTANCE,
+    SnapshotStatus,
+)
 
 SNAPSHOT = snapshots.Snapshot.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
@@ -134,12 +134,8 @@ _METADATA_TABLE = snapshots.SnapshotMetadata.__table__
 _ONE_WITH_METADATA = _ONE.add_columns(
     _METADATA_TABLE.c.key.label('metadata_key'),
     _METADATA_TABLE.c.value.label('metadata_value'),
-).outerjoin(
-    _METADATA_TABLE, _METADATA_TABLE.c.share_snapshot_id == SNAPSHOT.c.id
-)
-_ONE_WITH_METADATA_LOCKED = _ONE_WITH_METADATA.with_for_update(
-    read=True, of=INSTANCE
-)
+).outerjoin(_METADATA_TABLE, _METADATA_TABLE.c.share_snapshot_id == SNAPSHOT.c.id)
+_ONE_WITH_METADATA_LOCKED = _ONE_WITH_METADATA.with_for_update(read=True, of=INSTANCE)
 _LOCK_SHARE_INSTANCE = (
     sa.select(SHARE_INSTANCE.c.status)
     .where(SHARE_INSTANCE.c.id == sa.bindparam('instance_id'))
@@ -153,8 +149,7 @@ _IN_PROGRESS = sa.select(
             INSTANCE.c.id != sa.bindparam('except_id'),
         ),
         sa.exists().where(
-            GROUP_MEMBER.c.share_instance_id
-            == sa.bindparam('of_share_instance'),
+            GROUP_MEMBER.c.share_instance_id == sa.bindparam('of_share_instance'),
             GROUP_MEMBER.c.share_group_snapshot_id == GROUP_SNAPSHOT.c.id,
             GROUP_SNAPSHOT.c.status == GroupSnapshotStatus.CREATING,
             GROUP_SNAPSHOT.c.id != sa.bindparam('except_id'),
@@ -194,8 +189,7 @@ _ANY_ON_SHARE_INSTANCE = sa.select(
             INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance')
         ),
         sa.exists().where(
-            GROUP_MEMBER.c.share_instance_id
-            == sa.bindparam('of_share_instance')
+            GROUP_MEMBER.c.share_instance_id == sa.bindparam('of_share_instance')
         ),
     )
 )
@@ -219,9 +213,7 @@ _DELETING_FAILED = (
 )
 _IDS_ON_SHARE_INSTANCES = (
     sa.select(INSTANCE.c.id)
-    .where(
-        INSTANCE.c.share_instance_id.in_(sa.bindparam('ids', expanding=True))
-    )
+    .where(INSTANCE.c.share_instance_id.in_(sa.bindparam('ids', expanding=True)))
     .order_by(INSTANCE.c.id)
 )
 _RESIZE = (
@@ -244,13 +236,9 @@ _COUNT_INSTANCES = (
     .where(INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot'))
 )
 _METADATA_OF = sa.select(
-    _METADATA_TABLE.c.share_snapshot_id,
-    _METADATA_TABLE.c.key,
-    _METADATA_TABLE.c.value,
+    _METADATA_TABLE.c.share_snapshot_id, _METADATA_TABLE.c.key, _METADATA_TABLE.c.value
 ).where(_METADATA_TABLE.c.share_snapshot_id.in_(_IDS))
-_REMOVE = sa.delete(SNAPSHOT).where(
-    SNAPSHOT.c.id == sa.bindparam('snapshot_id')
-)
+_REMOVE = sa.delete(SNAPSHOT).where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
 _LOCK = (
     sa.select(SNAPSHOT.c.id)
     .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
@@ -270,8 +258,7 @@ def get_target(session: Session, snapshot_id: str) -> SnapshotTarget:
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
     status = displayed_status(found)
     row = next(
-        (row for row in found if row.replica_state == ReplicaState.ACTIVE),
-        None,
+        (row for row in found if row.replica_state == ReplicaState.ACTIVE), None
     ) or min(found, key=instance_rank)
     if row.status == status:
         return row
@@ -302,9 +289,7 @@ def list_instances(
 ) -> typing.Sequence[SnapshotTarget]:
     """Return a target row for every instance, each with its own status."""
     return [
-        row
-        for row in session.rows(_TARGET, snapshot_id=snapshot_id)
-        if row.instance_id
+        row for row in session.rows(_TARGET, snapshot_id=snapshot_id) if row.instance_id
     ]
 
 
@@ -317,15 +302,11 @@ def get_parent(session: Session, share_instance_id: str) -> SnapshotParentRow:
     """
     row = session.one(_PARENT, instance_id=share_instance_id)
     if row is None:
-        raise exception.ShareInstanceNotFound(
-            share_instance_id=share_instance_id
-        )
+        raise exception.ShareInstanceNotFound(share_instance_id=share_instance_id)
     return row
 
 
-def next_created_at(
-    session: Session, parent: SnapshotParentRow
-) -> datetime.datetime:
+def next_created_at(session: Session, parent: SnapshotParentRow) -> datetime.datetime:
     """Return `created_at` of the next snapshot, later than all others.
 
     The clocks of services may disagree, but the order of snapshots must
@@ -342,9 +323,7 @@ def insert(
     METADATA.insert(session, str(values['id']), metadata)
 
 
-def update(
-    session: Session, snapshot_id: str, values: Mapping[str, object]
-) -> None:
+def update(session: Session, snapshot_id: str, values: Mapping[str, object]) -> None:
     """Change plain columns of a snapshot; never a status."""
     if (
         session.run(
@@ -375,9 +354,7 @@ def lock(session: Session, snapshot_id: str) -> None:
 # Rows that work acts on
 
 
-def find(
-    session: Session, snapshot_instance_id: str
-) -> SnapshotInstanceRow | None:
+def find(session: Session, snapshot_instance_id: str) -> SnapshotInstanceRow | None:
     """Return an instance joined with its snapshot and share, or None."""
     return session.one(_ONE, instance_id=snapshot_instance_id)
 
@@ -438,14 +415,10 @@ def list_on_share_instance(
     session: Session, share_instance_id: str
 ) -> typing.Sequence[SnapshotInstanceRow]:
     """Return all snapshot instances of a share instance, by id."""
-    return session.rows(
-        _ON_SHARE_INSTANCE, of_share_instance=share_instance_id
-    )
+    return session.rows(_ON_SHARE_INSTANCE, of_share_instance=share_instance_id)
 
 
-def lock_share_instance(
-    session: Session, share_instance_id: str
-) -> str | None:
+def lock_share_instance(session: Session, share_instance_id: str) -> str | None:
     """Lock a share instance; return its status, or None if it is gone."""
     return session.value(_LOCK_SHARE_INSTANCE, instance_id=share_instance_id)
 
@@ -456,24 +429,18 @@ def is_snapshot_in_progress(
     """Whether another snapshot of the share instance is being created."""
     return bool(
         session.value(
-            _IN_PROGRESS,
-            of_share_instance=share_instance_id,
-            except_id=except_id,
+            _IN_PROGRESS, of_share_instance=share_instance_id, except_id=except_id
         )
     )
 
 
-def lock_share_instances(
-    session: Session, ids: typing.Collection[str]
-) -> list[str]:
+def lock_share_instances(session: Session, ids: typing.Collection[str]) -> list[str]:
     """Lock share instances; return the ids of those that exist."""
     return [row.id for row in session.rows(_LOCK_MANY, ids=sorted(ids))]
 
 
 def list_in_progress(
-    session: Session,
-    share_instance_ids: typing.Collection[str],
-    except_id: str = '',
+    session: Session, share_instance_ids: typing.Collection[str], except_id: str = ''
 ) -> set[str]:
     """Return the share instances of which a snapshot is being created."""
     values = {'ids': sorted(share_instance_ids), 'except_id': except_id}
@@ -483,9 +450,7 @@ def list_in_progress(
 def has_snapshots(session: Session, share_instance_id: str) -> bool:
     """Whether it has any snapshot, also as one of its group."""
     return bool(
-        session.value(
-            _ANY_ON_SHARE_INSTANCE, of_share_instance=share_instance_id
-        )
+        session.value(_ANY_ON_SHARE_INSTANCE, of_share_instance=share_instance_id)
     )
 
 
@@ -493,9 +458,7 @@ def list_in_deferred_deletion(
     session: Session, share_instance_id: str
 ) -> typing.Sequence[SnapshotInstanceRow]:
     """Return those snapshots of a share instance, as rows of `find`."""
-    return session.rows(
-        _IN_DEFERRED_DELETION, of_share_instance=share_instance_id
-    )
+    return session.rows(_IN_DEFERRED_DELETION, of_share_instance=share_instance_id)
 
 
 def list_failed_deferred_deletions(
@@ -514,10 +477,7 @@ def list_ids_on_share_instances(
     session: Session, ids: typing.Collection[str]
 ) -> list[str]:
     """Return the ids of the snapshot instances of some share instances."""
-    return [
-        row.id
-        for row in session.rows(_IDS_ON_SHARE_INSTANCES, ids=sorted(ids))
-    ]
+    return [row.id for row in session.rows(_IDS_ON_SHARE_INSTANCES, ids=sorted(ids))]
 
 
 def sum_up(session: Session, share_id: str) -> tuple[int, int]:
@@ -527,9 +487,7 @@ def sum_up(session: Session, share_id: str) -> tuple[int, int]:
 
 
 def resize(session: Session, snapshot_id: str, size: int) -> None:
-    session.run(
-        _RESIZE, snapshot_id=snapshot_id, new_size=size, now=session.now
-    )
+    session.run(_RESIZE, snapshot_id=snapshot_id, new_size=size, now=session.now)
 
 
 def set_provider_location(

@@ -14,8 +14,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import has_pairs
 from manila_lite.db.rows import Page
@@ -76,11 +75,7 @@ def _to_show(column: sa.Column) -> sa.ColumnElement:
 
 
 _SHOWN = sa.select(
-    *(
-        _to_show(column)
-        for column in SNAPSHOT.c
-        if column is not SNAPSHOT.c.updated_at
-    ),
+    *(_to_show(column) for column in SNAPSHOT.c if column is not SNAPSHOT.c.updated_at),
     INSTANCE.c.status,
     INSTANCE.c.provider_location,
     SHARE_INSTANCE.c.replica_state,
@@ -89,22 +84,16 @@ _ID = 0  # access by index is ten times faster than by name
 
 
 def _joined(these: sa.FromClause = SNAPSHOT) -> sa.FromClause:
-    return these.outerjoin(
-        INSTANCE, INSTANCE.c.snapshot_id == SNAPSHOT.c.id
-    ).outerjoin(
+    return these.outerjoin(INSTANCE, INSTANCE.c.snapshot_id == SNAPSHOT.c.id).outerjoin(
         SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id
     )
 
 
-_METADATA = sa.select(
-    METADATA.c.share_snapshot_id, METADATA.c.key, METADATA.c.value
-)
+_METADATA = sa.select(METADATA.c.share_snapshot_id, METADATA.c.key, METADATA.c.value)
 _ONE = (
     _SHOWN.add_columns(METADATA.c.key, METADATA.c.value)
     .select_from(
-        _joined().outerjoin(
-            METADATA, METADATA.c.share_snapshot_id == SNAPSHOT.c.id
-        )
+        _joined().outerjoin(METADATA, METADATA.c.share_snapshot_id == SNAPSHOT.c.id)
     )
     .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
 )
@@ -125,9 +114,7 @@ def get(session: Session, snapshot_id: str) -> SnapshotListing:
         select_displayed(found),
         {
             'metadata': _by_key(
-                (row.id, row.key, row.value)
-                for row in found
-                if row.key is not None
+                (row.id, row.key, row.value) for row in found if row.key is not None
             )
         },
     )
@@ -185,10 +172,7 @@ def select_displayed(rows: Sequence[sa.Row]) -> Sequence[sa.Row]:
 
 
 def _rank(row: sa.Row) -> tuple[bool, int]:
-    return (
-        row.replica_state not in UP_TO_DATE,
-        states.display_rank(row.status),
-    )
+    return (row.replica_state not in UP_TO_DATE, states.display_rank(row.status))
 
 
 def _displayed_column(column: str) -> sa.ScalarSelect:
@@ -201,10 +185,7 @@ def _displayed_column(column: str) -> sa.ScalarSelect:
         .order_by(
             sa.case((of.c.replica_state.in_(sorted(UP_TO_DATE)), 0), else_=1),
             sa.case(
-                {
-                    status: states.display_rank(status)
-                    for status in sorted(states.ALL)
-                },
+                {status: states.display_rank(status) for status in sorted(states.ALL)},
                 value=one.c.status,
             ),
             one.c.id,
@@ -283,9 +264,7 @@ def _conditions(criteria: SnapshotFilter) -> list[sa.ColumnElement]:
     return found
 
 
-def _by_key(
-    rows: Iterable[tuple[str, str, str] | sa.Row],
-) -> dict[str, dict[str, str]]:
+def _by_key(rows: Iterable[tuple[str, str, str] | sa.Row]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = collections.defaultdict(dict)
     for snapshot_id, key, value in rows:
         found[snapshot_id][key] = value

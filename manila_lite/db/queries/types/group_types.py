@@ -10,10 +10,12 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.models import group_types
 from manila_lite.db.queries.types import types as share_types
-from manila_lite.db.queries.types.tables import TypeErrors
-from manila_lite.db.queries.types.tables import TypeTables
-from manila_lite.db.queries.types.tables import caller_params
-from manila_lite.db.queries.types.tables import group_by_type
+from manila_lite.db.queries.types.tables import (
+    TypeErrors,
+    TypeTables,
+    caller_params,
+    group_by_type,
+)
 from manila_lite.db.session import Session
 
 TYPE = group_types.ShareGroupType.__table__
@@ -54,11 +56,7 @@ class ShareGroupTypeRecord:
 
 _RECORDS = (
     sa.select(
-        TYPE.c.id,
-        TYPE.c.name,
-        TYPE.c.is_public,
-        SPEC.c.spec_key,
-        SPEC.c.spec_value,
+        TYPE.c.id, TYPE.c.name, TYPE.c.is_public, SPEC.c.spec_key, SPEC.c.spec_value
     )
     .select_from(TYPE.outerjoin(SPEC))
     .order_by(TYPE.c.name, SPEC.c.spec_key)
@@ -69,11 +67,7 @@ _BY_ID = _LIST_ACCESSIBLE.where(TYPE.c.id == sa.bindparam('wanted'))
 _BY_ID_OR_NAME = _LIST_ACCESSIBLE.where(TABLES.is_called('wanted'))
 _SHARE_TYPES = (
     sa.select(SHARE_TYPE)
-    .where(
-        SHARE_TYPE.c.share_group_type_id.in_(
-            sa.bindparam('ids', expanding=True)
-        )
-    )
+    .where(SHARE_TYPE.c.share_group_type_id.in_(sa.bindparam('ids', expanding=True)))
     .order_by(SHARE_TYPE.c.share_type_id)
 )
 _DELETE = sa.delete(TYPE).where(TYPE.c.id == sa.bindparam('of_type'))
@@ -82,27 +76,21 @@ _NAMED_SHARE_TYPES = (
     .where(
         sa.or_(
             share_types.TYPE.c.id.in_(sa.bindparam('wanted', expanding=True)),
-            share_types.TYPE.c.name.in_(
-                sa.bindparam('wanted', expanding=True)
-            ),
+            share_types.TYPE.c.name.in_(sa.bindparam('wanted', expanding=True)),
         )
     )
     .with_for_update(read=True)
 )
 
 
-def _records(
-    session: Session, rows: Iterable[sa.Row]
-) -> list[ShareGroupTypeRecord]:
+def _records(session: Session, rows: Iterable[sa.Row]) -> list[ShareGroupTypeRecord]:
     found = list(group_by_type(rows))
     members: dict[str, list[str]] = {row.id: [] for row, _ in found}
     if members:
         for row in session.rows(_SHARE_TYPES, ids=sorted(members)):
             members[row.share_group_type_id].append(row.share_type_id)
     return [
-        ShareGroupTypeRecord(
-            row.id, row.name, row.is_public, specs, members[row.id]
-        )
+        ShareGroupTypeRecord(row.id, row.name, row.is_public, specs, members[row.id])
         for row, specs in found
     ]
 
@@ -124,16 +112,12 @@ def list_private(session: Session) -> list[ShareGroupTypeRecord]:
     return _records(session, session.rows(_LIST_PRIVATE))
 
 
-def get(
-    session: Session, ctx: RequestContext, id: str
-) -> ShareGroupTypeRecord:
+def get(session: Session, ctx: RequestContext, id: str) -> ShareGroupTypeRecord:
     """Return a type that the caller may see.
 
     Raises ShareGroupTypeNotFound.
     """
-    found = _records(
-        session, session.rows(_BY_ID, wanted=id, **caller_params(ctx))
-    )
+    found = _records(session, session.rows(_BY_ID, wanted=id, **caller_params(ctx)))
     if not found:
         raise exception.ShareGroupTypeNotFound(share_group_type_id=id)
     return found[0]
@@ -144,8 +128,7 @@ def find(
 ) -> ShareGroupTypeRecord | None:
     """Return the type with this id, or else with this name, or None."""
     found = _records(
-        session,
-        session.rows(_BY_ID_OR_NAME, wanted=id_or_name, **caller_params(ctx)),
+        session, session.rows(_BY_ID_OR_NAME, wanted=id_or_name, **caller_params(ctx))
     )
     return min(found, key=lambda record: record.id != id_or_name, default=None)
 
@@ -167,10 +150,7 @@ def create(
     id = TABLES.insert(session, group_specs, name=name, is_public=is_public)
     session.run_many(
         sa.insert(SHARE_TYPE),
-        [
-            {'share_group_type_id': id, 'share_type_id': member}
-            for member in members
-        ],
+        [{'share_group_type_id': id, 'share_type_id': member} for member in members],
     )
     return id
 

@@ -7,12 +7,10 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import qos_types
-from manila_lite.db.models import shares
+from manila_lite.db.models import qos_types, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.types import types as share_types
-from manila_lite.db.queries.types.tables import SpecErrors
-from manila_lite.db.queries.types.tables import SpecTables
+from manila_lite.db.queries.types.tables import SpecErrors, SpecTables
 from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
@@ -62,9 +60,7 @@ _BY_ID = sa.select(TYPE).where(TYPE.c.id == sa.bindparam('wanted'))
 # With columns that no index has: MariaDB would lock the index entry only,
 # which does not exclude a lock of the row by `delete`.
 _BY_ID_OR_NAME = (
-    sa.select(TYPE)
-    .where(TABLES.is_called('wanted'))
-    .with_for_update(read=True)
+    sa.select(TYPE).where(TABLES.is_called('wanted')).with_for_update(read=True)
 )
 _SPECS = (
     sa.select(SPEC)
@@ -82,9 +78,7 @@ _SHARE_TYPE_OF = (
     .join(share_types.SPEC)
     .where(
         share_types.SPEC.c.spec_key == DEFAULT_OF_SHARE_TYPE,
-        share_types.SPEC.c.spec_value.in_(
-            sa.bindparam('names', expanding=True)
-        ),
+        share_types.SPEC.c.spec_value.in_(sa.bindparam('names', expanding=True)),
     )
     .order_by(share_types.TYPE.c.name)
     .limit(1)
@@ -120,18 +114,11 @@ def get(session: Session, id: str) -> QosTypeRecord:
 
 def _record(row: sa.Row, specs: dict[str, str]) -> QosTypeRecord:
     return QosTypeRecord(
-        row.id,
-        row.name,
-        row.description,
-        specs,
-        row.created_at,
-        row.updated_at,
+        row.id, row.name, row.description, specs, row.created_at, row.updated_at
     )
 
 
-def list_specs(
-    session: Session, ids: Collection[str]
-) -> dict[str, dict[str, str]]:
+def list_specs(session: Session, ids: Collection[str]) -> dict[str, dict[str, str]]:
     """Return the specs of several types, by type id."""
     found: dict[str, dict[str, str]] = {id: {} for id in ids}
     if found:
@@ -140,9 +127,7 @@ def list_specs(
     return found
 
 
-def lock_default(
-    session: Session, share_type: TypeWithSpecs | None
-) -> str | None:
+def lock_default(session: Session, share_type: TypeWithSpecs | None) -> str | None:
     """Return the id of the QoS type of new shares of a share type.
 
     It is locked (shared): it is not deleted before the transaction ends.
@@ -162,11 +147,7 @@ def lock_default(
 
 
 def create(
-    session: Session,
-    *,
-    name: str,
-    description: str | None,
-    specs: Mapping[str, str],
+    session: Session, *, name: str, description: str | None, specs: Mapping[str, str]
 ) -> str:
     """Insert a type; return its id."""
     return TABLES.insert(session, specs, name=name, description=description)
@@ -184,7 +165,5 @@ def delete(session: Session, id: str) -> None:
         raise exception.QosTypeInUse(qos_type_id=id, users=f'share {share_id}')
     share_type = session.value(_SHARE_TYPE_OF, names=[id, row.name])
     if share_type is not None:
-        raise exception.QosTypeInUse(
-            qos_type_id=id, users=f'share type {share_type}'
-        )
+        raise exception.QosTypeInUse(qos_type_id=id, users=f'share type {share_type}')
     session.run(_DELETE, of_type=id)

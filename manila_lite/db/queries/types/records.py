@@ -10,12 +10,8 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.models import quotas
 from manila_lite.db.queries.shares import migrations as share_migrations
-from manila_lite.db.queries.types.tables import caller_params
-from manila_lite.db.queries.types.tables import group_by_type
-from manila_lite.db.queries.types.types import SPEC
-from manila_lite.db.queries.types.types import TABLES
-from manila_lite.db.queries.types.types import TYPE
-from manila_lite.db.queries.types.types import TypeWithSpecs
+from manila_lite.db.queries.types.tables import caller_params, group_by_type
+from manila_lite.db.queries.types.types import SPEC, TABLES, TYPE, TypeWithSpecs
 from manila_lite.db.session import Session
 
 USAGE = quotas.QuotaUsage.__table__
@@ -54,9 +50,7 @@ _DELETE_USAGES = sa.delete(USAGE).where(
 
 def _records(rows: Iterable[sa.Row]) -> list[ShareTypeRecord]:
     return [
-        ShareTypeRecord(
-            row.id, row.name, specs, row.description, row.is_public
-        )
+        ShareTypeRecord(row.id, row.name, specs, row.description, row.is_public)
         for row, specs in group_by_type(rows)
     ]
 
@@ -110,11 +104,7 @@ def create(
 ) -> str:
     """Insert a type; return its id."""
     return TABLES.insert(
-        session,
-        extra_specs,
-        name=name,
-        description=description,
-        is_public=is_public,
+        session, extra_specs, name=name, description=description, is_public=is_public
     )
 
 

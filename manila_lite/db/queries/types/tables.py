@@ -50,21 +50,14 @@ class SpecTables:
     errors: SpecErrors
 
     def __init__(
-        self,
-        type_: sa.Table,
-        spec: sa.Table,
-        *,
-        type_key: str,
-        errors: SpecErrors,
+        self, type_: sa.Table, spec: sa.Table, *, type_key: str, errors: SpecErrors
     ):
         self.type = type_
         self.spec = spec
         self.type_key = type_key
         self.errors = errors
         of_type: sa.BindParameter[str] = sa.bindparam('of_type')
-        self._lock = (
-            sa.select(type_).where(type_.c.id == of_type).with_for_update()
-        )
+        self._lock = sa.select(type_).where(type_.c.id == of_type).with_for_update()
         self._delete_specs = sa.delete(spec).where(
             spec.c[type_key] == of_type,
             spec.c.spec_key.in_(sa.bindparam('keys', expanding=True)),
@@ -81,17 +74,13 @@ class SpecTables:
         """Insert a type with these columns and specs; return its id."""
         id = session.new_id()
         try:
-            session.run(
-                sa.insert(self.type), id=id, created_at=session.now, **values
-            )
+            session.run(sa.insert(self.type), id=id, created_at=session.now, **values)
         except db_exc.DBDuplicateEntry:
             raise self.errors.exists(name=values['name']) from None
         self.insert_specs(session, id, specs)
         return id
 
-    def update(
-        self, session: Session, id: str, values: Mapping[str, object]
-    ) -> None:
+    def update(self, session: Session, id: str, values: Mapping[str, object]) -> None:
         """Change columns of a type."""
         try:
             matched = session.run(
@@ -120,16 +109,12 @@ class SpecTables:
 
     # Specs
 
-    def set_specs(
-        self, session: Session, id: str, specs: Mapping[str, str]
-    ) -> None:
+    def set_specs(self, session: Session, id: str, specs: Mapping[str, str]) -> None:
         """Set some specs of a locked type and leave the others."""
         session.run(self._delete_specs, of_type=id, keys=list(specs))
         self.insert_specs(session, id, specs)
 
-    def insert_specs(
-        self, session: Session, id: str, specs: Mapping[str, str]
-    ) -> None:
+    def insert_specs(self, session: Session, id: str, specs: Mapping[str, str]) -> None:
         """Insert specs that the type does not have yet."""
         session.run_many(
             sa.insert(self.spec),
@@ -184,9 +169,7 @@ class TypeTables(SpecTables):
             project.c.project_id == sa.bindparam('of_project'),
         )
 
-    def list_accesses(
-        self, session: Session, id: str
-    ) -> Sequence[TypeAccessRow]:
+    def list_accesses(self, session: Session, id: str) -> Sequence[TypeAccessRow]:
         """Return the projects that may use a private type."""
         return session.rows(self._accesses, of_type=id)
 
@@ -195,26 +178,18 @@ class TypeTables(SpecTables):
         self._lock_private(session, id)
         try:
             session.run(
-                sa.insert(self.project),
-                **{self.type_key: id, 'project_id': project_id},
+                sa.insert(self.project), **{self.type_key: id, 'project_id': project_id}
             )
         except db_exc.DBDuplicateEntry:
             raise self.error(
                 self.errors.access_exists, id, project_id=project_id
             ) from None
 
-    def remove_access(
-        self, session: Session, id: str, project_id: str
-    ) -> None:
+    def remove_access(self, session: Session, id: str, project_id: str) -> None:
         """Withdraw the access of a project to a private type."""
         self._lock_private(session, id)
-        if (
-            session.run(self._delete_access, of_type=id, of_project=project_id)
-            != 1
-        ):
-            raise self.error(
-                self.errors.access_not_found, id, project_id=project_id
-            )
+        if session.run(self._delete_access, of_type=id, of_project=project_id) != 1:
+            raise self.error(self.errors.access_not_found, id, project_id=project_id)
 
     def _lock_private(self, session: Session, id: str) -> None:
         if self.lock(session, id).is_public:
@@ -226,9 +201,7 @@ def caller_params(ctx: RequestContext) -> dict[str, object]:
     return {'for_project': ctx.project_id, 'sees_all': ctx.is_admin}
 
 
-def group_by_type(
-    rows: Iterable[sa.Row],
-) -> Iterable[tuple[sa.Row, dict[str, str]]]:
+def group_by_type(rows: Iterable[sa.Row]) -> Iterable[tuple[sa.Row, dict[str, str]]]:
     """Yield the first row and the specs of each type.
 
     `rows` have one spec each, or None as its key, and are ordered by type.

@@ -7,8 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import types
-from manila_lite.db.queries.types.tables import TypeErrors
-from manila_lite.db.queries.types.tables import TypeTables
+from manila_lite.db.queries.types.tables import TypeErrors, TypeTables
 from manila_lite.db.session import Session
 
 TYPE = types.ShareType.__table__
@@ -43,9 +42,7 @@ TABLES = TypeTables(
 _WITH_SPECS = sa.select(
     TYPE.c.id, TYPE.c.name, SPEC.c.spec_key, SPEC.c.spec_value
 ).select_from(TYPE.outerjoin(SPEC))
-_BY_ID_OR_NAME = _WITH_SPECS.where(
-    TABLES.is_called('wanted'), TABLES.accessible
-)
+_BY_ID_OR_NAME = _WITH_SPECS.where(TABLES.is_called('wanted'), TABLES.accessible)
 _SPECS = sa.select(SPEC.c.spec_key, SPEC.c.spec_value).where(
     SPEC.c.share_type_id == sa.bindparam('of_type')
 )
@@ -64,14 +61,10 @@ class TypeWithSpecs:
         return is_true(self.extra_specs.get(key))
 
 
-def capability_columns(
-    share_type: TypeWithSpecs | None,
-) -> dict[str, typing.Any]:
+def capability_columns(share_type: TypeWithSpecs | None) -> dict[str, typing.Any]:
     """Return the capabilities of the type as columns of the share."""
     if share_type is None:
-        return dict.fromkeys(CAPABILITY_EXTRA_SPECS, False) | {
-            'replication_type': None
-        }
+        return dict.fromkeys(CAPABILITY_EXTRA_SPECS, False) | {'replication_type': None}
     return {key: share_type.flag(key) for key in CAPABILITY_EXTRA_SPECS} | {
         'replication_type': share_type.extra_specs.get('replication_type')
     }
@@ -79,24 +72,15 @@ def capability_columns(
 
 def is_true(text: str | None) -> bool:
     """Whether the value of an extra spec is one of the usual true words."""
-    return (
-        text is not None
-        and text.lower().replace('<is>', '', 1).strip() in _TRUE
-    )
+    return text is not None and text.lower().replace('<is>', '', 1).strip() in _TRUE
 
 
 def find_usable(
-    session: Session,
-    id_or_name: str,
-    project_id: str | None,
-    sees_all: bool | None,
+    session: Session, id_or_name: str, project_id: str | None, sees_all: bool | None
 ) -> TypeWithSpecs | None:
     """Return a type the project may use, by id or else by name, or None."""
     rows = session.rows(
-        _BY_ID_OR_NAME,
-        wanted=id_or_name,
-        for_project=project_id,
-        sees_all=sees_all,
+        _BY_ID_OR_NAME, wanted=id_or_name, for_project=project_id, sees_all=sees_all
     )
     chosen = [row for row in rows if row.id == id_or_name] or rows
     if not chosen:
@@ -104,11 +88,7 @@ def find_usable(
     return TypeWithSpecs(
         chosen[0].id,
         chosen[0].name,
-        {
-            row.spec_key: row.spec_value
-            for row in chosen
-            if row.spec_key is not None
-        },
+        {row.spec_key: row.spec_value for row in chosen if row.spec_key is not None},
     )
 
 
@@ -118,9 +98,7 @@ def find_by_id(session: Session, id: str) -> TypeWithSpecs | None:
     return found if found and found.id == id else None
 
 
-def get_extra_specs(
-    session: Session, share_type_id: str | None
-) -> dict[str, str]:
+def get_extra_specs(session: Session, share_type_id: str | None) -> dict[str, str]:
     """Return the extra specs of a type; empty without a type."""
     if share_type_id is None:
         return {}

@@ -8,11 +8,9 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.btrfs import closing
-from manila_lite.share.drivers.btrfs import root_directory
+from manila_lite.share.drivers.btrfs import closing, root_directory
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.catalog import RecordsUnreadable
+from manila_lite.share.drivers.btrfs.catalog import Kind, RecordsUnreadable
 from manila_lite.share.drivers.btrfs.protocols import volume_of
 from manila_lite.share.drivers.btrfs.roles import BtrfsRoles
 
@@ -65,8 +63,7 @@ class BtrfsAccess:
                 pool.path(Kind.SHARE, record['volume']),
                 access_rules,
                 read_only=read_only,
-                denies_all=is_closed
-                or (read_only and self._roles.denies_all(share)),
+                denies_all=is_closed or (read_only and self._roles.denies_all(share)),
             )
 
     def snapshot_update_access(
@@ -113,11 +110,7 @@ class BtrfsAccess:
         """
         try:
             yield
-        except (
-            OSError,
-            RecordsUnreadable,
-            exception.StorageUnavailable,
-        ) as error:
+        except (OSError, RecordsUnreadable, exception.StorageUnavailable) as error:
             if is_revoking and not (
                 isinstance(error, OSError)
                 and root_directory.has_failed(self._backend.root, error)

@@ -12,33 +12,33 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.btrfs import copies
-from manila_lite.share.drivers.btrfs import departures
-from manila_lite.share.drivers.btrfs import failures
-from manila_lite.share.drivers.btrfs import handle_guard
-from manila_lite.share.drivers.btrfs import options
-from manila_lite.share.drivers.btrfs import ownership
-from manila_lite.share.drivers.btrfs import root_directory
-from manila_lite.share.drivers.btrfs import servers
-from manila_lite.share.drivers.btrfs import smb_settings
-from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.catalog import RecordsUnreadable
-from manila_lite.share.drivers.btrfs.copies import ONCE
-from manila_lite.share.drivers.btrfs.copies import Copies
+from manila_lite.share.drivers.btrfs import (
+    copies,
+    departures,
+    failures,
+    handle_guard,
+    options,
+    ownership,
+    root_directory,
+    servers,
+    smb_settings,
+)
+from manila_lite.share.drivers.btrfs.catalog import Kind, RecordsUnreadable
+from manila_lite.share.drivers.btrfs.copies import ONCE, Copies
 from manila_lite.share.drivers.btrfs.daemons import Daemons
 from manila_lite.share.drivers.btrfs.departures import Departures
 from manila_lite.share.drivers.btrfs.exports import Exports
 from manila_lite.share.drivers.btrfs.locks import Locks
-from manila_lite.share.drivers.btrfs.mounting import is_mounted
-from manila_lite.share.drivers.btrfs.mounting import mounted_pool
+from manila_lite.share.drivers.btrfs.mounting import is_mounted, mounted_pool
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.btrfs.pool_disks import PoolDisks
-from manila_lite.share.drivers.btrfs.protocols import CIFS
-from manila_lite.share.drivers.btrfs.protocols import Exporters
-from manila_lite.share.drivers.btrfs.protocols import Protocols
-from manila_lite.share.drivers.btrfs.protocols import location
-from manila_lite.share.drivers.btrfs.restoring import restore_limits
-from manila_lite.share.drivers.btrfs.restoring import restore_properties
+from manila_lite.share.drivers.btrfs.protocols import (
+    CIFS,
+    Exporters,
+    Protocols,
+    location,
+)
+from manila_lite.share.drivers.btrfs.restoring import restore_limits, restore_properties
 from manila_lite.share.drivers.btrfs.servers import Servers
 from manila_lite.share.drivers.btrfs.smb_exports import SmbExports
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
@@ -214,8 +214,7 @@ class BtrfsBackend:
         self.exports = Protocols(
             self._exporters_of,
             lambda: (
-                Exporters(server.exports, server.smb)
-                for server in self.servers.ready()
+                Exporters(server.exports, server.smb) for server in self.servers.ready()
             ),
             self.configuration.btrfs_cifs,
         )
@@ -266,18 +265,12 @@ class BtrfsBackend:
         server = name and self.servers.find(name)
         if not server:
             return None
-        is_cifs = self.exports.has_protocol(CIFS) and (
-            record['share_proto'] == CIFS
-        )
+        is_cifs = self.exports.has_protocol(CIFS) and (record['share_proto'] == CIFS)
         return Exporters(server.exports, server.smb if is_cifs else None)
 
     def _record_of(self, kind: Kind, volume: str) -> Record | None:
         for pool in self.pools.values():
-            name = (
-                pool.catalog.owner(kind, volume)
-                if pool.has(kind, volume)
-                else None
-            )
+            name = pool.catalog.owner(kind, volume) if pool.has(kind, volume) else None
             if name is not None:
                 return pool.catalog.find(kind, name)
         return None
@@ -317,14 +310,10 @@ class BtrfsBackend:
         cifs = None
         if self.daemons.smb_server:
             folder = self.root / 'smb'
-            cifs = SmbExports(
-                folder, self.daemons.smb_server, SmbUsers(folder)
-            )
+            cifs = SmbExports(folder, self.daemons.smb_server, SmbUsers(folder))
         exporters = self._exporters = Exporters(nfs, cifs)
         self.exports = Protocols(
-            lambda kind, volume: exporters,
-            lambda: [exporters],
-            cifs is not None,
+            lambda kind, volume: exporters, lambda: [exporters], cifs is not None
         )
 
     def require(self) -> None:
@@ -334,9 +323,7 @@ class BtrfsBackend:
         """
         for name in self.configuration.btrfs_pools:
             if name not in self.pools or not is_mounted(self.pools[name].top):
-                raise exception.StorageUnavailable(
-                    reason=f'pool {name} is not mounted'
-                )
+                raise exception.StorageUnavailable(reason=f'pool {name} is not mounted')
             if self.disks.is_replaced(self.pools[name]):
                 raise exception.StorageUnavailable(
                     reason=f'another disk is mounted as pool {name}'
@@ -356,8 +343,7 @@ class BtrfsBackend:
         )
         if not all(one.is_in_place() for one in exports):
             LOG.error(
-                'Mounts of exports in %s were unmounted: they are mounted '
-                'again',
+                'Mounts of exports in %s were unmounted: they are mounted again',
                 self.root,
             )
             self.start(has_shares=True)
@@ -379,9 +365,7 @@ class BtrfsBackend:
             yield self._exporters
             return
         for server in self.servers.ready():
-            yield Exporters(
-                server.exports, server.smb if server.runs_smb() else None
-            )
+            yield Exporters(server.exports, server.smb if server.runs_smb() else None)
 
     def _require_writable(self, pool: Pool) -> None:
         if not pool.is_read_only():
@@ -461,9 +445,7 @@ class BtrfsBackend:
 
     def _smb_config(self) -> smb_settings.SmbConfig:
         return smb_settings.base_config(
-            self.root / 'smb',
-            self.configuration.btrfs_smb_port,
-            self._addresses,
+            self.root / 'smb', self.configuration.btrfs_smb_port, self._addresses
         )
 
     def _discard_unfinished(self, pool: Pool) -> None:
@@ -545,9 +527,7 @@ class BtrfsBackend:
             self.fencing.check_call()
             yield
 
-    def try_copying(
-        self, name: str
-    ) -> contextlib.AbstractContextManager[bool]:
+    def try_copying(self, name: str) -> contextlib.AbstractContextManager[bool]:
         """Do the same without waiting; False if they are locked already."""
         return self.locks.try_locked(_COPYING + name)
 
@@ -578,14 +558,10 @@ class BtrfsBackend:
             raise exception.ShareResourceNotFound(share_id=name)
         return found
 
-    def get_snapshot(
-        self, snapshot: base.SnapshotForDriver
-    ) -> tuple[Pool, Record]:
+    def get_snapshot(self, snapshot: base.SnapshotForDriver) -> tuple[Pool, Record]:
         found = self.find(Kind.SNAPSHOT, snapshot['name'])
         if found is None:
-            raise exception.SnapshotResourceNotFound(
-                snapshot_id=snapshot['id']
-            )
+            raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
         return found
 
     def remove(self, kind: Kind, name: str) -> bool:
@@ -617,9 +593,7 @@ class BtrfsBackend:
         for snapshot in arriving.get('snapshots', ()):
             self.remove(Kind.SNAPSHOT, snapshot)
 
-    def _remove(
-        self, kind: Kind, name: str, volume: str, pools: list[Pool]
-    ) -> None:
+    def _remove(self, kind: Kind, name: str, volume: str, pools: list[Pool]) -> None:
         self.exports.withdraw(kind, volume)
         for pool in pools:
             pool.discard(kind, volume)
@@ -647,14 +621,10 @@ class BtrfsBackend:
         if not name and len(self.pools) == 1:
             return next(iter(self.pools.values()))
         if name not in self.pools:
-            raise exception.ShareBackendException(
-                msg=f'there is no pool {name}'
-            )
+            raise exception.ShareBackendException(msg=f'there is no pool {name}')
         return self.pools[name]
 
-    def locations(
-        self, kind: Kind, record: Record
-    ) -> list[base.ExportLocation]:
+    def locations(self, kind: Kind, record: Record) -> list[base.ExportLocation]:
         """Return the export locations of a volume."""
         return [
             {
@@ -672,9 +642,7 @@ class BtrfsBackend:
             raise servers.ShareServerMissing(
                 msg=f'{record["volume"]} is on no share server'
             )
-        return [
-            link.host for link in self.servers.get(record['server']).links()
-        ]
+        return [link.host for link in self.servers.get(record['server']).links()]
 
     # Share servers
 
@@ -698,9 +666,7 @@ class BtrfsBackend:
             self.servers.start_smb(server_id)
         return {'server': server_id}
 
-    def server_for(
-        self, share_server: base.ShareServerMapping | None
-    ) -> str | None:
+    def server_for(self, share_server: base.ShareServerMapping | None) -> str | None:
         """Return the id of a new share's server, if there are servers.
 
         Raises an error if it has none, or if that does not exist.
@@ -724,8 +690,5 @@ class BtrfsBackend:
         if self.has_servers:
             return [4, 6]
         return sorted(
-            {
-                ipaddress.ip_address(address).version
-                for address in self._addresses
-            }
+            {ipaddress.ip_address(address).version for address in self._addresses}
         )

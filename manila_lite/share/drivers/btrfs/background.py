@@ -10,9 +10,7 @@ class BackgroundCall:
 
     def __init__(self, function: Callable[[], None]):
         self._function = function
-        self._future: concurrent.futures.Future[None] = (
-            concurrent.futures.Future()
-        )
+        self._future: concurrent.futures.Future[None] = concurrent.futures.Future()
         # Unlike those of an executor, it does not keep the process alive.
         threading.Thread(target=self._run, daemon=True).start()
 

@@ -19,8 +19,7 @@ import enum
 import pathlib
 
 from manila_lite import exception
-from manila_lite.share.drivers.records import Record
-from manila_lite.share.drivers.records import RecordFolder
+from manila_lite.share.drivers.records import Record, RecordFolder
 
 
 class RecordsUnreadable(exception.FileSystemUnusable):
@@ -50,9 +49,7 @@ class Catalog:
     """The records of one pool, by kind and name."""
 
     def __init__(self, path: pathlib.Path):
-        self._managed = {
-            kind: RecordFolder(path / kind, durable=True) for kind in Kind
-        }
+        self._managed = {kind: RecordFolder(path / kind, durable=True) for kind in Kind}
         self._unmanaged = {
             kind: RecordFolder(path / f'unmanaged-{kind}', durable=True)
             for kind in Kind
@@ -107,10 +104,6 @@ class Catalog:
     def owner(self, kind: Kind, volume: str) -> str | None:
         """Return the name of the share or snapshot that has a volume."""
         return next(
-            (
-                name
-                for name, record in self.records(kind)
-                if record['volume'] == volume
-            ),
+            (name for name, record in self.records(kind) if record['volume'] == volume),
             None,
         )

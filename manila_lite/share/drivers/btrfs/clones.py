@@ -8,12 +8,10 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.copies import ONCE
-from manila_lite.share.drivers.btrfs.copies import Copies
+from manila_lite.share.drivers.btrfs.copies import ONCE, Copies
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.transfer import TransferFailed
-from manila_lite.share.drivers.btrfs.transfer import transfer
+from manila_lite.share.drivers.btrfs.transfer import TransferFailed, transfer
 
 
 class BtrfsClones:
@@ -35,20 +33,15 @@ class BtrfsClones:
         source = self._peers.at(snapshot['share']['host'])
         if source is None:
             raise exception.ShareBackendException(
-                msg=f'the back end of snapshot {snapshot["name"]} is out of '
-                'reach'
+                msg=f'the back end of snapshot {snapshot["name"]} is out of reach'
             )
         found = source.find(Kind.SNAPSHOT, snapshot['name'])
         if found is None:
-            raise exception.SnapshotResourceNotFound(
-                snapshot_id=snapshot['id']
-            )
+            raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
         theirs = Copies(found[0].top, name)
         ours = Copies(pool.top, name)
         with contextlib.ExitStack() as stack:
-            for backend in sorted(
-                {source, self._backend}, key=lambda each: each.root
-            ):
+            for backend in sorted({source, self._backend}, key=lambda each: each.root):
                 stack.enter_context(backend.copying(name))
             for copies in (theirs, ours):
                 copies.drop()
@@ -64,9 +57,7 @@ class BtrfsClones:
         for backend in {source or self._backend, self._backend}:
             backend.forget_copies(name)
 
-    def _received(
-        self, sent: pathlib.Path, ours: Copies, pool: Pool
-    ) -> pathlib.Path:
+    def _received(self, sent: pathlib.Path, ours: Copies, pool: Pool) -> pathlib.Path:
         ours.prepare()
         try:
             received = transfer(

@@ -51,18 +51,12 @@ class Copies:
     def sent_for(self, target: str) -> list[pathlib.Path]:
         """Return what was taken here for a share elsewhere."""
         return [
-            path
-            for path in self._named(target)
-            if not path.name.endswith(_RECEIVED)
+            path for path in self._named(target) if not path.name.endswith(_RECEIVED)
         ]
 
     def received_for(self, target: str) -> list[pathlib.Path]:
         """Return what was received as a whole, the latest last."""
-        return [
-            path
-            for path in self._named(target)
-            if path.name.endswith(_RECEIVED)
-        ]
+        return [path for path in self._named(target) if path.name.endswith(_RECEIVED)]
 
     def whole(self) -> list[pathlib.Path]:
         """Return all copies that another pool may have, the latest last."""

@@ -15,14 +15,14 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs import ganesha
-from manila_lite.share.drivers.btrfs import handle_guard
-from manila_lite.share.drivers.btrfs import processes
-from manila_lite.share.drivers.btrfs import smb_settings
-from manila_lite.share.drivers.btrfs import supervisor
-from manila_lite.share.drivers.btrfs.smb_server import CONFIG
-from manila_lite.share.drivers.btrfs.smb_server import RECORD
-from manila_lite.share.drivers.btrfs.smb_server import SmbServer
+from manila_lite.share.drivers.btrfs import (
+    ganesha,
+    handle_guard,
+    processes,
+    smb_settings,
+    supervisor,
+)
+from manila_lite.share.drivers.btrfs.smb_server import CONFIG, RECORD, SmbServer
 
 LOG = log.getLogger(__name__)
 
@@ -125,36 +125,24 @@ class Supervision:
             self._activity, self._active_at, self._looks = found, now, 0
         if found is not None:
             self._looks += 1
-            if (
-                self._looks <= _LOOKS
-                or now - self._active_at < SUPERVISOR_SILENCE
-            ):
+            if self._looks <= _LOOKS or now - self._active_at < SUPERVISOR_SILENCE:
                 return
-            LOG.warning(
-                'The supervisor in %s hangs, and is replaced', self._folder
-            )
+            LOG.warning('The supervisor in %s hangs, and is replaced', self._folder)
             # This process and no other one, which may have just begun.
-            processes.end_process(
-                found.process, signal.SIGKILL, RESTART_TIMEOUT
-            )
-        self._start(
-            supervisor.REPLACE, f'{self._clock() - self._active_at:.3f}'
-        )
+            processes.end_process(found.process, signal.SIGKILL, RESTART_TIMEOUT)
+        self._start(supervisor.REPLACE, f'{self._clock() - self._active_at:.3f}')
 
     def _is_in_charge(self) -> bool:
         """Return whether there should be a supervisor as applied here."""
         return (
             self._applied is not None
             and (self._folder / supervisor.RECORD).exists()
-            and records.find(self._folder / supervisor.SPECIFICATION)
-            == self._applied
+            and records.find(self._folder / supervisor.SPECIFICATION) == self._applied
         )
 
     def end(self) -> None:
         """End the supervisor; the daemons go on."""
-        processes.end(
-            self._folder / supervisor.RECORD, signal.SIGKILL, STOP_TIMEOUT
-        )
+        processes.end(self._folder / supervisor.RECORD, signal.SIGKILL, STOP_TIMEOUT)
 
     @contextlib.contextmanager
     def ended(self) -> Iterator[None]:
@@ -167,9 +155,7 @@ class Supervision:
         if not self._folder.is_dir():
             yield
             return
-        lock = os.open(
-            self._folder / supervisor.LOCK, os.O_RDWR | os.O_CREAT, 0o600
-        )
+        lock = os.open(self._folder / supervisor.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             deadline = time.monotonic() + STOP_TIMEOUT
             while not _try_lock(lock) and time.monotonic() < deadline:
@@ -286,9 +272,7 @@ def require_free_files(folder: pathlib.Path) -> None:
 
 
 def smb_specification(
-    folder: pathlib.Path,
-    settings: smb_settings.SmbConfig,
-    prefix: Sequence[str] = (),
+    folder: pathlib.Path, settings: smb_settings.SmbConfig, prefix: Sequence[str] = ()
 ) -> records.Record:
     """Return the same for smbd, whose configuration begins with a text."""
     config = folder / CONFIG
@@ -337,9 +321,7 @@ class Daemons:
         self.server = ganesha.Ganesha(self.socket)
         self._smb_config = smb_config
         self.smb_server = (
-            SmbServer(folder.parent / 'smb', folder / RECORD)
-            if smb_config
-            else None
+            SmbServer(folder.parent / 'smb', folder / RECORD) if smb_config else None
         )
 
     def start(self) -> None:
@@ -419,8 +401,6 @@ class Daemons:
         """Return what the supervisor is to run."""
         return (
             self._smb_specification()
-            | nfs_specification(
-                self._folder, self._exports, self.socket, self._port
-            )
+            | nfs_specification(self._folder, self._exports, self.socket, self._port)
             | {'trash': [str(folder) for folder in self._trash]}
         )

@@ -17,8 +17,7 @@ from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import copies
 from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.records import Record
-from manila_lite.share.drivers.records import RecordFolder
+from manila_lite.share.drivers.records import Record, RecordFolder
 
 _FOLDER = 'moving'
 _ARRIVING, _LEAVING = 'arriving', 'leaving'

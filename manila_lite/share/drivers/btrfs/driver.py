@@ -28,17 +28,14 @@ from manila_lite.share.drivers.btrfs.replicated_snapshots import (
 )
 from manila_lite.share.drivers.btrfs.replication import BtrfsReplication
 from manila_lite.share.drivers.btrfs.roles import BtrfsRoles
-from manila_lite.share.drivers.btrfs.server_migration import (
-    BtrfsServerMigration,
-)
+from manila_lite.share.drivers.btrfs.server_migration import BtrfsServerMigration
 from manila_lite.share.drivers.btrfs.share_servers import BtrfsShareServers
 from manila_lite.share.drivers.btrfs.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.snapshots import BtrfsSnapshots
 from manila_lite.share.drivers.btrfs.syncing import BtrfsSyncing
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.delegation import Delegation
-from manila_lite.share.drivers.space import GIB
-from manila_lite.share.drivers.space import is_out_of_space
+from manila_lite.share.drivers.space import GIB, is_out_of_space
 
 
 def _admit_call(driver: 'BtrfsDriver') -> None:
@@ -54,9 +51,7 @@ def _admit_with_lost_pools(driver: 'BtrfsDriver') -> None:
         driver.backend.fencing.admit_call()
 
 
-def _explained(
-    driver: 'BtrfsDriver',
-) -> contextlib.AbstractContextManager[None]:
+def _explained(driver: 'BtrfsDriver') -> contextlib.AbstractContextManager[None]:
     return driver.backend.explained_errors()
 
 
@@ -161,9 +156,7 @@ class BtrfsDriver(
         super().__init__((False, True), *args, **kwargs)
         self.backend = BtrfsBackend(self.configuration)
         self.peers = BtrfsPeers(self.backend)
-        self.shares = BtrfsShares(
-            self.backend, BtrfsClones(self.backend, self.peers)
-        )
+        self.shares = BtrfsShares(self.backend, BtrfsClones(self.backend, self.peers))
         self.snapshots = BtrfsSnapshots(self.backend)
         self.roles = BtrfsRoles(self.backend, self.peers)
         self.backend.before_exports = self.roles.demote_superseded
@@ -193,10 +186,7 @@ class BtrfsDriver(
 
     def check_for_setup_error(self) -> None:
         """Mount the pools and wait until the servers export all shares."""
-        if (
-            self.configuration.btrfs_replication_type
-            and not self.replication_domain
-        ):
+        if self.configuration.btrfs_replication_type and not self.replication_domain:
             raise exception.BadConfiguration(
                 reason=f'back end "{self.configuration.config_group}": '
                 'btrfs_replication_type needs a replication_domain'
@@ -235,9 +225,7 @@ class BtrfsDriver(
     # Shares and snapshots
 
     create_share = _shares(BtrfsShares.create_share)
-    create_share_from_snapshot = _shares(
-        BtrfsShares.create_share_from_snapshot
-    )
+    create_share_from_snapshot = _shares(BtrfsShares.create_share_from_snapshot)
     delete_share = _shares(BtrfsShares.delete_share)
     extend_share = _shares(BtrfsShares.extend_share)
     shrink_share = _shares(BtrfsShares.shrink_share)
@@ -264,8 +252,7 @@ class BtrfsDriver(
     def _teardown_server(
         self,
         server_details: ServerDetails,
-        security_services: Sequence[base.SecurityServiceForDriver]
-        | None = None,
+        security_services: Sequence[base.SecurityServiceForDriver] | None = None,
     ) -> None:
         _tear_down(self, server_details['server_id'])
 
@@ -315,17 +302,13 @@ class BtrfsDriver(
 
     manage_existing = _managing(BtrfsManaging.manage_existing)
     unmanage = _managing(BtrfsManaging.unmanage)
-    manage_existing_snapshot = _managing(
-        BtrfsManaging.manage_existing_snapshot
-    )
+    manage_existing_snapshot = _managing(BtrfsManaging.manage_existing_snapshot)
     unmanage_snapshot = _managing(BtrfsManaging.unmanage_snapshot)
 
     manage_existing_with_server = _managing_on_servers(
         BtrfsManaging.manage_existing_with_server
     )
-    unmanage_with_server = _managing_on_servers(
-        BtrfsManaging.unmanage_with_server
-    )
+    unmanage_with_server = _managing_on_servers(BtrfsManaging.unmanage_with_server)
     manage_existing_snapshot_with_server = _managing_on_servers(
         BtrfsManaging.manage_existing_snapshot_with_server
     )
@@ -369,9 +352,7 @@ class BtrfsDriver(
     def _update_share_stats(self, data: base.Stats | None = None) -> None:
         self.backend.require()
         with self.backend.explained_errors():
-            pools = [
-                self._pool_stats(pool) for pool in self.backend.pools.values()
-            ]
+            pools = [self._pool_stats(pool) for pool in self.backend.pools.values()]
         super()._update_share_stats(
             {
                 'vendor_name': 'manila_lite',
@@ -406,9 +387,7 @@ class BtrfsDriver(
             'pool_name': pool.name,
             'total_capacity_gb': round(total / GIB, 2),
             'free_capacity_gb': round(free / GIB, 2),
-            'used_capacity_gb': round(
-                sum(size.used for size in sizes) / GIB, 2
-            ),
+            'used_capacity_gb': round(sum(size.used for size in sizes) / GIB, 2),
             'allocated_capacity_gb': provisioned,
             'provisioned_capacity_gb': provisioned,
             'thin_provisioning': True,

@@ -50,9 +50,7 @@ class ExportNumbers:
             self._cached = _Table(self._file)
         return self._cached
 
-    def _change(
-        self, name: str, change: Callable[[dict[str, Any], str], int]
-    ) -> int:
+    def _change(self, name: str, change: Callable[[dict[str, Any], str], int]) -> int:
         with self._locks.locked('numbers'):
             try:
                 table = self._current().copy()
@@ -70,9 +68,7 @@ class _Table:
     As long as the file is open, no other has its inode.
     """
 
-    def __init__(
-        self, path: pathlib.Path, content: dict[str, Any] | None = None
-    ):
+    def __init__(self, path: pathlib.Path, content: dict[str, Any] | None = None):
         self._descriptor = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._descriptor)
         if content is None:

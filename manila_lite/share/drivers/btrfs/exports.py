@@ -25,9 +25,7 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs import ganesha
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import origins
+from manila_lite.share.drivers.btrfs import ganesha, kernel, origins
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.export_numbers import ExportNumbers
 from manila_lite.share.drivers.btrfs.locks import Locks
@@ -62,9 +60,7 @@ class Exports:
     has a volume with another name.
     """
 
-    def __init__(
-        self, folder: pathlib.Path, server: ganesha.Ganesha, locks: Locks
-    ):
+    def __init__(self, folder: pathlib.Path, server: ganesha.Ganesha, locks: Locks):
         self._folder = folder
         self._mounts = folder / 'mounts'
         self._record = folder / 'mount.json'
@@ -89,9 +85,7 @@ class Exports:
         """
         record = records.find(self._record)
         try:
-            return record is None or (
-                record['id'] == kernel.mount_id(self._mounts)
-            )
+            return record is None or (record['id'] == kernel.mount_id(self._mounts))
         except FileNotFoundError:
             return False
 
@@ -174,9 +168,7 @@ class Exports:
                 self._server.remove(number)
             self._unmount_idle(name)
 
-    def reopen(
-        self, kind: Kind, volume: str, source: pathlib.Path, text: str
-    ) -> None:
+    def reopen(self, kind: Kind, volume: str, source: pathlib.Path, text: str) -> None:
         """Export a volume again as `listed` has said."""
         name = _name(kind, volume)
         with self._locks.locked(name):
@@ -201,9 +193,7 @@ class Exports:
         with self._locks.locked(name):
             self._withdraw(name)
 
-    def is_published(
-        self, kind: Kind, volume: str, source: pathlib.Path
-    ) -> bool:
+    def is_published(self, kind: Kind, volume: str, source: pathlib.Path) -> bool:
         """Return whether the files and the mount are as they should be."""
         name = _name(kind, volume)
         return not self._is_begun(name) or (
@@ -214,9 +204,7 @@ class Exports:
 
     def _is_begun(self, name: str) -> bool:
         """Return whether a volume is exported, or was while it ended."""
-        return (
-            self._file(name).exists() or self._numbers.find(name) is not None
-        )
+        return self._file(name).exists() or self._numbers.find(name) is not None
 
     def _publish(
         self,
@@ -361,9 +349,7 @@ class Exports:
             with self._locks.locked(name):
                 self._export_as_listed(number, name, number in running)
 
-    def _export_as_listed(
-        self, number: int, name: str, is_running: bool
-    ) -> bool:
+    def _export_as_listed(self, number: int, name: str, is_running: bool) -> bool:
         """Let the server export a volume, or not, as its file says.
 
         Returns whether it did something else.
@@ -381,9 +367,7 @@ class Exports:
         self._apply(name, number)
         return True
 
-    def restore(
-        self, find: Callable[[Kind, str], pathlib.Path | None]
-    ) -> list[str]:
+    def restore(self, find: Callable[[Kind, str], pathlib.Path | None]) -> list[str]:
         """Restore what somebody else has changed beside a running server.
 
         That is: an export is missing, or there is one too many, or its volume

@@ -22,9 +22,7 @@ def free_space(path: pathlib.Path) -> tuple[int, int]:
     path = top = path.resolve()
     while path.stat().st_ino != kernel.SUBVOLUME_INODE:
         if path == path.parent:
-            raise NotADirectoryError(
-                errno.ENOTDIR, 'not in a subvolume', str(top)
-            )
+            raise NotADirectoryError(errno.ENOTDIR, 'not in a subvolume', str(top))
         path = path.parent
     disk = os.statvfs(path)
     free = disk.f_bavail * disk.f_frsize

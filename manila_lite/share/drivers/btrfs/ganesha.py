@@ -16,18 +16,12 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-from jeepney import DBusAddress
-from jeepney import HeaderFields
-from jeepney import Message
-from jeepney import MessageType
-from jeepney import new_method_call
-from jeepney.io.blocking import DBusConnection
-from jeepney.io.blocking import open_dbus_connection
+from jeepney import DBusAddress, HeaderFields, Message, MessageType, new_method_call
+from jeepney.io.blocking import DBusConnection, open_dbus_connection
 
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import silence
-from manila_lite.share.drivers.nfs_clients import Client
-from manila_lite.share.drivers.nfs_clients import Network
+from manila_lite.share.drivers.nfs_clients import Client, Network
 
 _MANAGER = DBusAddress(
     '/org/ganesha/nfsd/ExportMgr',
@@ -61,9 +55,7 @@ def safe_path(path: pathlib.Path) -> str:
     return str(path)
 
 
-def base_config(
-    port: int, recovery: pathlib.Path, plugins: pathlib.Path
-) -> str:
+def base_config(port: int, recovery: pathlib.Path, plugins: pathlib.Path) -> str:
     """Return the settings besides exports: NFS 4 and nothing else."""
     return f"""\
 # Written by manila_lite. What is changed here will be lost.
@@ -246,15 +238,11 @@ class Ganesha:
             except OSError as error:  # it is being restarted
                 if time.monotonic() > deadline:
                     silence.record(self)
-                    raise exception.FileServerUnresponsive(
-                        server='NFS'
-                    ) from error
+                    raise exception.FileServerUnresponsive(server='NFS') from error
                 time.sleep(_RETRY_INTERVAL)
         raise exception.FileServerUnresponsive(server='NFS')
 
-    def _try_call(
-        self, method: str, signature: str, body: Iterable[Any]
-    ) -> Any:
+    def _try_call(self, method: str, signature: str, body: Iterable[Any]) -> Any:
         sys.audit('manila_lite.nfs', method)
         message = new_method_call(_MANAGER, method, signature, tuple(body))
         with self._lock:
@@ -286,8 +274,11 @@ class Ganesha:
 def _error_of(reply: Message) -> Exception:
     name = reply.header.fields.get(HeaderFields.error_name, '')
     text = ' '.join(str(part) for part in reply.body or ())
-    if name.startswith('org.freedesktop.DBus.Error.') and name.rpartition('.')[
-        2
-    ] in ('ServiceUnknown', 'NoReply', 'NameHasNoOwner', 'Disconnected'):
+    if name.startswith('org.freedesktop.DBus.Error.') and name.rpartition('.')[2] in (
+        'ServiceUnknown',
+        'NoReply',
+        'NameHasNoOwner',
+        'Disconnected',
+    ):
         return ConnectionError(text)
     return _Refused(text)

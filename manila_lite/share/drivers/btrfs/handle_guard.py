@@ -56,9 +56,7 @@ def find_plugin() -> pathlib.Path | None:
         for folder in ('lib', 'lib64', 'lib/*')
         for path in sorted(pathlib.Path('/usr').glob(f'{folder}/ganesha'))
     )
-    return next(
-        (path / _PLUGIN for path in found if (path / _PLUGIN).exists()), None
-    )
+    return next((path / _PLUGIN for path in found if (path / _PLUGIN).exists()), None)
 
 
 @functools.cache

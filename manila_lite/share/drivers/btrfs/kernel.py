@@ -95,15 +95,11 @@ def create_subvolume(path: pathlib.Path) -> None:
     _call(path.parent, _SUBVOLUME_CREATE, _name_at(8, path.name))
 
 
-def create_snapshot(
-    source: pathlib.Path, path: pathlib.Path, read_only: bool
-) -> None:
+def create_snapshot(source: pathlib.Path, path: pathlib.Path, read_only: bool) -> None:
     """Create a snapshot of a subvolume; raises FileExistsError."""
     request = _name_at(56, path.name)
     with _opened(source) as origin:
-        struct.pack_into(
-            '<qQQ', request, 0, origin, 0, _READ_ONLY if read_only else 0
-        )
+        struct.pack_into('<qQQ', request, 0, origin, 0, _READ_ONLY if read_only else 0)
         _call(path.parent, _SNAPSHOT_CREATE_V2, request)
 
 
@@ -117,10 +113,7 @@ def has_removed(top: pathlib.Path) -> bool:
     return any(
         True
         for _ in _search(
-            top,
-            _ROOT_TREE,
-            (_ORPHANS, _ORPHAN, 0),
-            (_ORPHANS, _ORPHAN, _NO_LIMIT),
+            top, _ROOT_TREE, (_ORPHANS, _ORPHAN, 0), (_ORPHANS, _ORPHAN, _NO_LIMIT)
         )
     )
 
@@ -128,10 +121,7 @@ def has_removed(top: pathlib.Path) -> bool:
 def nested_subvolumes(top: pathlib.Path, subvolume: int) -> list[int]:
     """Return the ids of the subvolumes that are directly in one."""
     found = _search(
-        top,
-        _ROOT_TREE,
-        (subvolume, _ROOT_REF, 0),
-        (subvolume, _ROOT_REF, _NO_LIMIT),
+        top, _ROOT_TREE, (subvolume, _ROOT_REF, 0), (subvolume, _ROOT_REF, _NO_LIMIT)
     )
     return [nested for (_, kind, nested), _ in found if kind == _ROOT_REF]
 
@@ -220,11 +210,7 @@ def exchange(one: pathlib.Path, other: pathlib.Path) -> None:
     sys.audit('manila_lite.exchange', str(one), str(other))
     _check(
         _libc.renameat2(
-            _AT_FDCWD,
-            os.fsencode(one),
-            _AT_FDCWD,
-            os.fsencode(other),
-            _RENAME_EXCHANGE,
+            _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
         ),
         one,
     )
@@ -304,9 +290,7 @@ def sizes(top: pathlib.Path, subvolume: int | None = None) -> dict[int, Size]:
     """
     used: dict[int, int] = {}
     limits: dict[int, int] = {}
-    first, last = (
-        (0, _NO_LIMIT >> 16) if subvolume is None else (subvolume, subvolume)
-    )
+    first, last = (0, _NO_LIMIT >> 16) if subvolume is None else (subvolume, subvolume)
     for kind, found, data in _search_quota_tree(top, first, last):
         if kind == _QGROUP_INFO:
             used[found] = struct.unpack_from('<Q', data, 8)[0]
@@ -314,10 +298,7 @@ def sizes(top: pathlib.Path, subvolume: int | None = None) -> dict[int, Size]:
             flags, limit = struct.unpack_from('<QQ', data)
             has_limit = flags & _LIMIT_REFERENCED and limit != _NO_LIMIT
             limits[found] = limit if has_limit else 0
-    return {
-        found: Size(count, limits.get(found, 0))
-        for found, count in used.items()
-    }
+    return {found: Size(count, limits.get(found, 0)) for found, count in used.items()}
 
 
 def has_wrong_sizes(top: pathlib.Path) -> bool:
@@ -329,9 +310,7 @@ def has_wrong_sizes(top: pathlib.Path) -> bool:
     """
     for _, _, data in _search_quota_tree(top, 0, 0, _QGROUP_STATUS):
         flags = struct.unpack_from('<Q', data, 16)[0]
-        return bool(
-            flags & _STATUS_INCONSISTENT and not flags & _STATUS_RESCAN
-        )
+        return bool(flags & _STATUS_INCONSISTENT and not flags & _STATUS_RESCAN)
     return False
 
 
@@ -433,9 +412,7 @@ def loop_device(image: pathlib.Path) -> Iterator[pathlib.Path]:
             os.close(device)
 
 
-def _opened_loop_device(
-    image: pathlib.Path,
-) -> tuple[pathlib.Path, int] | None:
+def _opened_loop_device(image: pathlib.Path) -> tuple[pathlib.Path, int] | None:
     path = _find_loop_device(image)
     if path is None:
         return None
@@ -446,9 +423,7 @@ def _opened_loop_device(
     return None
 
 
-def _configured(
-    file: BinaryIO, image: pathlib.Path
-) -> tuple[pathlib.Path, int]:
+def _configured(file: BinaryIO, image: pathlib.Path) -> tuple[pathlib.Path, int]:
     while True:
         path = _free_loop_device()
         device = os.open(path, os.O_RDWR)
@@ -492,9 +467,7 @@ def bind_mount(source: pathlib.Path, target: pathlib.Path) -> None:
     """Make a directory visible at another place."""
     sys.audit('manila_lite.mount', str(source), str(target))
     _check(
-        _libc.mount(
-            os.fsencode(source), os.fsencode(target), None, _MS_BIND, None
-        ),
+        _libc.mount(os.fsencode(source), os.fsencode(target), None, _MS_BIND, None),
         target,
     )
 
@@ -575,9 +548,7 @@ def share_mounts(folder: pathlib.Path) -> None:
         if any(target.is_relative_to(real) for target in targets):
             return
         bind_mount(folder, folder)
-    _check(
-        _libc.mount(None, os.fsencode(folder), None, _MS_SHARED, None), folder
-    )
+    _check(_libc.mount(None, os.fsencode(folder), None, _MS_SHARED, None), folder)
 
 
 def mount_id(path: pathlib.Path) -> int:
@@ -649,9 +620,7 @@ def leave_mount_namespace() -> None:
     _check(_libc.unshare(_CLONE_NEWNS), pathlib.Path('/proc/self/ns/mnt'))
 
 
-def socket_in(
-    namespace: pathlib.Path, family: socket.AddressFamily
-) -> socket.socket:
+def socket_in(namespace: pathlib.Path, family: socket.AddressFamily) -> socket.socket:
     """Return a socket for streams in a network namespace.
 
     Only this thread is there for a moment.
@@ -674,10 +643,7 @@ def socket_in(
 def make_mounts_follow() -> None:
     """Let shared mounts come and go here as elsewhere, but not back."""
     root = pathlib.Path('/')
-    _check(
-        _libc.mount(None, os.fsencode(root), None, _MS_REC | _MS_SLAVE, None),
-        root,
-    )
+    _check(_libc.mount(None, os.fsencode(root), None, _MS_REC | _MS_SLAVE, None), root)
 
 
 def pool_mounts(outside: pathlib.Path) -> list[pathlib.Path]:
@@ -720,10 +686,7 @@ def mount_link(link: pathlib.Path, target: pathlib.Path) -> None:
 
 def unmount_link(target: pathlib.Path) -> None:
     """Remove what `mount_link` has mounted."""
-    _check(
-        _libc.umount2(os.fsencode(target), _MNT_DETACH | _UMOUNT_NOFOLLOW),
-        target,
-    )
+    _check(_libc.umount2(os.fsencode(target), _MNT_DETACH | _UMOUNT_NOFOLLOW), target)
 
 
 def is_mount_of(source: pathlib.Path, target: pathlib.Path) -> bool:
@@ -749,9 +712,7 @@ def _call(path: pathlib.Path, code: int, request: bytearray) -> bytearray:
     return request
 
 
-def _ioctl(
-    directory: int, path: pathlib.Path, code: int, request: bytearray
-) -> None:
+def _ioctl(directory: int, path: pathlib.Path, code: int, request: bytearray) -> None:
     """Send a request to the file system of an open directory.
 
     Errors name its path, from which one sees which file system it is.

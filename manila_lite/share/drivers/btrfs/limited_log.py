@@ -30,10 +30,7 @@ class LimitedLog:
             logged[kind] = now + _INTERVAL
             is_expected = isinstance(error, OSError)
             self._log.error(
-                '%s: %s',
-                subject,
-                error,
-                exc_info=None if is_expected else error,
+                '%s: %s', subject, error, exc_info=None if is_expected else error
             )
 
     def forget(self, subject: str) -> None:

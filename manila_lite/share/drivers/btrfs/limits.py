@@ -15,8 +15,7 @@ import time
 from typing import NamedTuple
 
 from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs.catalog import Catalog
-from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.catalog import Catalog, Kind
 
 _NEW = '.new-'
 _TICK = 1_000_000_000  # in ns: two changes may have the same time
@@ -80,8 +79,7 @@ class Limits:
         return [
             volume
             for subvolume, volume in self.managed().items()
-            if subvolume in sizes
-            and sizes[subvolume].limit != (volume.limit or 0)
+            if subvolume in sizes and sizes[subvolume].limit != (volume.limit or 0)
         ]
 
     def managed(self) -> dict[int, Volume]:

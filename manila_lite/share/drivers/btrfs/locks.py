@@ -5,8 +5,7 @@ import contextlib
 import os
 import pathlib
 
-from manila_lite.share.drivers import file_locks
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import file_locks, records
 
 
 class Locks:
@@ -29,9 +28,7 @@ class Locks:
     def try_locked(self, name: str) -> Iterator[bool]:
         """Do the same without waiting; False if it is locked already."""
         path = self._folder / records.checked_file_name(name)
-        descriptor = file_locks.open_locked(
-            path, file_locks.opened_file, wait=False
-        )
+        descriptor = file_locks.open_locked(path, file_locks.opened_file, wait=False)
         if descriptor is None:
             yield False
             return

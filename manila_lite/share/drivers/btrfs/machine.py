@@ -10,8 +10,7 @@ import subprocess
 from typing import NamedTuple
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs import handle_guard
-from manila_lite.share.drivers.btrfs import privileges
+from manila_lite.share.drivers.btrfs import handle_guard, privileges
 
 _SMALLEST_POOL = 128 << 20
 # Where a btrfs has its first super block, and what is where in it.
@@ -29,9 +28,7 @@ class Requirement(NamedTuple):
 
 def _program(name: str, package: str) -> Requirement:
     return Requirement(
-        name,
-        f'install the package {package}',
-        lambda: shutil.which(name) is not None,
+        name, f'install the package {package}', lambda: shutil.which(name) is not None
     )
 
 
@@ -147,9 +144,7 @@ def _find_label(device: pathlib.Path) -> str | None:
 def _make_file_system(path: pathlib.Path, *options: str) -> None:
     # It refuses a device that has any file system.
     done = subprocess.run(
-        ['mkfs.btrfs', '-q', *options, '--', str(path)],
-        capture_output=True,
-        text=True,
+        ['mkfs.btrfs', '-q', *options, '--', str(path)], capture_output=True, text=True
     )
     if done.returncode:
         errors = [
@@ -158,6 +153,4 @@ def _make_file_system(path: pathlib.Path, *options: str) -> None:
             # It is not an option of ours.
             if line and 'use the -f option' not in line
         ]
-        raise exception.InvalidInput(
-            reason=f'mkfs.btrfs {path}: {"; ".join(errors)}'
-        )
+        raise exception.InvalidInput(reason=f'mkfs.btrfs {path}: {"; ".join(errors)}')

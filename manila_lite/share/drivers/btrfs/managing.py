@@ -5,13 +5,11 @@ import re
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import rewriting
+from manila_lite.share.drivers.btrfs import kernel, rewriting
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.protocols import volume_at
-from manila_lite.share.drivers.btrfs.protocols import volume_of
+from manila_lite.share.drivers.btrfs.protocols import volume_at, volume_of
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.space import managed_size
 
@@ -62,9 +60,7 @@ class BtrfsManaging:
                 self._backend.exports.publish(Kind.SHARE, record, path, [])
                 pool.commit()
         except ValueError as error:
-            raise exception.ManageInvalidShare(
-                reason=f'{location}: {error}'
-            ) from error
+            raise exception.ManageInvalidShare(reason=f'{location}: {error}') from error
         return {
             'size': pool.size_gib(Kind.SHARE, volume),
             'export_locations': self._backend.locations(Kind.SHARE, record),
@@ -89,9 +85,7 @@ class BtrfsManaging:
         }
         if record['share_proto'] != share['share_proto']:
             raise ValueError(f'it is a {record["share_proto"]} share')
-        server = self._backend.server_fields(
-            share_server, record['share_proto']
-        )
+        server = self._backend.server_fields(share_server, record['share_proto'])
         if self._is_elsewhere(record, server):
             raise ValueError(f'it is on share server {record["server"]}')
         record |= server
@@ -148,17 +142,13 @@ class BtrfsManaging:
         )
 
     def manage_existing_snapshot(
-        self,
-        snapshot: base.SnapshotForDriver,
-        driver_options: Mapping[str, str],
+        self, snapshot: base.SnapshotForDriver, driver_options: Mapping[str, str]
     ) -> base.ManageSnapshotReply:
         """Manage a read-only volume in the directory `snapshots` of a pool.
 
         The provider location is its name.
         """
-        return self.manage_existing_snapshot_with_server(
-            snapshot, driver_options
-        )
+        return self.manage_existing_snapshot_with_server(snapshot, driver_options)
 
     def manage_existing_snapshot_with_server(
         self,
@@ -170,9 +160,7 @@ class BtrfsManaging:
         location = snapshot['provider_location'] or ''
         try:
             with self._backend.changing(_LOCK, snapshot['name']):
-                owner_pool, owner = self._backend.get_share(
-                    snapshot['share_name']
-                )
+                owner_pool, owner = self._backend.get_share(snapshot['share_name'])
                 found = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
                 pool, record = found or self._manage_snapshot(
                     snapshot, location, owner_pool, owner
@@ -242,9 +230,7 @@ class BtrfsManaging:
     def _manageable(self, kind: Kind, volume: str) -> Pool:
         """Return the pool of a volume that nothing else has."""
         pools = [
-            pool
-            for pool in self._backend.pools.values()
-            if pool.has(kind, volume)
+            pool for pool in self._backend.pools.values() if pool.has(kind, volume)
         ]
         if len(pools) != 1:
             raise ValueError(f'it is in {len(pools)} pools')

@@ -47,10 +47,7 @@ class MigratedSnapshots:
 
     def used_bytes(self) -> int:
         """Return the size of the largest one; they have blocks in common."""
-        sizes = {
-            pool.top: kernel.sizes(pool.top)
-            for pool in self._here.pools.values()
-        }
+        sizes = {pool.top: kernel.sizes(pool.top) for pool in self._here.pools.values()}
         return max(
             (
                 sizes[path.parents[1]][kernel.subvolume_id(path)].used
@@ -92,9 +89,7 @@ class MigratedSnapshots:
                 if copies is not None:
                     *_, content = copies.received_for(pair.name)
                 self._pool.discard(Kind.SNAPSHOT, pair.name)
-                with self._pool.catalog.putting(
-                    Kind.SNAPSHOT, pair.name, record
-                ):
+                with self._pool.catalog.putting(Kind.SNAPSHOT, pair.name, record):
                     self._pool.add_snapshot(
                         pair.name,
                         content,

@@ -19,16 +19,11 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.background import BackgroundCall
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.migrated_snapshots import SnapshotPair
-from manila_lite.share.drivers.btrfs.migration_copy import MigrationCopy
-from manila_lite.share.drivers.btrfs.migration_copy import forget_leaving
+from manila_lite.share.drivers.btrfs.migration_copy import MigrationCopy, forget_leaving
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationCompatibility,
-)
-from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationCompleteReply,
-)
-from manila_lite.share.drivers.contract.share_migrations import (
     SnapshotMappings,
 )
 
@@ -76,9 +71,7 @@ class BtrfsMigration:
         for pool in self._backend.pools.values():
             for name, leaving in list(pool.catalog.leaving.records()):
                 there = self._peers.beside(leaving['to_host'], leaving['host'])
-                found = there and there.pools.get(
-                    Host.parse(leaving['to_host']).pool
-                )
+                found = there and there.pools.get(Host.parse(leaving['to_host']).pool)
                 if (
                     found
                     and found.catalog.arriving.find(leaving['to']) is None
@@ -163,10 +156,7 @@ class BtrfsMigration:
     ) -> None:
         """Record that the share moves; the next calls copy it."""
         self._copy_of(
-            source_share,
-            destination_share,
-            source_snapshots,
-            snapshot_mappings,
+            source_share, destination_share, source_snapshots, snapshot_mappings
         ).begin()
 
     def migration_continue(
@@ -184,10 +174,7 @@ class BtrfsMigration:
         What has changed meanwhile is sent again and again.
         """
         copy = self._copy_of(
-            source_share,
-            destination_share,
-            source_snapshots,
-            snapshot_mappings,
+            source_share, destination_share, source_snapshots, snapshot_mappings
         )
         call = self._calls.get(copy.name)
         if call is None:
@@ -225,17 +212,11 @@ class BtrfsMigration:
     ) -> dict[str, int]:
         """Return the percentage of the bytes that the share had at first."""
         copy = self._copy_of(
-            source_share,
-            destination_share,
-            source_snapshots,
-            snapshot_mappings,
+            source_share, destination_share, source_snapshots, snapshot_mappings
         )
         progress = self._progress.get(copy.name)
         if progress is not None:
-            return {
-                'total_progress': progress.percent,
-                'sent_bytes': progress.sent,
-            }
+            return {'total_progress': progress.percent, 'sent_bytes': progress.sent}
         is_copied = copy.has_content() or copy.find_share() is not None
         return {'total_progress': _NOT_YET if is_copied else 0}
 
@@ -252,10 +233,7 @@ class BtrfsMigration:
         """Stop copying, and remove the copy; a missing one is success."""
         try:
             copy = self._copy_of(
-                source_share,
-                destination_share,
-                source_snapshots,
-                snapshot_mappings,
+                source_share, destination_share, source_snapshots, snapshot_mappings
             )
         except exception.ShareBackendException:
             # The destination is removed when it is within reach again.
@@ -284,10 +262,7 @@ class BtrfsMigration:
         """
         try:
             copy = self._copy_of(
-                source_share,
-                destination_share,
-                source_snapshots,
-                snapshot_mappings,
+                source_share, destination_share, source_snapshots, snapshot_mappings
             )
         except exception.ShareBackendException:
             # An earlier call may have been killed before its end.
@@ -296,9 +271,7 @@ class BtrfsMigration:
                 closing.reopen(self._backend, own)
             raise
         with copy.locked():
-            record = copy.replace_source(
-                self._count(copy), destination_share_server
-            )
+            record = copy.replace_source(self._count(copy), destination_share_server)
         self._forget(copy)
         there = self._reach(source_share, destination_share)
         return {

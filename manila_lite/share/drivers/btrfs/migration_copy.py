@@ -24,11 +24,10 @@ from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.migrated_snapshots import (
     MigratedSnapshots,
+    SnapshotPair,
 )
-from manila_lite.share.drivers.btrfs.migrated_snapshots import SnapshotPair
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.sending import find_common
-from manila_lite.share.drivers.btrfs.sending import send_copy
+from manila_lite.share.drivers.btrfs.sending import find_common, send_copy
 from manila_lite.share.drivers.btrfs.transfer import TransferFailed
 from manila_lite.share.drivers.records import Record
 
@@ -155,9 +154,7 @@ class MigrationCopy:
     def _send_snapshots(self, count: Callable[[int], None]) -> None:
         with _reporting_errors(self._pool):
             self._require_begun()
-            self._snapshots.send(
-                self._theirs(), self._ours, self._require_begun, count
-            )
+            self._snapshots.send(self._theirs(), self._ours, self._require_begun, count)
 
     def _theirs(self) -> Copies:
         return Copies(self._here.get_share(self.source)[0].top, self.source)
@@ -183,9 +180,7 @@ class MigrationCopy:
                 pool, record = self._here.get_share(self.source)
                 common = find_common(theirs, ours)
                 theirs.discard(self.name, *common[:1] if common else ())
-                sent = theirs.take(
-                    pool.path(Kind.SHARE, record['volume']), self.name
-                )
+                sent = theirs.take(pool.path(Kind.SHARE, record['volume']), self.name)
             ours.discard(self.name, *common[1:] if common else ())
             kept = send_copy(sent, theirs, ours, self._require_begun, counted)
             ours.discard(self.name, kept.ours)
@@ -214,9 +209,7 @@ class MigrationCopy:
     # The second phase
 
     def replace_source(
-        self,
-        count: Callable[[int], None],
-        share_server: base.ShareServerMapping | None,
+        self, count: Callable[[int], None], share_server: base.ShareServerMapping | None
     ) -> Record:
         """Let the destination replace the source; return its record.
 
@@ -228,9 +221,7 @@ class MigrationCopy:
             record = self.find_share()
             if record is None or not self._is_source_unchanged():
                 _, source = self._here.get_share(self.source)
-                fields = self._there.server_fields(
-                    share_server, source['share_proto']
-                )
+                fields = self._there.server_fields(share_server, source['share_proto'])
                 with self._reopening_source():
                     self.catch_up(count)
                     self._create_snapshots(fields)
@@ -302,11 +293,7 @@ class MigrationCopy:
 
     def _create_share(self, content: pathlib.Path, fields: Record) -> Record:
         _, source = self._here.get_share(self.source)
-        record = {
-            'volume': self.name,
-            'share_proto': source['share_proto'],
-            **fields,
-        }
+        record = {'volume': self.name, 'share_proto': source['share_proto'], **fields}
         catalog = self._pool.catalog
         with self._there.changing(self.name):
             self._remove_share()  # of an attempt that has failed

@@ -31,8 +31,7 @@ def mounted_pool(source: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
             _mount(source, target, loop=stat.S_ISREG(mode))
     if not (is_mounted(top) and kernel.is_subvolume(top)):
         raise exception.BadConfiguration(
-            reason=f'pool {target.name}: {top} is not the top of a mounted '
-            'btrfs'
+            reason=f'pool {target.name}: {top} is not the top of a mounted btrfs'
         )
     return top
 
@@ -46,9 +45,7 @@ def _mount(source: pathlib.Path, target: pathlib.Path, loop: bool) -> None:
     target.mkdir(parents=True, exist_ok=True)
     try:
         with (
-            kernel.loop_device(source)
-            if loop
-            else contextlib.nullcontext(source)
+            kernel.loop_device(source) if loop else contextlib.nullcontext(source)
         ) as device:
             kernel.mount(device, target)
     except OSError as error:

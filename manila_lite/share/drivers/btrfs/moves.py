@@ -12,8 +12,7 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.departures import copies_of
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.sending import send_copy
-from manila_lite.share.drivers.btrfs.sending import send_snapshot
+from manila_lite.share.drivers.btrfs.sending import send_copy, send_snapshot
 from manila_lite.share.drivers.btrfs.transfer import TransferFailed
 from manila_lite.share.drivers.records import Record
 
@@ -32,8 +31,7 @@ class Item(NamedTuple):
 
 
 def items_of(
-    shares: Sequence[base.ShareForDriver],
-    snapshots: Sequence[base.SnapshotForDriver],
+    shares: Sequence[base.ShareForDriver], snapshots: Sequence[base.SnapshotForDriver]
 ) -> list[Item]:
     return [
         *(
@@ -42,10 +40,7 @@ def items_of(
         ),
         *(
             Item(
-                Kind.SNAPSHOT,
-                snapshot['name'],
-                snapshot['share_name'],
-                snapshot['id'],
+                Kind.SNAPSHOT, snapshot['name'], snapshot['share_name'], snapshot['id']
             )
             for snapshot in snapshots
         ),
@@ -58,9 +53,7 @@ class Move:
     Callers have locked the copies of the server on both sides.
     """
 
-    def __init__(
-        self, own: BtrfsBackend, source: BtrfsBackend, server_id: str
-    ):
+    def __init__(self, own: BtrfsBackend, source: BtrfsBackend, server_id: str):
         self._own = own
         self._source = source
         self._id = server_id
@@ -85,11 +78,7 @@ class Move:
 
         def place(item: Item) -> tuple[str, bool, int]:
             path = self._path(item)
-            return (
-                item.share,
-                item.kind is Kind.SHARE,
-                kernel.subvolume_id(path),
-            )
+            return (item.share, item.kind is Kind.SHARE, kernel.subvolume_id(path))
 
         return sorted(items, key=place)
 
@@ -141,8 +130,7 @@ class Move:
             found = ours.sent_for(item.target), ours.received_for(item.target)
             total += whole
             done += min(
-                whole,
-                max((used(pool, path) for path in sum(found, [])), default=0),
+                whole, max((used(pool, path) for path in sum(found, [])), default=0)
             )
         return min(99, 100 * done // total) if total else 99
 
@@ -181,9 +169,7 @@ class Move:
                 msg=f'{item.name} exists on both back ends'
             )
 
-    def register(
-        self, items: Sequence[Item], pools: Mapping[str, str]
-    ) -> None:
+    def register(self, items: Sequence[Item], pools: Mapping[str, str]) -> None:
         """Write the records of the volumes that have arrived."""
         for item in items:
             pool = self._own.pools[pools[item.share]]

@@ -15,10 +15,8 @@ import pathlib
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.share.drivers import file_locks
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers import file_locks, records
+from manila_lite.share.drivers.btrfs import kernel, processes
 from manila_lite.share.drivers.btrfs.pool import Pool
 
 LOG = log.getLogger(__name__)

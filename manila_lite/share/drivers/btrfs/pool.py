@@ -23,12 +23,9 @@ import stat
 import time
 
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import trash
-from manila_lite.share.drivers.btrfs.catalog import Catalog
-from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.limits import Limits
-from manila_lite.share.drivers.btrfs.limits import Volume
+from manila_lite.share.drivers.btrfs import kernel, trash
+from manila_lite.share.drivers.btrfs.catalog import Catalog, Kind
+from manila_lite.share.drivers.btrfs.limits import Limits, Volume
 from manila_lite.share.drivers.space import GIB
 
 _NEW = '.new-'
@@ -182,9 +179,7 @@ class Pool:
             kernel.exchange(new, self.path(Kind.SHARE, volume))
         trash.discard(new)
 
-    def add_snapshot(
-        self, snapshot: str, copy: pathlib.Path, limit: int
-    ) -> None:
+    def add_snapshot(self, snapshot: str, copy: pathlib.Path, limit: int) -> None:
         """Create a snapshot with the content of a copy."""
         with self._new(Kind.SNAPSHOT, snapshot, limit) as new:
             if new is not None:
@@ -240,9 +235,7 @@ class Pool:
 
     def adopt_size(self, volume: str, snapshot: str) -> None:
         """Let a snapshot have the size of its volume."""
-        self._set_limit(
-            Kind.SNAPSHOT, snapshot, self.limit_bytes(Kind.SHARE, volume)
-        )
+        self._set_limit(Kind.SNAPSHOT, snapshot, self.limit_bytes(Kind.SHARE, volume))
 
     def resize(self, volume: str, size: int) -> None:
         self._set_limit(Kind.SHARE, volume, size * GIB)

@@ -13,15 +13,11 @@ import pathlib
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.share.drivers import disk_identity
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import disk_identity, records
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.contract.disks import AnyDisk
-from manila_lite.share.drivers.contract.disks import Disk
-from manila_lite.share.drivers.contract.disks import DiskRegistry
-from manila_lite.share.drivers.contract.disks import Holds
+from manila_lite.share.drivers.contract.disks import AnyDisk, Disk, DiskRegistry, Holds
 
 LOG = log.getLogger(__name__)
 
@@ -65,9 +61,7 @@ class PoolDisks:
     def _claim(self, pool: Pool) -> None:
         disk = self._disk(pool)
         try:
-            disk_identity.claim(
-                self.registry, disk, _file(pool), _holder(pool)
-            )
+            disk_identity.claim(self.registry, disk, _file(pool), _holder(pool))
         except OSError as error:
             # It is full or read-only. Its clients are served, since it has
             # been checked, and it is recorded when it can be written.
@@ -105,9 +99,7 @@ class PoolDisks:
             pool.name,
             disk_identity.find(_file(pool)),
             kernel.file_system_id(pool.top),
-            disk_identity.location(
-                pool.top, self._sources.get(pool.name, pool.top)
-            ),
+            disk_identity.location(pool.top, self._sources.get(pool.name, pool.top)),
         )
 
 

@@ -51,36 +51,27 @@ CAPABILITIES = (
         'mount pools and exports, limit and read sizes, delete and send '
         'volumes, and create namespaces',
     ),
+    Capability('CAP_SYS_CHROOT', 'confine `btrfs receive` to the pool it writes to'),
     Capability(
-        'CAP_SYS_CHROOT', 'confine `btrfs receive` to the pool it writes to'
+        'CAP_DAC_OVERRIDE', 'use devices, the directories of root and files of users'
     ),
-    Capability(
-        'CAP_DAC_OVERRIDE',
-        'use devices, the directories of root and files of users',
-    ),
-    Capability(
-        'CAP_DAC_READ_SEARCH', 'let NFS-Ganesha open files by their handles'
-    ),
+    Capability('CAP_DAC_READ_SEARCH', 'let NFS-Ganesha open files by their handles'),
     Capability('CAP_CHOWN', 'preserve the owners of files'),
     Capability('CAP_FOWNER', 'preserve the modes and times of files'),
     Capability('CAP_FSETID', 'preserve the set-group-ID bits of files'),
     Capability('CAP_SETFCAP', 'preserve the file capabilities of files'),
     Capability('CAP_MKNOD', 'preserve the device files in shares'),
     Capability(
-        'CAP_SETUID',
-        'start servers as root, and let them act as the users of clients',
+        'CAP_SETUID', 'start servers as root, and let them act as the users of clients'
     ),
     Capability(
-        'CAP_SETGID',
-        'start servers as root, and let them act as the groups of clients',
+        'CAP_SETGID', 'start servers as root, and let them act as the groups of clients'
     ),
     Capability('CAP_KILL', 'end the servers, which are of another user'),
 )
 """What every back end needs."""
 
-CIFS_CAPABILITIES = (
-    Capability('CAP_NET_BIND_SERVICE', 'let smbd listen on port 445'),
-)
+CIFS_CAPABILITIES = (Capability('CAP_NET_BIND_SERVICE', 'let smbd listen on port 445'),)
 """What CIFS shares need besides."""
 
 SERVER_CAPABILITIES = (

@@ -20,10 +20,7 @@ import struct
 import time
 from typing import Any, NamedTuple
 
-from jeepney import DBusAddress
-from jeepney import HeaderFields
-from jeepney import MessageType
-from jeepney import new_method_call
+from jeepney import DBusAddress, HeaderFields, MessageType, new_method_call
 from jeepney.low_level import Parser
 
 from manila_lite.share.drivers.btrfs import kernel
@@ -77,9 +74,7 @@ def nfs(port: int, namespace: pathlib.Path | None = None) -> Question:
     )
 
 
-def smb(
-    address: str, port: int, namespace: pathlib.Path | None = None
-) -> Question:
+def smb(address: str, port: int, namespace: pathlib.Path | None = None) -> Question:
     """Ask smbd for its protocol; it starts a process for each connection."""
     header = struct.pack(
         '<4sHHIHHIIQIIQ16s', b'\xfeSMB', 64, *(0,) * 3, 1, *(0,) * 6, b''
@@ -103,9 +98,7 @@ def bus(path: str, name: str = 'org.freedesktop.DBus') -> Question:
         bus_name='org.freedesktop.DBus',
         interface='org.freedesktop.DBus',
     )
-    other = DBusAddress(
-        '/', bus_name=name, interface='org.freedesktop.DBus.Peer'
-    )
+    other = DBusAddress('/', bus_name=name, interface='org.freedesktop.DBus.Peer')
     user = str(os.geteuid()).encode().hex()
     ping = new_method_call(other, 'Ping').serialise(serial=_PING)
     return Question(
@@ -260,9 +253,7 @@ class Probe:
         elif self._is_asked:
             self._failed += 1
         self._call(answered, now)
-        interval = (
-            RETRY_INTERVAL if self.is_waiting else self._question.interval
-        )
+        interval = RETRY_INTERVAL if self.is_waiting else self._question.interval
         self._next = now + interval - _TOLERANCE
 
     def _answered(self) -> _Connection | None:

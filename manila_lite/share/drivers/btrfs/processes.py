@@ -188,9 +188,7 @@ def end(path: pathlib.Path, number: signal.Signals, seconds: float) -> bool:
     return record is None or end_process(record, number, seconds)
 
 
-def end_process(
-    record: ProcessRecord, number: signal.Signals, seconds: float
-) -> bool:
+def end_process(record: ProcessRecord, number: signal.Signals, seconds: float) -> bool:
     """Do the same for this process, whatever is recorded now."""
     descriptor = _opened(record)
     if descriptor is None:

@@ -11,21 +11,23 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.btrfs import closing
-from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import closing, kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.catalog import Role
+from manila_lite.share.drivers.btrfs.catalog import Kind, Role
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
-from manila_lite.share.drivers.btrfs.replicas import DR
-from manila_lite.share.drivers.btrfs.replicas import Replica
-from manila_lite.share.drivers.btrfs.replicas import ReplicaState
-from manila_lite.share.drivers.btrfs.replicas import ReplicaUnreachable
+from manila_lite.share.drivers.btrfs.replicas import (
+    DR,
+    Replica,
+    ReplicaState,
+    ReplicaUnreachable,
+)
 from manila_lite.share.drivers.btrfs.syncing import BtrfsSyncing
-from manila_lite.share.drivers.replica_lists import ACTIVE
-from manila_lite.share.drivers.replica_lists import OUT_OF_SYNC
-from manila_lite.share.drivers.replica_lists import ReplicaList
-from manila_lite.share.drivers.replica_lists import find_active
+from manila_lite.share.drivers.replica_lists import (
+    ACTIVE,
+    OUT_OF_SYNC,
+    ReplicaList,
+    find_active,
+)
 
 LOG = log.getLogger(__name__)
 
@@ -33,9 +35,7 @@ LOG = log.getLogger(__name__)
 class BtrfsPromotion:
     """It moves the active role from one replica to another."""
 
-    def __init__(
-        self, backend: BtrfsBackend, peers: BtrfsPeers, syncing: BtrfsSyncing
-    ):
+    def __init__(self, backend: BtrfsBackend, peers: BtrfsPeers, syncing: BtrfsSyncing):
         self._backend = backend
         self._peers = peers
         self._syncing = syncing
@@ -63,8 +63,7 @@ class BtrfsPromotion:
         )
         leader = find_active(replica_list)
         active = next(
-            (each for each in others if leader and each.name == leader.name),
-            None,
+            (each for each in others if leader and each.name == leader.name), None
         )
         if (
             active is not None
@@ -74,17 +73,12 @@ class BtrfsPromotion:
             time.sleep(quiesce_wait_time)
         with contextlib.ExitStack() as stack:
             for each in sorted(
-                [own, *([active] if active else [])],
-                key=lambda each: each.name,
+                [own, *([active] if active else [])], key=lambda each: each.name
             ):
                 stack.enter_context(each.backend.copying(each.name))
             if not _is_promoted(own, active, others):
                 self._become_active(
-                    own,
-                    active,
-                    others,
-                    replica_list,
-                    replica['replication_type'],
+                    own, active, others, replica_list, replica['replication_type']
                 )
             if active is not None:
                 self._make_passive(active, own, replica['replication_type'])
@@ -155,22 +149,16 @@ class BtrfsPromotion:
         self._end_exports(own, replication_type)
         self._activate(own, generation, hosts)
 
-    def _activate(
-        self, own: Replica, generation: int, hosts: dict[str, str]
-    ) -> None:
+    def _activate(self, own: Replica, generation: int, hosts: dict[str, str]) -> None:
         with self._backend.changing(own.name):
             path = own.pool.path(Kind.SHARE, own.volume)
             kernel.set_read_only(path, False)
             own.write_state(
-                ReplicaState(
-                    generation=generation, others=own.state().others | hosts
-                )
+                ReplicaState(generation=generation, others=own.state().others | hosts)
             )
             own.pool.commit()
 
-    def return_active_role(
-        self, own: Replica, replica_list: ReplicaList
-    ) -> None:
+    def return_active_role(self, own: Replica, replica_list: ReplicaList) -> None:
         """Give the active role back to the other replica if it is ours.
 
         That happens when a promotion was interrupted and abandoned.
@@ -273,9 +261,7 @@ def _states(replicas: list[Replica]) -> list[ReplicaState]:
     return states
 
 
-def _is_promoted(
-    own: Replica, active: Replica | None, others: list[Replica]
-) -> bool:
+def _is_promoted(own: Replica, active: Replica | None, others: list[Replica]) -> bool:
     """Return whether an earlier promotion has come this far.
 
     If the previously active replica is still writable, it must be copied
@@ -284,11 +270,8 @@ def _is_promoted(
     state = own.state()
     return (
         state.role == Role.ACTIVE
+        and all(other.generation < state.generation for other in _states(others))
         and all(
-            other.generation < state.generation for other in _states(others)
-        )
-        and all(
-            other.role != Role.ACTIVE
-            for other in _states([active] if active else [])
+            other.role != Role.ACTIVE for other in _states([active] if active else [])
         )
     )

@@ -13,11 +13,12 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import ganesha
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.exports import Exports
-from manila_lite.share.drivers.btrfs.exports import pseudo_path
-from manila_lite.share.drivers.btrfs.smb_exports import SmbExports
-from manila_lite.share.drivers.btrfs.smb_exports import check_volume
-from manila_lite.share.drivers.btrfs.smb_exports import share_name
+from manila_lite.share.drivers.btrfs.exports import Exports, pseudo_path
+from manila_lite.share.drivers.btrfs.smb_exports import (
+    SmbExports,
+    check_volume,
+    share_name,
+)
 from manila_lite.share.drivers.nfs_clients import clients_of
 from manila_lite.share.drivers.records import Record
 
@@ -68,9 +69,7 @@ class Protocols:
     def _required(self, kind: Kind, volume: str) -> Exporters:
         found = self._exporters_of(kind, volume)
         if found is None:
-            raise exception.ShareBackendException(
-                msg=f'{volume} has no share server'
-            )
+            raise exception.ShareBackendException(msg=f'{volume} has no share server')
         return found
 
     def has_protocol(self, share_proto: str) -> bool:
@@ -104,13 +103,7 @@ class Protocols:
             cifs = self._required(kind, volume).cifs
             assert cifs
             return cifs.publish(
-                kind,
-                volume,
-                source,
-                rules,
-                read_only,
-                denies_all,
-                record.get('of'),
+                kind, volume, source, rules, read_only, denies_all, record.get('of')
             )
         clients, replies = clients_of(rules, read_only, ganesha.refusal)
         if denies_all:
@@ -162,9 +155,7 @@ class Protocols:
         if nfs:
             nfs.withdraw(kind, volume)
 
-    def is_published(
-        self, kind: Kind, volume: str, source: pathlib.Path
-    ) -> bool:
+    def is_published(self, kind: Kind, volume: str, source: pathlib.Path) -> bool:
         """Return whether the files and the mount are as they should be."""
         found = self._exporters_of(kind, volume)
         return found is None or (

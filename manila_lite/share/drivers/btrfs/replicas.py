@@ -11,8 +11,7 @@ import dataclasses
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.catalog import Role
+from manila_lite.share.drivers.btrfs.catalog import Kind, Role
 from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.records import Record
@@ -106,9 +105,7 @@ class Replica:
     def locations(self) -> list:
         return self.backend.locations(Kind.SHARE, self.record())
 
-    def become_passive(
-        self, leader: 'Replica', replication_type: str | None
-    ) -> None:
+    def become_passive(self, leader: 'Replica', replication_type: str | None) -> None:
         """Become an outdated follower of another replica, without clients.
 
         The caller has locked it.
@@ -143,9 +140,7 @@ class Replica:
             )
         )
 
-    def _clients_end_at(
-        self, replication_type: str | None
-    ) -> list[tuple[Kind, str]]:
+    def _clients_end_at(self, replication_type: str | None) -> list[tuple[Kind, str]]:
         """Return the volumes that clients lose with the active role."""
         volume = self.volume
         snapshots = [

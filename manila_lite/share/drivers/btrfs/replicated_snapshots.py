@@ -17,9 +17,11 @@ from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.btrfs.snapshots import BtrfsSnapshots
 from manila_lite.share.drivers.btrfs.syncing import BtrfsSyncing
-from manila_lite.share.drivers.replica_lists import ReplicaList
-from manila_lite.share.drivers.replica_lists import SnapshotList
-from manila_lite.share.drivers.replica_lists import instances_on_active
+from manila_lite.share.drivers.replica_lists import (
+    ReplicaList,
+    SnapshotList,
+    instances_on_active,
+)
 
 LOG = log.getLogger(__name__)
 
@@ -76,17 +78,13 @@ class BtrfsReplicatedSnapshots:
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicatedSnapshotReply:
         """Copy or delete it; nothing runs in the background."""
-        missing = exception.SnapshotResourceNotFound(
-            snapshot_id=replica_snapshot['id']
-        )
+        missing = exception.SnapshotResourceNotFound(snapshot_id=replica_snapshot['id'])
         if replica_snapshot['status'] == 'deleting':
             self._snapshots.delete_snapshot(context, replica_snapshot)
             raise missing
         own = self._peers.own_replica(share_replica)
         leader = self._peers.reachable_active(replica_list)
-        source = next(
-            iter(instances_on_active(replica_snapshots, replica_list)), None
-        )
+        source = next(iter(instances_on_active(replica_snapshots, replica_list)), None)
         with self._backend.try_copying(own.name) as is_locked:
             if is_locked and self.ensure_snapshot(
                 own, leader, source, replica_snapshot
@@ -114,10 +112,7 @@ class BtrfsReplicatedSnapshots:
     ) -> int | None:
         """Revert the active replica; the others copy the changes as usual."""
         return self._snapshots.revert_to_snapshot(
-            context,
-            active_replica_snapshot,
-            share_access_rules,
-            snapshot_access_rules,
+            context, active_replica_snapshot, share_access_rules, snapshot_access_rules
         )
 
     def _available_reply(
@@ -151,9 +146,7 @@ class BtrfsReplicatedSnapshots:
         if leader is None or source is None or own.find() is None:
             return False
         try:
-            return self._syncing.copy_snapshot(
-                own, leader, source['name'], name
-            )
+            return self._syncing.copy_snapshot(own, leader, source['name'], name)
         except (OSError, exception.ShareBackendException) as error:
             LOG.warning(
                 'Cannot copy snapshot %(name)s: %(error)s',

@@ -14,13 +14,14 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.access import BtrfsAccess
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.catalog import Role
+from manila_lite.share.drivers.btrfs.catalog import Kind, Role
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.promotion import BtrfsPromotion
-from manila_lite.share.drivers.btrfs.replicas import Replica
-from manila_lite.share.drivers.btrfs.replicas import ReplicaState
-from manila_lite.share.drivers.btrfs.replicas import ReplicaUnreachable
+from manila_lite.share.drivers.btrfs.replicas import (
+    Replica,
+    ReplicaState,
+    ReplicaUnreachable,
+)
 from manila_lite.share.drivers.btrfs.replicated_snapshots import (
     BtrfsReplicatedSnapshots,
 )
@@ -29,13 +30,15 @@ from manila_lite.share.drivers.btrfs.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.snapshots import BtrfsSnapshots
 from manila_lite.share.drivers.btrfs.syncing import BtrfsSyncing
 from manila_lite.share.drivers.btrfs.transfer import TransferFailed
-from manila_lite.share.drivers.replica_lists import ACTIVE
-from manila_lite.share.drivers.replica_lists import ERROR
-from manila_lite.share.drivers.replica_lists import IN_SYNC
-from manila_lite.share.drivers.replica_lists import OUT_OF_SYNC
-from manila_lite.share.drivers.replica_lists import ReplicaList
-from manila_lite.share.drivers.replica_lists import SnapshotList
-from manila_lite.share.drivers.replica_lists import replica_state_reply
+from manila_lite.share.drivers.replica_lists import (
+    ACTIVE,
+    ERROR,
+    IN_SYNC,
+    OUT_OF_SYNC,
+    ReplicaList,
+    SnapshotList,
+    replica_state_reply,
+)
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
@@ -175,9 +178,7 @@ class BtrfsReplication:
             leader = self._peers.reachable_active(replica_list)
             replica_state = OUT_OF_SYNC
             if leader is not None:
-                replica_state = self._follow(
-                    own, leader, replica['replication_type']
-                )
+                replica_state = self._follow(own, leader, replica['replication_type'])
                 self._syncing.forget_others(own, leader, replica_list)
             # All are tried, although one may be missing.
             missing = [
@@ -195,9 +196,7 @@ class BtrfsReplication:
             and self._backend.exports.listed(Kind.SHARE, own.record()) is None
         ):
             # It may have been out of reach when the rules were applied.
-            self._access.update_access(
-                context, replica, access_rules, [], [], []
-            )
+            self._access.update_access(context, replica, access_rules, [], [], [])
         if replica_state == IN_SYNC and missing:
             return OUT_OF_SYNC
         return replica_state
@@ -215,11 +214,7 @@ class BtrfsReplication:
             LOG.warning(
                 'Cannot update replica %(name)s, last synchronised at '
                 '%(at)s: %(error)s',
-                {
-                    'name': own.name,
-                    'error': error,
-                    'at': format_time(before.synced_at),
-                },
+                {'name': own.name, 'error': error, 'at': format_time(before.synced_at)},
             )
             return ERROR if _is_full(error) else OUT_OF_SYNC
         LOG.log(
@@ -234,9 +229,7 @@ class BtrfsReplication:
     ) -> None:
         """Make a replica passive whose successor was promoted without it."""
         state = leader.state()
-        if state.role == Role.PASSIVE or (
-            state.generation < own.state().generation
-        ):
+        if state.role == Role.PASSIVE or (state.generation < own.state().generation):
             return
         LOG.warning(
             'Replica %(name)s is no longer active; changes that %(other)s '

@@ -10,8 +10,7 @@ import typing
 
 from oslo_log import log
 
-from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.catalog import Role
+from manila_lite.share.drivers.btrfs.catalog import Kind, Role
 from manila_lite.share.drivers.btrfs.limits import Volume
 from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.pool import Pool
@@ -21,9 +20,7 @@ LOG = log.getLogger(__name__)
 Result = typing.TypeVar('Result')
 
 
-def restore_limits(
-    pool: Pool, locks: Locks, *, is_trusted: bool = True
-) -> None:
+def restore_limits(pool: Pool, locks: Locks, *, is_trusted: bool = True) -> None:
     """Let the volumes of a pool have the limits of their records.
 
     A volume that is being changed is left to the next call, as is one for
@@ -32,9 +29,7 @@ def restore_limits(
     restored, and the others are recorded.
     """
     if pool.enable_quota():
-        LOG.error(
-            'The quotas of pool %s were off: they are enabled again', pool.name
-        )
+        LOG.error('The quotas of pool %s were off: they are enabled again', pool.name)
     restored = [
         found.name
         for found in pool.differing_limits()
@@ -45,25 +40,17 @@ def restore_limits(
         LOG.error(
             'The limits of %(count)d shares and snapshots in pool %(pool)s '
             'were not those of their records, and are restored: %(names)s',
-            {
-                'count': len(restored),
-                'pool': pool.name,
-                'names': ', '.join(restored),
-            },
+            {'count': len(restored), 'pool': pool.name, 'names': ', '.join(restored)},
         )
 
 
-def _is_restored(
-    pool: Pool, locks: Locks, found: Volume, is_trusted: bool
-) -> bool:
+def _is_restored(pool: Pool, locks: Locks, found: Volume, is_trusted: bool) -> bool:
     """Restore the limit of a volume; return whether it was another one."""
     size = _unless_changing(
         pool,
         locks,
         found,
-        lambda: pool.restore_limit(
-            found.kind, found.volume, is_trusted=is_trusted
-        ),
+        lambda: pool.restore_limit(found.kind, found.volume, is_trusted=is_trusted),
         'does not have its limit',
     )
     if size is not None and size.used > size.limit:
@@ -82,8 +69,7 @@ def restore_properties(pool: Pool, locks: Locks) -> None:
     """
     if pool.protect():
         LOG.error(
-            'Users other than root could enter pool %s: they no longer can',
-            pool.name,
+            'Users other than root could enter pool %s: they no longer can', pool.name
         )
     restored = [
         found.name
@@ -111,11 +97,7 @@ def _has_restored_flag(pool: Pool, locks: Locks, found: Volume) -> bool:
 
     return bool(
         _unless_changing(
-            pool,
-            locks,
-            found,
-            restore,
-            'may be written, or not, against its record',
+            pool, locks, found, restore, 'may be written, or not, against its record'
         )
     )
 
@@ -127,11 +109,7 @@ def _is_written_here(pool: Pool, name: str) -> bool:
 
 
 def _unless_changing(
-    pool: Pool,
-    locks: Locks,
-    found: Volume,
-    restore: Callable[[], Result],
-    problem: str,
+    pool: Pool, locks: Locks, found: Volume, restore: Callable[[], Result], problem: str
 ) -> Result | None:
     """Call a function, unless the volume is being changed; None if not."""
     with locks.try_locked(found.name) as is_locked:

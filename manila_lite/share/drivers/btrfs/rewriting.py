@@ -7,8 +7,7 @@ record of the share has the limit before, in bytes, in `limit_before`.
 
 import contextlib
 
-from manila_lite.share.drivers import tree_removal
-from manila_lite.share.drivers import trees
+from manila_lite.share.drivers import tree_removal, trees
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.records import Record

@@ -8,9 +8,7 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Role
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.replicas import READABLE
-from manila_lite.share.drivers.btrfs.replicas import Replica
-from manila_lite.share.drivers.btrfs.replicas import ReplicaState
+from manila_lite.share.drivers.btrfs.replicas import READABLE, Replica, ReplicaState
 from manila_lite.share.drivers.replica_lists import ACTIVE
 
 LOG = log.getLogger(__name__)
@@ -44,16 +42,13 @@ class BtrfsRoles:
         if successor is None:
             return Role.PASSIVE
         found = successor.state()
-        is_replaced = (
-            found.role == Role.ACTIVE and found.generation > state.generation
-        )
+        is_replaced = found.role == Role.ACTIVE and found.generation > state.generation
         return Role.PASSIVE if is_replaced else Role.ACTIVE
 
     def denies_all(self, share: base.ShareForDriver) -> bool:
         """Return whether no clients are let in, whatever the rules say."""
         return (
-            share['replication_type'] != READABLE
-            and self.role_of(share) != Role.ACTIVE
+            share['replication_type'] != READABLE and self.role_of(share) != Role.ACTIVE
         )
 
     def is_read_only(self, share: base.ShareForDriver) -> bool:
@@ -76,8 +71,7 @@ class BtrfsRoles:
                     self._compare(own, other_name, host)
                 except (OSError, exception.ShareBackendException) as error:
                     LOG.warning(
-                        'Replicas %(name)s and %(other)s cannot be compared: '
-                        '%(error)s',
+                        'Replicas %(name)s and %(other)s cannot be compared: %(error)s',
                         {'name': name, 'other': other_name, 'error': error},
                     )
 

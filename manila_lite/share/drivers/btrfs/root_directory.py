@@ -62,9 +62,7 @@ def require_writable(path: pathlib.Path) -> None:
         raise unwritable(path, error) from error
 
 
-def unwritable(
-    path: pathlib.Path, error: OSError
-) -> exception.FileSystemUnusable:
+def unwritable(path: pathlib.Path, error: OSError) -> exception.FileSystemUnusable:
     """Return an error that names the file system that cannot be written."""
     return exception.FileSystemUnusable(
         reason=f'the file system of btrfs_root, {path}, cannot be written: '

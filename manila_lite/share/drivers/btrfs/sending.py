@@ -9,8 +9,7 @@ from oslo_log import log
 
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.copies import Copies
-from manila_lite.share.drivers.btrfs.transfer import TransferFailed
-from manila_lite.share.drivers.btrfs.transfer import transfer
+from manila_lite.share.drivers.btrfs.transfer import TransferFailed, transfer
 
 LOG = log.getLogger(__name__)
 
@@ -27,9 +26,7 @@ def find_common(theirs: Copies, ours: Copies) -> CommonCopy | None:
     return common_copy(by_content(theirs.whole()), ours)
 
 
-def common_copy(
-    sources: dict[bytes, pathlib.Path], ours: Copies
-) -> CommonCopy | None:
+def common_copy(sources: dict[bytes, pathlib.Path], ours: Copies) -> CommonCopy | None:
     """Return the latest copy that the other side has as well."""
     found = [
         CommonCopy(sources[id], path)
@@ -107,9 +104,7 @@ def send_changes(
     """
     for parent in [common.theirs, None] if common else [None]:
         try:
-            return transfer(
-                sent, parent, ours.folder, check, count, always=always
-            )
+            return transfer(sent, parent, ours.folder, check, count, always=always)
         except BaseException as error:
             received = ours.folder / sent.name
             with contextlib.suppress(OSError):

@@ -23,16 +23,12 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import departures
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.moves import Item
-from manila_lite.share.drivers.btrfs.moves import Move
-from manila_lite.share.drivers.btrfs.moves import items_of
+from manila_lite.share.drivers.btrfs.moves import Item, Move, items_of
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.btrfs.protocols import CIFS
 from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationCompatibility,
-)
-from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationCompleteReply,
 )
 from manila_lite.share.drivers.records import Record
@@ -120,8 +116,7 @@ class BtrfsServerMigration:
                 }
                 items = items_of(shares, snapshots)
                 self._put(
-                    server_id,
-                    record | {'pools': self._pools(record, source, items)},
+                    server_id, record | {'pools': self._pools(record, source, items)}
                 )
             source.departures.begin(
                 server_id, src_share_server['id'], self._backend.root
@@ -145,9 +140,7 @@ class BtrfsServerMigration:
                 pools = self._pools(record, source, items)
                 move = Move(self._backend, source, server_id)
                 _catch_up(move, items, pools)
-                self._put(
-                    server_id, record | {'stage': Stage.COPIED, 'pools': pools}
-                )
+                self._put(server_id, record | {'stage': Stage.COPIED, 'pools': pools})
         return True
 
     def share_server_migration_get_progress(
@@ -328,9 +321,7 @@ class BtrfsServerMigration:
             if item.kind is Kind.SHARE
             else {'provider_location': record['volume']}
         )
-        return place | {
-            'export_locations': self._backend.locations(item.kind, record)
-        }
+        return place | {'export_locations': self._backend.locations(item.kind, record)}
 
     # Both phases
 
@@ -350,9 +341,7 @@ class BtrfsServerMigration:
         return found
 
     @contextlib.contextmanager
-    def _moving(
-        self, server_id: str, source: BtrfsBackend | None
-    ) -> Iterator[None]:
+    def _moving(self, server_id: str, source: BtrfsBackend | None) -> Iterator[None]:
         """Lock the copies of a server on both sides."""
         sides = [self._backend, *([source] if source else [])]
         try:
@@ -367,9 +356,7 @@ class BtrfsServerMigration:
             ) from error
 
     @contextlib.contextmanager
-    def _changing(
-        self, source: BtrfsBackend, server_id: str
-    ) -> Iterator[None]:
+    def _changing(self, source: BtrfsBackend, server_id: str) -> Iterator[None]:
         """Lock a server of the source, unless this call is too late."""
         with source.changing(server_id):
             self._backend.fencing.check_call()
@@ -408,9 +395,7 @@ class BtrfsServerMigration:
         if wanted or current in pools:
             name = wanted or current
             if name not in pools:
-                raise exception.ShareBackendException(
-                    msg=f'there is no pool {name}'
-                )
+                raise exception.ShareBackendException(msg=f'there is no pool {name}')
             return name
 
         def free_bytes(pool: Pool) -> int:

@@ -93,9 +93,7 @@ def links_for(
                     f'{allocation["ip_address"]}/'
                     f'{ipaddress.ip_network(own["cidr"]).prefixlen}'
                 )
-                gateway = own['gateway'] and ipaddress.ip_address(
-                    own['gateway']
-                )
+                gateway = own['gateway'] and ipaddress.ip_address(own['gateway'])
             except ValueError as error:
                 raise exception.ShareBackendException(
                     msg=f'share server {server_id}: {error}'
@@ -107,9 +105,7 @@ def links_for(
                 gateway = None
             if gateway:
                 versions_with_route.add(address.version)
-            digest = hashlib.sha256(
-                f'{server_id} {len(links)}'.encode()
-            ).hexdigest()
+            digest = hashlib.sha256(f'{server_id} {len(links)}'.encode()).hexdigest()
             bridge, vlan = _bridge_and_vlan(own, template)
             links.append(
                 Link(
@@ -136,16 +132,8 @@ def _own_or_of_subnet(
     of_subnet: dict[str, Any] = dict(info)
     of_address: dict[str, Any] = dict(allocation)
     return {
-        key: of_subnet.get(key)
-        if of_address.get(key) is None
-        else of_address[key]
-        for key in (
-            'cidr',
-            'gateway',
-            'mtu',
-            'network_type',
-            'segmentation_id',
-        )
+        key: of_subnet.get(key) if of_address.get(key) is None else of_address[key]
+        for key in ('cidr', 'gateway', 'mtu', 'network_type', 'segmentation_id')
     }
 
 
@@ -163,9 +151,7 @@ def _hardware_address(digest: str) -> str:
     return ':'.join(['02', *(digest[n : n + 2] for n in range(20, 30, 2))])
 
 
-def _bridge_and_vlan(
-    network: dict[str, Any], template: str
-) -> tuple[str, int | None]:
+def _bridge_and_vlan(network: dict[str, Any], template: str) -> tuple[str, int | None]:
     segment = network['segmentation_id']
     if SEGMENT in template:
         if segment is None:
@@ -288,9 +274,7 @@ class ServerNetwork:
         for number, link in enumerate(links):
             while not _is_forwarded(link) and time.monotonic() < deadline:
                 time.sleep(_INTERVAL)
-            lines.append(
-                f'link set eth{number} address {link.hardware_address}'
-            )
+            lines.append(f'link set eth{number} address {link.hardware_address}')
         _ip(*lines, namespace=self.namespace)
 
     def _attach(self, link: Link, inner: str) -> None:
@@ -309,9 +293,7 @@ class ServerNetwork:
             f'address replace {link.address} dev {inner}{option}',
         ]
         if link.gateway:
-            lines.append(
-                f'route replace default via {link.gateway} dev {inner} onlink'
-            )
+            lines.append(f'route replace default via {link.gateway} dev {inner} onlink')
         _ip(*lines, namespace=self.namespace)
         for program, lines in port_commands(link):
             _batch(program, lines)
@@ -368,20 +350,14 @@ def _ip(*lines: str, namespace: pathlib.Path | None = None) -> None:
     _batch('ip', lines, prefix)
 
 
-def _batch(
-    program: str, lines: Iterable[str], prefix: Sequence[str] = ()
-) -> None:
+def _batch(program: str, lines: Iterable[str], prefix: Sequence[str] = ()) -> None:
     _run(*prefix, program, '-batch', '-', text='\n'.join(lines))
 
 
 def _run(*command: str, text: str = '') -> None:
     try:
         done = subprocess.run(
-            command,
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT,
+            command, input=text, capture_output=True, text=True, timeout=_TIMEOUT
         )
     except subprocess.TimeoutExpired as error:
         raise exception.ShareBackendException(msg=str(error)) from error

@@ -21,8 +21,7 @@ import sys
 from typing import Any
 
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs import processes
-from manila_lite.share.drivers.btrfs import supervisor
+from manila_lite.share.drivers.btrfs import processes, supervisor
 from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
 from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.supervisor import Supervisor
@@ -73,9 +72,7 @@ class ServerSupervisor:
         self._specification = specification
         self._servers = pathlib.Path(specification['servers'])
         self._locks = Locks(pathlib.Path(specification['locks']))
-        self._trash = Trash(
-            pathlib.Path(each) for each in specification['trash']
-        )
+        self._trash = Trash(pathlib.Path(each) for each in specification['trash'])
         self._errors = LimitedLog(LOG)
         self._is_well = True
         self._watched: dict[str, tuple[Version, Supervisor]] = {}
@@ -92,9 +89,7 @@ class ServerSupervisor:
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         records.write(
-            self._folder / supervisor.RUNNING,
-            self._specification,
-            durable=True,
+            self._folder / supervisor.RUNNING, self._specification, durable=True
         )
 
     def check(self) -> bool:

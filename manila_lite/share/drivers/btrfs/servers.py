@@ -27,20 +27,21 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs import daemons
-from manila_lite.share.drivers.btrfs import ganesha
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import processes
-from manila_lite.share.drivers.btrfs import server_network
-from manila_lite.share.drivers.btrfs import server_supervisor
-from manila_lite.share.drivers.btrfs import smb_settings
-from manila_lite.share.drivers.btrfs import supervisor
+from manila_lite.share.drivers.btrfs import (
+    daemons,
+    ganesha,
+    kernel,
+    processes,
+    server_network,
+    server_supervisor,
+    smb_settings,
+    supervisor,
+)
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.daemons import Supervision
 from manila_lite.share.drivers.btrfs.exports import Exports
 from manila_lite.share.drivers.btrfs.locks import Locks
-from manila_lite.share.drivers.btrfs.server_network import Link
-from manila_lite.share.drivers.btrfs.server_network import ServerNetwork
+from manila_lite.share.drivers.btrfs.server_network import Link, ServerNetwork
 from manila_lite.share.drivers.btrfs.smb_exports import SmbExports
 from manila_lite.share.drivers.btrfs.smb_server import SmbServer
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
@@ -80,9 +81,7 @@ class ShareServer:
         self._daemons = folder / server_supervisor.NFS
         self.network = ServerNetwork(folder)
         self.nfs = ganesha.Ganesha(folder / _SOCKET)
-        self.exports = Exports(
-            folder / 'exports', self.nfs, Locks(folder / 'locks')
-        )
+        self.exports = Exports(folder / 'exports', self.nfs, Locks(folder / 'locks'))
         digest = hashlib.sha256(self.id.encode()).hexdigest()[:16]
         self.smb_folder = folder.parent.parent / _SMB / digest
         self.users = SmbUsers(self.smb_folder)
@@ -141,9 +140,7 @@ class ShareServer:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.exports.prepare()
         self.exports.restore_mounts(find)
-        daemons.end_blind(
-            self._daemons / 'server.json', self.exports.is_seen_by
-        )
+        daemons.end_blind(self._daemons / 'server.json', self.exports.is_seen_by)
         if self.has_cifs():
             self.smb.prepare()
         file = self._daemons / supervisor.SPECIFICATION
@@ -155,9 +152,7 @@ class ShareServer:
         for daemon in (self._daemons / 'server.json', self._smb_record):
             processes.end(daemon, signal.SIGKILL, daemons.STOP_TIMEOUT)
 
-    def _specification(
-        self, ports: Ports, links: Sequence[Link]
-    ) -> records.Record:
+    def _specification(self, ports: Ports, links: Sequence[Link]) -> records.Record:
         prefix = ['nsenter', f'--net={self.network.namespace}', '--']
         specification = daemons.nfs_specification(
             self._daemons,
@@ -170,9 +165,7 @@ class ShareServer:
             config = smb_settings.base_config(
                 self.smb_folder, ports.smb, [link.host for link in links]
             )
-            specification |= daemons.smb_specification(
-                self.smb_folder, config, prefix
-            )
+            specification |= daemons.smb_specification(self.smb_folder, config, prefix)
         return specification
 
     def runs_smb(self) -> bool:
@@ -185,8 +178,7 @@ class ShareServer:
     def has_ended(self) -> bool:
         """Return whether it was torn down or retired."""
         return not (
-            self.is_ready()
-            or (self._daemons / supervisor.SPECIFICATION).exists()
+            self.is_ready() or (self._daemons / supervisor.SPECIFICATION).exists()
         )
 
     def silent_daemon(self) -> str:
@@ -274,9 +266,7 @@ class ShareServer:
     def stop(self) -> None:
         """End the daemons, the mounts and the network."""
         for name in ('smbd', 'server', 'bus'):
-            processes.stop(
-                self._daemons / f'{name}.json', daemons.STOP_TIMEOUT
-            )
+            processes.stop(self._daemons / f'{name}.json', daemons.STOP_TIMEOUT)
         processes.end_session(self._smb_record, daemons.STOP_TIMEOUT)
         kernel.unmount_below(self._folder / 'exports')
         self.network.remove(self.links())
@@ -319,9 +309,7 @@ class Servers:
     def get(self, server_id: str) -> ShareServer:
         found = self.find(server_id)
         if found is None:
-            raise ShareServerMissing(
-                msg=f'share server {server_id} does not exist'
-            )
+            raise ShareServerMissing(msg=f'share server {server_id} does not exist')
         return found
 
     def find_exporting(self, kind: Kind, volume: str) -> ShareServer | None:
@@ -456,9 +444,7 @@ class Servers:
             return True
         return False
 
-    def detach_lost(
-        self, pool: pathlib.Path, tops: Iterable[pathlib.Path]
-    ) -> None:
+    def detach_lost(self, pool: pathlib.Path, tops: Iterable[pathlib.Path]) -> None:
         """Let go of file systems other than those that are mounted."""
         for server in self._all():
             server.exports.detach_lost(tops)
@@ -499,9 +485,7 @@ class Servers:
     def _repair(self, server: ShareServer) -> None:
         with self._locks.locked(server.id):
             if server.is_ready():
-                LOG.warning(
-                    'The network of share server %s is incomplete', server.id
-                )
+                LOG.warning('The network of share server %s is incomplete', server.id)
                 server.prepare(self._ports, self._find, self._locks)
 
     def _supervise(self) -> None:
@@ -526,9 +510,7 @@ class Servers:
                 f'{silent.server.log_of(silent.daemon)}'
             )
 
-    def _silent(
-        self, servers: Sequence[ShareServer], seconds: float
-    ) -> Silent | None:
+    def _silent(self, servers: Sequence[ShareServer], seconds: float) -> Silent | None:
         """Return a server that does not answer; wait while they restart."""
         deadline = time.monotonic() + seconds
         for server in servers:

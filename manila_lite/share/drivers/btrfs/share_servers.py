@@ -6,9 +6,7 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import server_network
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.server_migration import (
-    BtrfsServerMigration,
-)
+from manila_lite.share.drivers.btrfs.server_migration import BtrfsServerMigration
 from manila_lite.share.drivers.btrfs.server_network import Link
 
 
@@ -31,9 +29,7 @@ class BtrfsShareServers:
             server_id, network_info, self._backend.configuration.btrfs_bridge
         )
         with self._backend.changing(server_id):
-            return _details(
-                server_id, self._backend.servers.set_up(server_id, links)
-            )
+            return _details(server_id, self._backend.servers.set_up(server_id, links))
 
     def tear_down(self, server_id: str) -> None:
         """Delete a server; one that still has shares is refused.
@@ -63,9 +59,7 @@ def _refuse_security_services(network_info: list[base.NetworkInfo]) -> None:
         for service in info['security_services']
     }
     if types:
-        raise exception.SecurityServicesUnsupported(
-            types=', '.join(sorted(types))
-        )
+        raise exception.SecurityServicesUnsupported(types=', '.join(sorted(types)))
 
 
 def _details(server_id: str, links: list[Link]) -> dict[str, str]:

@@ -15,13 +15,11 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.clones import BtrfsClones
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.restoring import restore_limits
-from manila_lite.share.drivers.btrfs.restoring import restore_properties
+from manila_lite.share.drivers.btrfs.restoring import restore_limits, restore_properties
 from manila_lite.share.drivers.btrfs.servers import ShareServerMissing
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.records import Record
-from manila_lite.share.drivers.space import GIB
-from manila_lite.share.drivers.space import is_out_of_space
+from manila_lite.share.drivers.space import GIB, is_out_of_space
 
 LOG = log.getLogger(__name__)
 
@@ -91,9 +89,7 @@ class BtrfsShares:
         """Create a share, empty or from a snapshot."""
         name = share['name']
         if pool.is_read_only():
-            raise exception.ShareRefused(
-                reason=f'pool {pool.name} is read-only'
-            )
+            raise exception.ShareRefused(reason=f'pool {pool.name} is read-only')
         if not self._backend.is_leftover(Kind.SHARE, name):
             raise exception.ShareBackendException(
                 msg=f'the volume {name} exists and is not managed as {name}'
@@ -183,9 +179,7 @@ class BtrfsShares:
         self, pool: Pool, volume: str, size: int, share: base.ShareForDriver
     ) -> None:
         if pool.used_bytes(Kind.SHARE, volume) > size * GIB:
-            raise exception.ShareShrinkingPossibleDataLoss(
-                share_id=share['id']
-            )
+            raise exception.ShareShrinkingPossibleDataLoss(share_id=share['id'])
 
     # State
 
@@ -214,9 +208,7 @@ class BtrfsShares:
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ConnectionInfo:
         pool, record = self._backend.get_share(share['name'])
-        return {
-            'directory': identity_of(pool.path(Kind.SHARE, record['volume']))
-        }
+        return {'directory': identity_of(pool.path(Kind.SHARE, record['volume']))}
 
     def update_share_usage_size(
         self, context: RequestContext, shares: Iterable[base.ShareForDriver]
@@ -252,9 +244,7 @@ class BtrfsShares:
                 restore_limits(pool, self._backend.locks)
                 restore_properties(pool, self._backend.locks)
             except OSError as error:
-                LOG.error(
-                    'Limits in pool %s are not compared: %s', pool.name, error
-                )
+                LOG.error('Limits in pool %s are not compared: %s', pool.name, error)
         replies = {}
         with silence.waiting_once():
             try:
@@ -267,9 +257,7 @@ class BtrfsShares:
                 except exception.StaleFencingToken:
                     raise
                 except (exception.DriverError, OSError) as error:
-                    LOG.error(
-                        'Share %s is not exported: %s', share['name'], error
-                    )
+                    LOG.error('Share %s is not exported: %s', share['name'], error)
         return replies
 
     def _ensure_reply(self, share: base.ShareForDriver) -> base.EnsureReply:
@@ -309,9 +297,7 @@ class BtrfsShares:
                 pool.commit()
             return self._ensure_export(pool, record)
 
-    def _ensure_export(
-        self, pool: Pool, record: Record
-    ) -> base.ExportLocationsReply:
+    def _ensure_export(self, pool: Pool, record: Record) -> base.ExportLocationsReply:
         volume = record['volume']
         path = pool.path(Kind.SHARE, volume)
         if not self._backend.exports.is_published(Kind.SHARE, volume, path):

@@ -14,16 +14,13 @@ import re
 
 from oslo_log import log
 
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers import samba
-from manila_lite.share.drivers.btrfs import origins
-from manila_lite.share.drivers.btrfs import smb_settings
+from manila_lite.share.drivers import records, samba
+from manila_lite.share.drivers.btrfs import origins, smb_settings
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.smb_server import SmbServer
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
-from manila_lite.share.drivers.contract.values import AccessReply
-from manila_lite.share.drivers.contract.values import AccessRuleForDriver
+from manila_lite.share.drivers.contract.values import AccessReply, AccessRuleForDriver
 
 LOG = log.getLogger(__name__)
 
@@ -309,6 +306,4 @@ class SmbExports:
         return self._folder / smb_settings.INDEX
 
     def _file(self, kind: Kind, volume: str) -> pathlib.Path:
-        return self._shares / records.checked_file_name(
-            f'{kind}.{volume}.conf'
-        )
+        return self._shares / records.checked_file_name(f'{kind}.{volume}.conf')

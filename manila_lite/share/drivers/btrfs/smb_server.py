@@ -17,10 +17,7 @@ from typing import NamedTuple
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs import privileges
-from manila_lite.share.drivers.btrfs import processes
-from manila_lite.share.drivers.btrfs import silence
-from manila_lite.share.drivers.btrfs import smb_settings
+from manila_lite.share.drivers.btrfs import privileges, processes, silence, smb_settings
 from manila_lite.share.drivers.records import Record
 
 Command = tuple[str, ...]
@@ -63,9 +60,7 @@ def _sessions(
     except (ValueError, KeyError):
         return []  # smbd has never run
     return [
-        Session(
-            int(one['server_id']['pid']), one.get(user, ''), one.get(share, '')
-        )
+        Session(int(one['server_id']['pid']), one.get(user, ''), one.get(share, ''))
         for one in found.values()
     ]
 
@@ -119,9 +114,7 @@ class SmbServer:
 
         With `denied`, for those only that may not even read any more.
         """
-        self._end_use(
-            share, _RELOAD, (_CLOSE_DENIED if denied else _CLOSE, share)
-        )
+        self._end_use(share, _RELOAD, (_CLOSE_DENIED if denied else _CLOSE, share))
 
     def withdraw(self, share: str) -> None:
         """End the use of a share that the configuration does not have.
@@ -134,9 +127,7 @@ class SmbServer:
         """Send commands; disconnect clients that do not let go of a share."""
         if not self._tell(*commands):
             return
-        for pid in {
-            one.pid for one in self._uses() if one.share == share.lower()
-        }:
+        for pid in {one.pid for one in self._uses() if one.share == share.lower()}:
             # The answer comes after the share has been closed.
             if not _answers(self._folder, pid, _CLOSE_TIMEOUT):
                 Session(pid, '', share).signal(signal.SIGKILL)
@@ -177,9 +168,7 @@ class SmbServer:
                 return None
         answer = _control(self._folder, pid, 'num-children')
         count = answer.stdout.partition(' ')[0]
-        return (
-            int(count) if not answer.returncode and count.isdigit() else None
-        )
+        return int(count) if not answer.returncode and count.isdigit() else None
 
     def _running(self) -> Record | None:
         if not processes.is_running(self._record):
@@ -207,21 +196,14 @@ def _name_of(pid: str) -> str:
         return ''
 
 
-def _answers(
-    folder: pathlib.Path, pid: int, seconds: int = _REPLY_TIMEOUT
-) -> bool:
+def _answers(folder: pathlib.Path, pid: int, seconds: int = _REPLY_TIMEOUT) -> bool:
     return not _control(folder, pid, 'ping', seconds=seconds).returncode
 
 
 def _control(
-    folder: pathlib.Path,
-    pid: int,
-    *command: str,
-    seconds: int = _REPLY_TIMEOUT,
+    folder: pathlib.Path, pid: int, *command: str, seconds: int = _REPLY_TIMEOUT
 ) -> subprocess.CompletedProcess[str]:
-    return _run(
-        folder, 'smbcontrol', f'--timeout={seconds}', str(pid), *command
-    )
+    return _run(folder, 'smbcontrol', f'--timeout={seconds}', str(pid), *command)
 
 
 def _run(

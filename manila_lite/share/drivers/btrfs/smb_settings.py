@@ -57,9 +57,7 @@ class SmbConfig(NamedTuple):
     port: int
 
 
-def base_config(
-    folder: pathlib.Path, port: int, addresses: Sequence[str]
-) -> SmbConfig:
+def base_config(folder: pathlib.Path, port: int, addresses: Sequence[str]) -> SmbConfig:
     """Return the settings besides shares: SMB 2 and later, and no printers.
 
     Links are not followed: they could lead to files of this machine.

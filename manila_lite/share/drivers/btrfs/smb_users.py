@@ -13,10 +13,8 @@ import subprocess
 import tempfile
 
 from manila_lite import exception
-from manila_lite.share.drivers import file_locks
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs import privileges
-from manila_lite.share.drivers.btrfs import smb_settings
+from manila_lite.share.drivers import file_locks, records
+from manila_lite.share.drivers.btrfs import privileges, smb_settings
 from manila_lite.share.drivers.btrfs.smb_server import sessions
 
 # Shorter ones cannot be in access rules.
@@ -54,9 +52,7 @@ class SmbUsers:
             # For the commands here, before smbd has been started.
             records.write_text(
                 self._folder / 'users.conf',
-                smb_settings.base_config(
-                    self._folder, 445, ['127.0.0.1']
-                ).text,
+                smb_settings.base_config(self._folder, 445, ['127.0.0.1']).text,
             )
 
     def names(self) -> list[str]:
@@ -91,10 +87,7 @@ class SmbUsers:
         self.prepare()
         with source._locked():
             names, hashes = source.names(), source._call('pdbedit', '-L', '-w')
-        with (
-            self._locked(),
-            tempfile.NamedTemporaryFile('w', dir=self._folder) as file,
-        ):
+        with self._locked(), tempfile.NamedTemporaryFile('w', dir=self._folder) as file:
             self._add_names(names)
             file.write(hashes)
             file.flush()
@@ -118,9 +111,7 @@ class SmbUsers:
         self.prepare()
         with self._locked():
             if name not in self.names():
-                raise exception.InvalidInput(
-                    reason=f'there is no user {name!r}'
-                )
+                raise exception.InvalidInput(reason=f'there is no user {name!r}')
             if name in self._with_password():
                 self._call('smbpasswd', '-x', name)
             for session in sessions(self._folder):
@@ -151,9 +142,7 @@ class SmbUsers:
         records.write_text(self._passwd, text, durable=True)
 
     def _locked(self):  # type: ignore[no-untyped-def]
-        return file_locks.locked(
-            self._folder / 'users.lock', file_locks.opened_file
-        )
+        return file_locks.locked(self._folder / 'users.lock', file_locks.opened_file)
 
     def _call(self, program: str, *args: str, text: str = '') -> str:
         config = '-c' if program == 'smbpasswd' else '-s'
@@ -166,7 +155,5 @@ class SmbUsers:
             **privileges.as_root(),
         )
         if done.returncode:
-            raise exception.InvalidInput(
-                reason=f'{program}: {done.stderr.strip()}'
-            )
+            raise exception.InvalidInput(reason=f'{program}: {done.stderr.strip()}')
         return done.stdout

@@ -35,8 +35,7 @@ class BtrfsSnapshots:
                 pool, share = self._backend.get_share(snapshot['share_name'])
                 if not self._backend.is_leftover(Kind.SNAPSHOT, name):
                     raise exception.ShareBackendException(
-                        msg=f'the volume {name} exists and is not managed '
-                        f'as {name}'
+                        msg=f'the volume {name} exists and is not managed as {name}'
                     )
                 record = {
                     'volume': name,

@@ -30,15 +30,16 @@ import time
 from typing import Any, NoReturn, Protocol
 
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs import handle_guard
-from manila_lite.share.drivers.btrfs import mount_table
-from manila_lite.share.drivers.btrfs import privileges
-from manila_lite.share.drivers.btrfs import probes
-from manila_lite.share.drivers.btrfs import processes
-from manila_lite.share.drivers.btrfs import reserve
+from manila_lite.share.drivers.btrfs import (
+    handle_guard,
+    mount_table,
+    privileges,
+    probes,
+    processes,
+    reserve,
+)
 from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
-from manila_lite.share.drivers.btrfs.probes import Probe
-from manila_lite.share.drivers.btrfs.probes import Question
+from manila_lite.share.drivers.btrfs.probes import Probe, Question
 from manila_lite.share.drivers.btrfs.trash import Trash
 
 LOG = logging.getLogger(__name__)
@@ -110,9 +111,7 @@ class Daemon:
 
     def has_ended(self) -> bool:
         """Return whether it is not running, or no longer."""
-        if self._descriptor is not None and processes.wait(
-            [self._descriptor], 0
-        ):
+        if self._descriptor is not None and processes.wait([self._descriptor], 0):
             self._forget()
         if self._descriptor is None:
             # It may have been started by a call that failed afterwards.
@@ -210,18 +209,14 @@ class Daemon:
         try:
             os.setsid()
             processes.write(self._record, processes.this_process())
-            log = os.open(
-                self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
-            )
+            log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
             enter()
             processes.allow_open_files(_OPEN_FILES)
             privileges.become_root()
-            os.execvpe(
-                self._command[0], self._command, os.environ | environment
-            )
+            os.execvpe(self._command[0], self._command, os.environ | environment)
         except OSError:
             LOG.exception('%s cannot be started', self.name)
         finally:
@@ -253,9 +248,7 @@ class Supervisor:
         self._running = folder / RUNNING
         self._socket = specification['socket']
         self._exports = pathlib.Path(specification['exports'])
-        self._trash = Trash(
-            pathlib.Path(each) for each in specification['trash']
-        )
+        self._trash = Trash(pathlib.Path(each) for each in specification['trash'])
         self._errors = LimitedLog(LOG)
         self._is_well = True
         self._guard = folder / handle_guard.RECORD
@@ -265,20 +258,12 @@ class Supervisor:
         }
         questions = questions_of(specification)
         self._bus, self._server = (
-            Daemon(
-                folder, name, specification[name], questions[name], unwatched
-            )
+            Daemon(folder, name, specification[name], questions[name], unwatched)
             for name in ('bus', 'server')
         )
         self._smb_record = folder / 'smbd.json'
         self._smb = (
-            Daemon(
-                folder,
-                'smbd',
-                specification['smbd'],
-                questions['smbd'],
-                unwatched,
-            )
+            Daemon(folder, 'smbd', specification['smbd'], questions['smbd'], unwatched)
             if 'smbd' in specification
             else None
         )
@@ -357,9 +342,7 @@ class Supervisor:
 
         One that has ended and cannot be started would not let it wait.
         """
-        processes.wait(
-            self.descriptors if self._is_well else [], self.interval
-        )
+        processes.wait(self.descriptors if self._is_well else [], self.interval)
 
     @property
     def interval(self) -> float:
@@ -380,8 +363,7 @@ class Supervisor:
     def is_complete(self) -> bool:
         """Return whether all daemons run and answer."""
         return not any(
-            daemon.has_ended() or daemon.is_silent()
-            for daemon in self._daemons
+            daemon.has_ended() or daemon.is_silent() for daemon in self._daemons
         )
 
     @property
@@ -413,9 +395,7 @@ class Supervisor:
                 LOG.error('%s is not exported: it is not mounted', file.stem)
         self._guard.unlink(missing_ok=True)
         self._server.start(
-            self._environment,
-            ''.join(lines),
-            lambda: enter(mounts) if enter else None,
+            self._environment, ''.join(lines), lambda: enter(mounts) if enter else None
         )
 
 
@@ -437,9 +417,7 @@ def questions_of(specification: dict[str, Any]) -> dict[str, list[Question]]:
     if 'smb_address' in specification:
         found['smbd'] = [
             probes.smb(
-                specification['smb_address'],
-                specification['smb_port'],
-                namespace,
+                specification['smb_address'], specification['smb_port'], namespace
             )
         ]
     return found
@@ -514,9 +492,7 @@ def _run(supervisor: Runnable, log: pathlib.Path) -> NoReturn:
 
 def main(
     arguments: Sequence[str],
-    supervise: Callable[
-        [pathlib.Path, dict[str, Any], float], Runnable
-    ] = Supervisor,
+    supervise: Callable[[pathlib.Path, dict[str, Any], float], Runnable] = Supervisor,
 ) -> None:
     """Continue in the background, unless there is a supervisor already.
 

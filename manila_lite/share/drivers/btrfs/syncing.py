@@ -11,18 +11,20 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.catalog import Role
-from manila_lite.share.drivers.btrfs.copies import ONCE
-from manila_lite.share.drivers.btrfs.copies import Copies
+from manila_lite.share.drivers.btrfs.catalog import Kind, Role
+from manila_lite.share.drivers.btrfs.copies import ONCE, Copies
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
-from manila_lite.share.drivers.btrfs.replicas import Replica
-from manila_lite.share.drivers.btrfs.replicas import ReplicaState
-from manila_lite.share.drivers.btrfs.replicas import ReplicaUnreachable
-from manila_lite.share.drivers.btrfs.sending import CommonCopy
-from manila_lite.share.drivers.btrfs.sending import by_content
-from manila_lite.share.drivers.btrfs.sending import common_copy
-from manila_lite.share.drivers.btrfs.sending import send_changes
+from manila_lite.share.drivers.btrfs.replicas import (
+    Replica,
+    ReplicaState,
+    ReplicaUnreachable,
+)
+from manila_lite.share.drivers.btrfs.sending import (
+    CommonCopy,
+    by_content,
+    common_copy,
+    send_changes,
+)
 from manila_lite.share.drivers.btrfs.transfer import TransferFailed
 from manila_lite.share.drivers.replica_lists import ReplicaList
 
@@ -92,9 +94,7 @@ class BtrfsSyncing:
                 pool.limit_bytes(Kind.SHARE, volume),
             )
 
-    def _send(
-        self, own: Replica, leader: Replica, sent: pathlib.Path
-    ) -> pathlib.Path:
+    def _send(self, own: Replica, leader: Replica, sent: pathlib.Path) -> pathlib.Path:
         """Return the copy on our side that equals the one to be sent."""
         ours = own.copies
         ours.prepare()
@@ -113,9 +113,7 @@ class BtrfsSyncing:
         self, sent: pathlib.Path, common: CommonCopy | None, ours: Copies
     ) -> pathlib.Path | None:
         try:
-            return send_changes(
-                sent, common, ours, self._backend.fencing.check_call
-            )
+            return send_changes(sent, common, ours, self._backend.fencing.check_call)
         except TransferFailed as error:
             if error.is_at_source:
                 raise ReplicaUnreachable(msg=str(error)) from error
@@ -134,23 +132,14 @@ class BtrfsSyncing:
         self._backend.exports.refresh(Kind.SHARE, volume)
         self._backend.exports.republish(Kind.SHARE, volume, path)
 
-    def _prune(
-        self, own: Replica, leader: Replica, copy: pathlib.Path
-    ) -> None:
+    def _prune(self, own: Replica, leader: Replica, copy: pathlib.Path) -> None:
         """Remove the copies that nothing is sent on the basis of any more."""
         for target in (own.name, leader.name, ONCE):
             own.copies.discard(target, copy)
         shown = kernel.content_id(copy)
-        with (
-            contextlib.suppress(exception.ShareBackendException),
-            _reaching(leader),
-        ):
+        with contextlib.suppress(exception.ShareBackendException), _reaching(leader):
             theirs = leader.copies
-            kept = [
-                path
-                for path in theirs.whole()
-                if kernel.content_id(path) == shown
-            ]
+            kept = [path for path in theirs.whole() if kernel.content_id(path) == shown]
             for target in (leader.name, own.name):
                 theirs.discard(target, *kept)
 
@@ -187,9 +176,7 @@ class BtrfsSyncing:
             theirs, ours = leader.copies, own.copies
             ours.prepare()
             with leader.backend.changing(source):
-                sent = theirs.take(
-                    pool.path(Kind.SNAPSHOT, record['volume']), ONCE
-                )
+                sent = theirs.take(pool.path(Kind.SNAPSHOT, record['volume']), ONCE)
                 limit = pool.limit_bytes(Kind.SNAPSHOT, record['volume'])
         try:
             with _reaching(leader):

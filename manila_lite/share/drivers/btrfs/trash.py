@@ -25,9 +25,7 @@ _FIRST_DELAY, _LONGEST_DELAY = 1.0, 60.0
 def has_any(folders: Iterable[pathlib.Path]) -> bool:
     """Return whether something is to be removed from folders of volumes."""
     return any(
-        name.startswith(_TRASH)
-        for folder in folders
-        for name in os.listdir(folder)
+        name.startswith(_TRASH) for folder in folders for name in os.listdir(folder)
     )
 
 

@@ -12,8 +12,7 @@ import tempfile
 from typing import NamedTuple
 import uuid
 
-from manila_lite.share.drivers.btrfs import handle_guard
-from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import handle_guard, kernel
 
 _SIZE = 128 << 20
 _TIMEOUT = 60.0
@@ -48,9 +47,7 @@ class Trial(NamedTuple):
 def _mount_file() -> None:
     """Mount a small btrfs in a file, with quotas, as a pool is."""
     with tempfile.TemporaryDirectory(prefix='manila-lite-') as folder:
-        image, target = (
-            pathlib.Path(folder, name) for name in ('image', 'top')
-        )
+        image, target = (pathlib.Path(folder, name) for name in ('image', 'top'))
         image.touch()
         os.truncate(image, _SIZE)
         _run('mkfs.btrfs', '-q', str(image))

@@ -6,10 +6,12 @@ from typing import Protocol
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
-from manila_lite.share.drivers.contract.values import AccessReplies
-from manila_lite.share.drivers.contract.values import AccessReply
-from manila_lite.share.drivers.contract.values import AccessRuleForDriver
-from manila_lite.share.drivers.contract.values import ShareForDriver
+from manila_lite.share.drivers.contract.values import (
+    AccessReplies,
+    AccessReply,
+    AccessRuleForDriver,
+    ShareForDriver,
+)
 
 _Rules = Sequence[AccessRuleForDriver]
 
@@ -34,13 +36,9 @@ class AllowDenyDriver(Protocol):
     ) -> object: ...
 
 
-def normalise_access_replies(
-    replies: AccessReplies | None,
-) -> dict[str, AccessReply]:
+def normalise_access_replies(replies: AccessReplies | None) -> dict[str, AccessReply]:
     """Return a driver's replies as a dict; None becomes empty."""
-    return {
-        access_id: reply or {} for access_id, reply in (replies or {}).items()
-    }
+    return {access_id: reply or {} for access_id, reply in (replies or {}).items()}
 
 
 def apply_with_allow_deny(

@@ -8,16 +8,16 @@ to the same state.
 
 import abc
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 import datetime
 from typing import Any
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import DefaultedInterface
-from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
-from manila_lite.share.drivers.contract.values import ShareForDriver
-from manila_lite.share.drivers.contract.values import StoredRecord
+from manila_lite.share.drivers.contract.interfaces import (
+    DefaultedInterface,
+    ShareServerMapping,
+)
+from manila_lite.share.drivers.contract.values import ShareForDriver, StoredRecord
 
 BackupProgress = Mapping[str, Any]
 """`total_progress` in percent, as a string; 100 is the end."""

@@ -6,8 +6,10 @@ import pathlib
 from typing import TypedDict
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import DefaultedInterface
-from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
+from manila_lite.share.drivers.contract.interfaces import (
+    DefaultedInterface,
+    ShareServerMapping,
+)
 from manila_lite.share.drivers.contract.values import ShareForDriver
 
 _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
@@ -96,10 +98,7 @@ def open_directory(identity: DirectoryIdentity) -> int | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     status = os.fstat(directory)
-    if (status.st_dev, status.st_ino) != (
-        identity['device'],
-        identity['inode'],
-    ):
+    if (status.st_dev, status.st_ino) != (identity['device'], identity['inode']):
         os.close(directory)
         return None
     return directory

@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import DefaultedInterface
-from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
-from manila_lite.share.drivers.contract.values import ShareGroupForDriver
-from manila_lite.share.drivers.contract.values import (
-    ShareGroupSnapshotForDriver,
+from manila_lite.share.drivers.contract.interfaces import (
+    DefaultedInterface,
+    ShareServerMapping,
 )
-from manila_lite.share.drivers.contract.values import StatusReply
+from manila_lite.share.drivers.contract.values import (
+    ShareGroupForDriver,
+    ShareGroupSnapshotForDriver,
+    StatusReply,
+)
 
 GroupUpdate = Mapping[str, Any] | None
 GroupReply = GroupUpdate | tuple[GroupUpdate, Sequence[Any] | None]
@@ -26,9 +28,7 @@ GroupReply = GroupUpdate | tuple[GroupUpdate, Sequence[Any] | None]
 Of an update, only `status` counts: `error` fails the work.
 """
 
-GroupSnapshotReply = (
-    tuple[GroupUpdate, Sequence[Mapping[str, Any]] | None] | None
-)
+GroupSnapshotReply = tuple[GroupUpdate, Sequence[Mapping[str, Any]] | None] | None
 """An update of the snapshot, and updates of its members.
 
 Of a member with its `id`, `provider_location` is stored; a `status` of

@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.values import AccessReplies
-from manila_lite.share.drivers.contract.values import AccessRuleForDriver
-from manila_lite.share.drivers.contract.values import ExportLocationsReply
-from manila_lite.share.drivers.contract.values import NewShareReply
-from manila_lite.share.drivers.contract.values import ShareForDriver
-from manila_lite.share.drivers.contract.values import SnapshotForDriver
-from manila_lite.share.drivers.contract.values import SnapshotReply
+from manila_lite.share.drivers.contract.values import (
+    AccessReplies,
+    AccessRuleForDriver,
+    ExportLocationsReply,
+    NewShareReply,
+    ShareForDriver,
+    SnapshotForDriver,
+    SnapshotReply,
+)
 
 ShareServerMapping = Mapping[str, Any]
 

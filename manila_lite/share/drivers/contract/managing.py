@@ -7,12 +7,16 @@ With share servers the variants whose names end in `_with_server` are called.
 import abc
 from collections.abc import Mapping
 
-from manila_lite.share.drivers.contract.interfaces import DefaultedInterface
-from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
-from manila_lite.share.drivers.contract.values import ManageReply
-from manila_lite.share.drivers.contract.values import ManageSnapshotReply
-from manila_lite.share.drivers.contract.values import ShareForDriver
-from manila_lite.share.drivers.contract.values import SnapshotForDriver
+from manila_lite.share.drivers.contract.interfaces import (
+    DefaultedInterface,
+    ShareServerMapping,
+)
+from manila_lite.share.drivers.contract.values import (
+    ManageReply,
+    ManageSnapshotReply,
+    ShareForDriver,
+    SnapshotForDriver,
+)
 
 
 class ManageDefaults:
@@ -40,9 +44,7 @@ class ManageDefaults:
         """
 
     def unmanage_with_server(
-        self,
-        share: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
+        self, share: ShareForDriver, share_server: ShareServerMapping | None = None
     ) -> None:
         """Do what `unmanage` does for a share on a share server."""
 

@@ -20,10 +20,7 @@ class PrivateStorage(Protocol):
 
     @overload
     def get(
-        self,
-        entity_id: str,
-        key: list[str] | None = None,
-        default: str | None = None,
+        self, entity_id: str, key: list[str] | None = None, default: str | None = None
     ) -> dict[str, str]: ...
 
     def get(
@@ -51,7 +48,5 @@ class PrivateStorage(Protocol):
         are too long, and for values that are no text, number or bool.
         """
 
-    def delete(
-        self, entity_id: str, key: str | list[str] | None = None
-    ) -> None:
+    def delete(self, entity_id: str, key: str | list[str] | None = None) -> None:
         """Delete one key, several, or all; missing ones are ignored."""

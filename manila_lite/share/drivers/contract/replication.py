@@ -13,16 +13,20 @@ import abc
 from collections.abc import Sequence
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import DefaultedInterface
-from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
-from manila_lite.share.drivers.contract.values import AccessRuleForDriver
-from manila_lite.share.drivers.contract.values import ReplicaReply
-from manila_lite.share.drivers.contract.values import ReplicaSnapshot
-from manila_lite.share.drivers.contract.values import ReplicaStateReply
-from manila_lite.share.drivers.contract.values import ReplicatedSnapshotReply
-from manila_lite.share.drivers.contract.values import ShareForDriver
-from manila_lite.share.drivers.contract.values import SnapshotForDriver
-from manila_lite.share.drivers.contract.values import StatusReply
+from manila_lite.share.drivers.contract.interfaces import (
+    DefaultedInterface,
+    ShareServerMapping,
+)
+from manila_lite.share.drivers.contract.values import (
+    AccessRuleForDriver,
+    ReplicaReply,
+    ReplicaSnapshot,
+    ReplicaStateReply,
+    ReplicatedSnapshotReply,
+    ShareForDriver,
+    SnapshotForDriver,
+    StatusReply,
+)
 
 ReplicaList = list[ShareForDriver]
 AccessRules = list[AccessRuleForDriver]
@@ -96,9 +100,7 @@ class ReplicationDefaults:
         raise NotImplementedError
 
     def get_replica_status(
-        self,
-        replica: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
+        self, replica: ShareForDriver, share_server: ShareServerMapping | None = None
     ) -> StatusReply:
         """Return the actual state of a replica, as for a share.
 

@@ -15,11 +15,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import DefaultedInterface
-from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
-from manila_lite.share.drivers.contract.values import ExportLocationsReply
-from manila_lite.share.drivers.contract.values import ShareForDriver
-from manila_lite.share.drivers.contract.values import SnapshotForDriver
+from manila_lite.share.drivers.contract.interfaces import (
+    DefaultedInterface,
+    ShareServerMapping,
+)
+from manila_lite.share.drivers.contract.values import (
+    ExportLocationsReply,
+    ShareForDriver,
+    SnapshotForDriver,
+)
 
 SnapshotMappings = Mapping[str, SnapshotForDriver]
 

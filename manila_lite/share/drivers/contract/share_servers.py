@@ -13,15 +13,15 @@ from typing import Any, Protocol, runtime_checkable
 
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
-from manila_lite.share.drivers.contract.values import AccessReplies
-from manila_lite.share.drivers.contract.values import NetworkInfo
-from manila_lite.share.drivers.contract.values import SecurityServiceForDriver
-from manila_lite.share.drivers.contract.values import ShareForDriver
-from manila_lite.share.drivers.contract.values import ShareGroupForDriver
 from manila_lite.share.drivers.contract.values import (
+    AccessReplies,
+    NetworkInfo,
+    SecurityServiceForDriver,
+    ShareForDriver,
+    ShareGroupForDriver,
     ShareGroupSnapshotForDriver,
+    SnapshotForDriver,
 )
-from manila_lite.share.drivers.contract.values import SnapshotForDriver
 
 ServerDetails = Mapping[str, str]
 
@@ -32,9 +32,7 @@ class ShareServerSupport(Protocol):
 
     @abc.abstractmethod
     def _setup_server(
-        self,
-        network_info: list[NetworkInfo],
-        metadata: Mapping[str, Any] | None = None,
+        self, network_info: list[NetworkInfo], metadata: Mapping[str, Any] | None = None
     ) -> Mapping[str, Any] | None:
         """Create a server and return the details to store for it.
 
@@ -66,9 +64,7 @@ class ShareServerSupport(Protocol):
 class ShareServerDefaults:
     """Defaults that every driver inherits for share servers."""
 
-    def setup_server(
-        self, *args: Any, **kwargs: Any
-    ) -> Mapping[str, Any] | None:
+    def setup_server(self, *args: Any, **kwargs: Any) -> Mapping[str, Any] | None:
         """Create a server: see `ShareServerSupport._setup_server`."""
         if not isinstance(self, ShareServerSupport):
             raise NotImplementedError

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.drivers.contract.interfaces import CAPABILITIES
 from manila_lite.share.drivers.contract.interfaces import (
+    CAPABILITIES,
     CreateFromSnapshotSupport,
+    SnapshotSupport,
 )
-from manila_lite.share.drivers.contract.interfaces import SnapshotSupport
 
 Stats = dict[str, Any]
 
@@ -22,9 +22,7 @@ class ShareStatistics:
     share_replicas_migration_support = False
     qos_type_support = False
     encryption_support: list[str] | None = None
-    dhss_mandatory_security_service_association: Mapping[
-        str, Sequence[str] | None
-    ] = {}
+    dhss_mandatory_security_service_association: Mapping[str, Sequence[str] | None] = {}
     """The types of security services that shares of a protocol need.
 
     The keys are in lower case, for example `{'cifs': ['active_directory']}`.
@@ -85,8 +83,7 @@ class ShareStatistics:
     def _narrowed(self, stats: Stats, names: Iterable[str]) -> Stats:
         """Return the named capabilities, limited to what is implemented."""
         return {
-            name: isinstance(self, CAPABILITIES[name])
-            and bool(stats.get(name, True))
+            name: isinstance(self, CAPABILITIES[name]) and bool(stats.get(name, True))
             for name in names
         }
 
@@ -105,15 +102,11 @@ class ShareStatistics:
             'mount_point_name_support': False,
             'snapshot_inherit_share_access_support': False,
             'share_server_multiple_subnet_support': False,
-            'security_service_update_support': (
-                self.security_service_update_support
-            ),
+            'security_service_update_support': (self.security_service_update_support),
             'network_allocation_update_support': (
                 self.network_allocation_update_support
             ),
-            'share_replicas_migration_support': (
-                self.share_replicas_migration_support
-            ),
+            'share_replicas_migration_support': (self.share_replicas_migration_support),
             'encryption_support': self.encryption_support,
             'replication_domain': self.replication_domain,
             'filter_function': self.get_filter_function(),
@@ -122,9 +115,7 @@ class ShareStatistics:
         }
         if self.driver_handles_share_servers:
             stats |= {
-                'max_shares_per_share_server': (
-                    self.max_shares_per_share_server
-                ),
+                'max_shares_per_share_server': (self.max_shares_per_share_server),
                 'max_share_server_size': self.max_share_server_size,
             }
         return stats
@@ -139,9 +130,7 @@ class ShareStatistics:
                 'reserved_share_from_snapshot_percentage'
             )
             or reserved,
-            'reserved_share_extend_percentage': get(
-                'reserved_share_extend_percentage'
-            )
+            'reserved_share_extend_percentage': get('reserved_share_extend_percentage')
             or reserved,
             'max_over_subscription_ratio': get('max_over_subscription_ratio'),
         }
@@ -159,9 +148,7 @@ class ShareStatistics:
             or self.get_default_goodness_function()
         )
 
-    def get_default_filter_function(
-        self, pool: str | None = None
-    ) -> str | None:
+    def get_default_filter_function(self, pool: str | None = None) -> str | None:
         """Return the driver's own expression, used if none is configured."""
         return None
 
@@ -178,7 +165,4 @@ class ShareStatistics:
     def add_ip_version_capability(self, data: Stats) -> Stats:
         """Return the statistics with the supported IP versions added."""
         versions = set(self.get_configured_ip_versions())
-        return data | {
-            'ipv4_support': 4 in versions,
-            'ipv6_support': 6 in versions,
-        }
+        return data | {'ipv4_support': 4 in versions, 'ipv6_support': 6 in versions}

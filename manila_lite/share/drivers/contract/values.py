@@ -1,8 +1,7 @@
 """Values passed between manager and driver: inputs and replies."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 import datetime
 from typing import Any, ClassVar, NotRequired, TypedDict
 
@@ -220,9 +219,7 @@ class ShareGroupSnapshotForDriver(StoredRecord):
     description: str | None = None
     status: str | None = None
     share_group: ShareGroupForDriver | None = None
-    share_group_snapshot_members: list[SnapshotForDriver] = field(
-        default_factory=list
-    )
+    share_group_snapshot_members: list[SnapshotForDriver] = field(default_factory=list)
     created_at: datetime.datetime | None = None
     updated_at: datetime.datetime | None = None
 
@@ -251,9 +248,7 @@ class ShareServerForDriver(StoredRecord):
     created_at: datetime.datetime | None = None
     updated_at: datetime.datetime | None = None
     backend_details: Mapping[str, str] = field(default_factory=dict)
-    network_allocations: list['NetworkAllocation'] = field(
-        default_factory=list
-    )
+    network_allocations: list['NetworkAllocation'] = field(default_factory=list)
 
 
 class NetworkAllocation(TypedDict):
@@ -336,9 +331,7 @@ class AccessRuleForDriver(StoredRecord):
 
 # Replies of drivers
 
-ExportLocationsReply = (
-    str | Iterable[str | ExportLocation | Mapping[str, Any]] | None
-)
+ExportLocationsReply = str | Iterable[str | ExportLocation | Mapping[str, Any]] | None
 
 
 class StatusReply(TypedDict):
@@ -459,9 +452,7 @@ class EnsureReply(TypedDict, total=False):
     metadata: dict[str, str]
 
 
-def normalise_export_locations(
-    reply: ExportLocationsReply,
-) -> list[ExportLocation]:
+def normalise_export_locations(reply: ExportLocationsReply) -> list[ExportLocation]:
     """Return export locations in full form, whatever form was given."""
     locations = [reply] if isinstance(reply, str) else reply or []
     return [_export_location(location) for location in locations]
@@ -476,7 +467,6 @@ def _export_location(
         path=location['path'],
         is_admin_only=bool(location.get('is_admin_only', False)),
         metadata={
-            key: str(value)
-            for key, value in (location.get('metadata') or {}).items()
+            key: str(value) for key, value in (location.get('metadata') or {}).items()
         },
     )

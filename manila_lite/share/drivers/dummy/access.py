@@ -7,8 +7,7 @@ from typing import NamedTuple
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.dummy.backend import DummyBackend
-from manila_lite.share.drivers.dummy.state import AccessStore
-from manila_lite.share.drivers.dummy.state import RefusesRule
+from manila_lite.share.drivers.dummy.state import AccessStore, RefusesRule
 
 _MAX_CALLS = 1_000
 
@@ -47,13 +46,10 @@ class DummyAccess:
         with self._backend.lock:
             self._refuses_rule = refuses or self._refuses_by_option
 
-    def _refuses_by_option(
-        self, verb: str, rule: base.AccessRuleForDriver
-    ) -> bool:
+    def _refuses_by_option(self, verb: str, rule: base.AccessRuleForDriver) -> bool:
         patterns = self._backend.options.dummy_driver_refuse_clients
         return any(
-            fnmatch.fnmatchcase(rule['access_to'], pattern)
-            for pattern in patterns
+            fnmatch.fnmatchcase(rule['access_to'], pattern) for pattern in patterns
         )
 
     # Driver methods

@@ -9,16 +9,13 @@ from typing import Any
 
 from manila_lite import exception
 from manila_lite.host import Host
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import disk_identity
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, disk_identity, records
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.drivers.contract.disks import Disk
-from manila_lite.share.drivers.contract.disks import DiskRegistry
+from manila_lite.share.drivers.contract.disks import Disk, DiskRegistry
 from manila_lite.share.drivers.dummy import faults
 from manila_lite.share.drivers.dummy.fencing import FencingGate
-from manila_lite.share.drivers.dummy.replication_domain import READABLE
 from manila_lite.share.drivers.dummy.replication_domain import (
+    READABLE,
     ReplicationDomain,
 )
 from manila_lite.share.drivers.dummy.state import DummyState
@@ -52,12 +49,8 @@ class DummyBackend:
             self.domain = _domain(options, replication_domain)
             # It also serialises changes by other back ends to replicas.
             self.lock = self.domain.lock
-        self.fencing = FencingGate(
-            self.state.path, options.dummy_driver_fencing
-        )
-        self.faults = _injector(
-            options, self.state, methods, sleep, self.fencing
-        )
+        self.fencing = FencingGate(self.state.path, options.dummy_driver_fencing)
+        self.faults = _injector(options, self.state, methods, sleep, self.fencing)
 
     def claim_disk(self, registry: DiskRegistry) -> None:
         """Raise StorageUnavailable if the state belongs to another one."""
@@ -66,10 +59,7 @@ class DummyBackend:
         disk_identity.claim(
             registry,
             Disk(
-                None,
-                disk_identity.find(file),
-                None,
-                disk_identity.location(state.path),
+                None, disk_identity.find(file), None, disk_identity.location(state.path)
             ),
             file,
             lambda id, name: state.shares.find(id) is not None,
@@ -121,9 +111,7 @@ def _injector(
     )
     try:
         for method, times in options.dummy_driver_fail_methods.items():
-            injector.fail_next(
-                method, None if times == 'always' else int(times)
-            )
+            injector.fail_next(method, None if times == 'always' else int(times))
         for method in options.dummy_driver_hang_methods:
             injector.hang_next(method, times=None)
         for method in options.dummy_driver_answer_lost_methods:

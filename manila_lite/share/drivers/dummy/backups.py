@@ -2,8 +2,7 @@
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
 
@@ -52,9 +51,7 @@ class DummyBackups:
         with self._backend.lock:
             record = self._get(backup['id'])
             done = min(record['done'] + 1, record['steps'])
-            self._backend.state.backups.put(
-                backup['id'], record | {'done': done}
-            )
+            self._backend.state.backups.put(backup['id'], record | {'done': done})
         return _progress(done, record['steps'])
 
     # Restore
@@ -94,8 +91,7 @@ class DummyBackups:
                 restore = restore | {'done': restore['done'] + 1}
                 if restore['done'] == steps:
                     self._member.change_content(
-                        share_instance['id'],
-                        *(record[name] for name in _CONTENT),
+                        share_instance['id'], *(record[name] for name in _CONTENT)
                     )
                     self._backend.faults.midway()
                 self._backend.state.backups.put(

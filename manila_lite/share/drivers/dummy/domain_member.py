@@ -5,17 +5,16 @@ they belong to one share service or to several.
 """
 
 from manila_lite import exception
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
-from manila_lite.share.drivers.dummy.replication_domain import ACTIVE
-from manila_lite.share.drivers.dummy.replication_domain import WRITABLE
-from manila_lite.share.drivers.dummy.replication_domain import ReplicaSet
 from manila_lite.share.drivers.dummy.replication_domain import (
+    ACTIVE,
+    WRITABLE,
+    ReplicaSet,
     ReplicationDomain,
+    describe_replica,
+    is_synced,
 )
-from manila_lite.share.drivers.dummy.replication_domain import describe_replica
-from manila_lite.share.drivers.dummy.replication_domain import is_synced
 from manila_lite.share.drivers.dummy.state import DummyState
 
 _REPLICA_FIELDS = frozenset({'replica_of', 'version', 'epoch', 'updates_left'})
@@ -30,9 +29,7 @@ class DomainMember:
         self._backend = backend
         self.replication_type = backend.replication_type
 
-    def change_content(
-        self, share_id: str, content: str, used_gb: float
-    ) -> None:
+    def change_content(self, share_id: str, content: str, used_gb: float) -> None:
         """Write as users of a share do; raises if they could not."""
         if self._backend.state.is_unreachable():
             raise exception.ShareBackendException(
@@ -46,11 +43,7 @@ class DomainMember:
         self.put_replicated(
             share_id,
             record
-            | {
-                'content': content,
-                'used_gb': used_gb,
-                **self.next_version(record),
-            },
+            | {'content': content, 'used_gb': used_gb, **self.next_version(record)},
         )
 
     # Membership
@@ -85,9 +78,7 @@ class DomainMember:
             'epoch': replica_set.epoch,
         }
 
-    def _join(
-        self, share_id: str, replica_id: str, active: bool
-    ) -> ReplicaSet:
+    def _join(self, share_id: str, replica_id: str, active: bool) -> ReplicaSet:
         domain = self.require_domain()
         replica_set = domain.find(share_id) or ReplicaSet(active=None)
         if replica_id not in replica_set.members:
@@ -102,9 +93,7 @@ class DomainMember:
         ):
             # An abandoned promotion is undone: no client could write
             # since.
-            replica_set = replica_set._replace(
-                active=replica_id, previous=None
-            )
+            replica_set = replica_set._replace(active=replica_id, previous=None)
         domain.put(share_id, replica_set)
         return replica_set
 
@@ -113,9 +102,7 @@ class DomainMember:
             self._backend.domain.remove_replica(share['share_id'], share['id'])
 
     def join_replica_set(
-        self,
-        replica_list: list[base.ShareForDriver],
-        replica: base.ShareForDriver,
+        self, replica_list: list[base.ShareForDriver], replica: base.ShareForDriver
     ) -> ReplicaSet:
         """Add a replica, and all active ones, to the replica set.
 
@@ -131,12 +118,7 @@ class DomainMember:
             if backend and record and 'replica_of' not in record:
                 backend.shares.put(
                     each['id'],
-                    record
-                    | {
-                        'replica_of': each['share_id'],
-                        'version': 0,
-                        'epoch': 0,
-                    },
+                    record | {'replica_of': each['share_id'], 'version': 0, 'epoch': 0},
                 )
         return self._join(replica['share_id'], replica['id'], False)
 
@@ -217,9 +199,7 @@ class DomainMember:
 
     def next_version(self, record: records.Record) -> records.Record:
         """Return the next version, for a share that has one."""
-        return (
-            {'version': record['version'] + 1} if 'version' in record else {}
-        )
+        return {'version': record['version'] + 1} if 'version' in record else {}
 
     def current_record(self, share_id: str) -> records.Record:
         """Return the record of a share that is about to change.
@@ -229,10 +209,7 @@ class DomainMember:
         """
         self.catch_up(share_id)
         record = self._backend.get_share(share_id)
-        if (
-            self.replication_type == WRITABLE
-            and self.role(share_id, record) != ACTIVE
-        ):
+        if self.replication_type == WRITABLE and self.role(share_id, record) != ACTIVE:
             raise exception.ShareBackendException(
                 msg=f'share {share_id} lacks changes of its other replicas'
             )
@@ -249,12 +226,8 @@ class DomainMember:
                 self._backend.state.shares.put(share_id, record)
             return
         domain, share = self.require_domain(), record['replica_of']
-        replica_set = domain.find(share) or ReplicaSet(
-            None, members=[share_id]
-        )
-        backends = [
-            (each, domain.find_state_of(each)) for each in replica_set.members
-        ]
+        replica_set = domain.find(share) or ReplicaSet(None, members=[share_id])
+        backends = [(each, domain.find_state_of(each)) for each in replica_set.members]
         copies = [
             (each, backend, copy)
             for each, backend in backends
@@ -263,8 +236,7 @@ class DomainMember:
             and copy.get('epoch') is not None
         ]
         if record == self._backend.state.shares.find(share_id) and all(
-            with_replicated_fields(copy, record) == copy
-            for _, _, copy in copies
+            with_replicated_fields(copy, record) == copy for _, _, copy in copies
         ):
             return
         replica_set = replica_set._replace(epoch=replica_set.epoch + 1)
@@ -313,7 +285,5 @@ def _is_unusable(backend: DummyState, replica_id: str) -> bool:
 def without_replica_fields(record: records.Record) -> records.Record:
     """Return the record of a share that is no longer a replica."""
     return {
-        name: value
-        for name, value in record.items()
-        if name not in _REPLICA_FIELDS
+        name: value for name, value in record.items() if name not in _REPLICA_FIELDS
     }

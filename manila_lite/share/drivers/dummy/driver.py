@@ -10,41 +10,38 @@ import time
 from typing import Any
 
 from manila_lite import exception
-from manila_lite.context import FencingToken
-from manila_lite.context import RequestContext
+from manila_lite.context import FencingToken, RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.access import AccessCall
-from manila_lite.share.drivers.dummy.access import DummyAccess
+from manila_lite.share.drivers.dummy.access import AccessCall, DummyAccess
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.backups import DummyBackups
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.fencing import Overlap
 from manila_lite.share.drivers.dummy.groups import DummyGroups
-from manila_lite.share.drivers.dummy.inventory import access_inventory
-from manila_lite.share.drivers.dummy.inventory import backup_inventory
-from manila_lite.share.drivers.dummy.inventory import group_inventory
-from manila_lite.share.drivers.dummy.inventory import inventory
-from manila_lite.share.drivers.dummy.inventory import replica_inventory
-from manila_lite.share.drivers.dummy.inventory import server_inventory
-from manila_lite.share.drivers.dummy.inventory import servers_of_groups
-from manila_lite.share.drivers.dummy.inventory import servers_of_shares
-from manila_lite.share.drivers.dummy.inventory import snapshot_access_inventory
-from manila_lite.share.drivers.dummy.inventory import snapshot_inventory
+from manila_lite.share.drivers.dummy.inventory import (
+    access_inventory,
+    backup_inventory,
+    group_inventory,
+    inventory,
+    replica_inventory,
+    server_inventory,
+    servers_of_groups,
+    servers_of_shares,
+    snapshot_access_inventory,
+    snapshot_inventory,
+)
 from manila_lite.share.drivers.dummy.managing import DummyManaging
 from manila_lite.share.drivers.dummy.replicated_snapshots import (
     DummyReplicatedSnapshots,
 )
 from manila_lite.share.drivers.dummy.replication import DummyReplication
 from manila_lite.share.drivers.dummy.replication_domain import DummyReplica
-from manila_lite.share.drivers.dummy.server_migration import (
-    DummyServerMigration,
-)
+from manila_lite.share.drivers.dummy.server_migration import DummyServerMigration
 from manila_lite.share.drivers.dummy.share_migration import DummyShareMigration
 from manila_lite.share.drivers.dummy.share_servers import DummyServers
-from manila_lite.share.drivers.dummy.shares import USED_GB_KEY
-from manila_lite.share.drivers.dummy.shares import DummyShares
+from manila_lite.share.drivers.dummy.shares import USED_GB_KEY, DummyShares
 from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
 from manila_lite.share.drivers.dummy.state import Clients
 
@@ -64,21 +61,15 @@ __all__ = [
     'snapshot_inventory',
 ]
 
-_access = faults.Delegation['DummyDriver', DummyAccess](
-    lambda driver: driver.access
-)
-_shares = faults.Delegation['DummyDriver', DummyShares](
-    lambda driver: driver.shares
-)
+_access = faults.Delegation['DummyDriver', DummyAccess](lambda driver: driver.access)
+_shares = faults.Delegation['DummyDriver', DummyShares](lambda driver: driver.shares)
 _snapshots = faults.Delegation['DummyDriver', DummySnapshots](
     lambda driver: driver.snapshots
 )
 _managing = faults.Delegation['DummyDriver', DummyManaging](
     lambda driver: driver.managing
 )
-_servers = faults.Delegation['DummyDriver', DummyServers](
-    lambda driver: driver.servers
-)
+_servers = faults.Delegation['DummyDriver', DummyServers](lambda driver: driver.servers)
 _migrations = faults.Delegation['DummyDriver', DummyServerMigration](
     lambda driver: driver.migrations
 )
@@ -88,17 +79,13 @@ _share_migrations = faults.Delegation['DummyDriver', DummyShareMigration](
 _replicas = faults.Delegation['DummyDriver', DummyReplication](
     lambda driver: driver.replicas
 )
-_replicated_snapshots = faults.Delegation[
-    'DummyDriver', DummyReplicatedSnapshots
-](lambda driver: driver.replicated_snapshots)
-
-_groups = faults.Delegation['DummyDriver', DummyGroups](
-    lambda driver: driver.groups
+_replicated_snapshots = faults.Delegation['DummyDriver', DummyReplicatedSnapshots](
+    lambda driver: driver.replicated_snapshots
 )
 
-_backups = faults.Delegation['DummyDriver', DummyBackups](
-    lambda driver: driver.backups
-)
+_groups = faults.Delegation['DummyDriver', DummyGroups](lambda driver: driver.groups)
+
+_backups = faults.Delegation['DummyDriver', DummyBackups](lambda driver: driver.backups)
 
 
 class DummyDriver(
@@ -138,10 +125,7 @@ class DummyDriver(
     encryption_support = ['share', 'share_server']
 
     def __init__(
-        self,
-        *args: Any,
-        sleep: Callable[[float], object] = time.sleep,
-        **kwargs: Any,
+        self, *args: Any, sleep: Callable[[float], object] = time.sleep, **kwargs: Any
     ):
         super().__init__((True, False), *args, **kwargs)
         self.backend = DummyBackend(
@@ -195,9 +179,7 @@ class DummyDriver(
         self.set_migration_target = self.migrations.set_target
         self.set_migration_capabilities = self.migrations.set_capabilities
         self.incoming = self.migrations.incoming
-        self.set_share_migration_capabilities = (
-            self.share_migrations.set_capabilities
-        )
+        self.set_share_migration_capabilities = self.share_migrations.set_capabilities
 
     # Inspection by tests
 
@@ -268,9 +250,7 @@ class DummyDriver(
     @faults.instrumented
     def check_for_setup_error(self) -> None:
         if not self.configuration.dummy_driver_pools:
-            raise exception.BadConfiguration(
-                reason='dummy_driver_pools is empty'
-            )
+            raise exception.BadConfiguration(reason='dummy_driver_pools is empty')
         self.backend.claim_disk(self.disks)
 
     @faults.instrumented
@@ -284,9 +264,7 @@ class DummyDriver(
     # Shares and snapshots
 
     create_share = _shares(DummyShares.create_share)
-    create_share_from_snapshot = _shares(
-        DummyShares.create_share_from_snapshot
-    )
+    create_share_from_snapshot = _shares(DummyShares.create_share_from_snapshot)
     delete_share = _shares(DummyShares.delete_share)
     extend_share = _shares(DummyShares.extend_share)
     shrink_share = _shares(DummyShares.shrink_share)
@@ -309,12 +287,8 @@ class DummyDriver(
     create_share_group_from_share_group_snapshot = _groups(
         DummyGroups.create_share_group_from_share_group_snapshot
     )
-    create_share_group_snapshot = _groups(
-        DummyGroups.create_share_group_snapshot
-    )
-    delete_share_group_snapshot = _groups(
-        DummyGroups.delete_share_group_snapshot
-    )
+    create_share_group_snapshot = _groups(DummyGroups.create_share_group_snapshot)
+    delete_share_group_snapshot = _groups(DummyGroups.delete_share_group_snapshot)
     get_share_group_snapshot_status = _groups(
         DummyGroups.get_share_group_snapshot_status
     )
@@ -330,14 +304,10 @@ class DummyDriver(
     # Managing
 
     manage_existing = _managing(DummyManaging.manage_existing)
-    manage_existing_with_server = _managing(
-        DummyManaging.manage_existing_with_server
-    )
+    manage_existing_with_server = _managing(DummyManaging.manage_existing_with_server)
     unmanage = _managing(DummyManaging.unmanage)
     unmanage_with_server = _managing(DummyManaging.unmanage_with_server)
-    manage_existing_snapshot = _managing(
-        DummyManaging.manage_existing_snapshot
-    )
+    manage_existing_snapshot = _managing(DummyManaging.manage_existing_snapshot)
     manage_existing_snapshot_with_server = _managing(
         DummyManaging.manage_existing_snapshot_with_server
     )
@@ -366,8 +336,7 @@ class DummyDriver(
     def _teardown_server(
         self,
         server_details: ServerDetails,
-        security_services: Sequence[base.SecurityServiceForDriver]
-        | None = None,
+        security_services: Sequence[base.SecurityServiceForDriver] | None = None,
     ) -> None:
         self.servers.tear_down(server_details['server_id'])
 
@@ -378,9 +347,7 @@ class DummyDriver(
         DummyServers.choose_share_server_compatible_with_share_group
     )
     get_share_server_pools = _servers(DummyServers.get_share_server_pools)
-    get_share_server_network_info = _servers(
-        DummyServers.get_share_server_network_info
-    )
+    get_share_server_network_info = _servers(DummyServers.get_share_server_network_info)
     manage_server = _servers(DummyServers.manage_server)
     unmanage_server = _servers(DummyServers.unmanage_server)
     update_share_server_security_service = _servers(
@@ -427,16 +394,12 @@ class DummyDriver(
         DummyShareMigration.migration_check_compatibility
     )
     migration_start = _share_migrations(DummyShareMigration.migration_start)
-    migration_continue = _share_migrations(
-        DummyShareMigration.migration_continue
-    )
+    migration_continue = _share_migrations(DummyShareMigration.migration_continue)
     migration_get_progress = _share_migrations(
         DummyShareMigration.migration_get_progress
     )
     migration_cancel = _share_migrations(DummyShareMigration.migration_cancel)
-    migration_complete = _share_migrations(
-        DummyShareMigration.migration_complete
-    )
+    migration_complete = _share_migrations(DummyShareMigration.migration_complete)
 
     # Replicas
 
@@ -504,9 +467,7 @@ class DummyDriver(
         return self.capacity_options() | {
             'pool_name': pool,
             'total_capacity_gb': total,
-            'free_capacity_gb': max(0, total - allocated)
-            if free is None
-            else free,
+            'free_capacity_gb': max(0, total - allocated) if free is None else free,
             'allocated_capacity_gb': allocated,
             'provisioned_capacity_gb': allocated,
             'thin_provisioning': True,

@@ -1,7 +1,6 @@
 """Where users and administrators find shares and snapshots."""
 
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 
 ADDRESS = '10.0.0.10'
 ADMIN_ADDRESS = '10.0.0.20'
@@ -17,9 +16,7 @@ def snapshot_exports(record: records.Record) -> list[base.ExportLocation]:
     return _export_locations(record, 'snapshots')
 
 
-def _export_locations(
-    record: records.Record, folder: str
-) -> list[base.ExportLocation]:
+def _export_locations(record: records.Record, folder: str) -> list[base.ExportLocation]:
     return [
         _export_location(record, folder, address, is_admin_only)
         for addresses, is_admin_only in (

@@ -11,8 +11,7 @@ import time
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from manila_lite import exception
-from manila_lite.context import FencingToken
-from manila_lite.context import current_fencing_token
+from manila_lite.context import FencingToken, current_fencing_token
 from manila_lite.share.drivers import delegation
 from manila_lite.share.drivers.dummy.fencing import FencingGate
 
@@ -110,28 +109,19 @@ class FaultInjector:
             return list(self._calls)
 
     def fail_next(
-        self,
-        method: str,
-        times: int | None = 1,
-        error: Exception | None = None,
+        self, method: str, times: int | None = 1, error: Exception | None = None
     ) -> None:
         """Make that many calls fail before any work; None means all."""
         self._schedule(method, FaultKind.FAIL, times, error)
 
     def half_fail_next(
-        self,
-        method: str,
-        times: int | None = 1,
-        error: Exception | None = None,
+        self, method: str, times: int | None = 1, error: Exception | None = None
     ) -> None:
         """Make calls fail half-way, or at the end if they have one step."""
         self._schedule(method, FaultKind.HALF_FAIL, times, error)
 
     def lose_reply_next(
-        self,
-        method: str,
-        times: int | None = 1,
-        error: Exception | None = None,
+        self, method: str, times: int | None = 1, error: Exception | None = None
     ) -> None:
         """Make calls fail after all of their work."""
         self._schedule(method, FaultKind.LOSE_REPLY, times, error)
@@ -197,17 +187,12 @@ class FaultInjector:
 
     @contextlib.contextmanager
     def intercept(
-        self,
-        method: str,
-        subject_id: str | None,
-        token: FencingToken | None = None,
+        self, method: str, subject_id: str | None, token: FencingToken | None = None
     ) -> Iterator[None]:
         """Record, delay and fault the work in the body as scheduled."""
         fault = self._next_fault(RecordedCall(method, subject_id))
         if self._is_unreachable():
-            raise exception.ShareBackendException(
-                msg='the back end is unreachable'
-            )
+            raise exception.ShareBackendException(msg='the back end is unreachable')
         if fault is not None:
             fault.trigger(FaultKind.FAIL, FaultKind.HANG)
         with self._admitted(method, token):
@@ -223,9 +208,7 @@ class FaultInjector:
                 self._current.fault = outer
         if fault is not None:
             fault.trigger(
-                FaultKind.HALF_FAIL,
-                FaultKind.LOSE_REPLY,
-                FaultKind.HANG_AFTER_WORK,
+                FaultKind.HALF_FAIL, FaultKind.LOSE_REPLY, FaultKind.HANG_AFTER_WORK
             )
 
     def _admitted(
@@ -290,10 +273,5 @@ def instrumented_methods(driver_class: type) -> frozenset[str]:
 
 def _subject_id(*args: Any) -> str | None:
     return next(
-        (
-            arg['id']
-            for arg in args
-            if isinstance(arg, Mapping) and 'id' in arg
-        ),
-        None,
+        (arg['id'] for arg in args if isinstance(arg, Mapping) and 'id' in arg), None
     )

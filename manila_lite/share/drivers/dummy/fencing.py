@@ -14,8 +14,7 @@ import uuid
 
 from manila_lite import exception
 from manila_lite.context import FencingToken
-from manila_lite.share.drivers import file_locks
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import file_locks, records
 
 
 class Overlap(NamedTuple):
@@ -63,8 +62,7 @@ class FencingGate:
         """Return the calls that run now, those of stopped processes too."""
         with self._locked():
             found = [
-                _find_running(self._calls / name)
-                for name in os.listdir(self._calls)
+                _find_running(self._calls / name) for name in os.listdir(self._calls)
             ]
         return [
             RunningCall(call['method'], call['pid'])
@@ -108,9 +106,7 @@ class FencingGate:
             self._seen.put(_name(token), {'value': token.value})
         elif token.value < seen and self.is_strict:
             self.refused.append((method, token))
-            raise exception.StaleFencingToken(
-                resource=token.resource, seen=seen
-            )
+            raise exception.StaleFencingToken(resource=token.resource, seen=seen)
 
     def _note_overlaps(self, method: str, token: FencingToken) -> None:
         for name in os.listdir(self._calls):
@@ -120,11 +116,7 @@ class FencingGate:
             if other is None or other['value'] == token.value:
                 continue
             overlap = Overlap(
-                token.resource,
-                method,
-                other['method'],
-                os.getpid(),
-                other['pid'],
+                token.resource, method, other['method'], os.getpid(), other['pid']
             )
             with self._overlaps.open('a') as file:
                 file.write(json.dumps(overlap) + '\n')

@@ -62,9 +62,7 @@ class DummyGroups:
     ) -> base.StatusReply:
         record = self._backend.state.groups.find(share_group['id'])
         if record is None:
-            raise exception.ShareGroupResourceNotFound(
-                share_group_id=share_group['id']
-            )
+            raise exception.ShareGroupResourceNotFound(share_group_id=share_group['id'])
         return {'status': record['status']}
 
     def create_share_group_from_share_group_snapshot(
@@ -77,9 +75,7 @@ class DummyGroups:
         groups, id = self._backend.state.groups, share_group_dict['id']
         members = {
             member['id']: member
-            for member in share_group_snapshot_dict[
-                'share_group_snapshot_members'
-            ]
+            for member in share_group_snapshot_dict['share_group_snapshot_members']
         }
         server = self._servers.id_for(share_server)
         with self._backend.lock:
@@ -139,9 +135,7 @@ class DummyGroups:
             member['id']: self._snapshots.get_snapshot_status(member)
             for member in share_group_snapshot['share_group_snapshot_members']
         }
-        is_complete = all(
-            reply['status'] == 'available' for reply in replies.values()
-        )
+        is_complete = all(reply['status'] == 'available' for reply in replies.values())
         return {
             'status': 'available' if is_complete else 'error',
             'share_group_snapshot_members': [

@@ -7,8 +7,7 @@ import pathlib
 
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy import replication_domain
-from manila_lite.share.drivers.dummy.state import Clients
-from manila_lite.share.drivers.dummy.state import DummyState
+from manila_lite.share.drivers.dummy.state import Clients, DummyState
 
 
 def inventory(state_path: str | pathlib.Path) -> dict[str, int]:
@@ -49,9 +48,7 @@ def access_inventory(state_path: str | pathlib.Path) -> Clients:
     replicas have no other level.
     """
     state = DummyState(state_path)
-    return replication_domain.effective_clients(
-        state, state.access.inventory()
-    )
+    return replication_domain.effective_clients(state, state.access.inventory())
 
 
 def snapshot_access_inventory(state_path: str | pathlib.Path) -> Clients:

@@ -7,24 +7,19 @@ them or their clients.
 from collections.abc import Mapping
 
 from manila_lite import exception
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
-from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.domain_member import (
+    DomainMember,
     without_replica_fields,
 )
-from manila_lite.share.drivers.dummy.exports import share_exports
-from manila_lite.share.drivers.dummy.exports import snapshot_exports
+from manila_lite.share.drivers.dummy.exports import share_exports, snapshot_exports
 from manila_lite.share.drivers.dummy.share_servers import DummyServers
 
 
 class DummyManaging:
     def __init__(
-        self,
-        backend: DummyBackend,
-        member: DomainMember,
-        servers: DummyServers,
+        self, backend: DummyBackend, member: DomainMember, servers: DummyServers
     ):
         self._backend = backend
         self._member = member
@@ -122,10 +117,7 @@ class DummyManaging:
                 self._backend.state.shares.put(share['id'], record)
                 self._backend.faults.midway()
                 self._backend.state.unmanaged_shares.drop(name)
-        return {
-            'size': record['size'],
-            'export_locations': share_exports(record),
-        }
+        return {'size': record['size'], 'export_locations': share_exports(record)}
 
     def _unmanaged_at(
         self, path: str | None
@@ -154,9 +146,7 @@ class DummyManaging:
                 )
                 self._backend.faults.midway()
                 self._backend.state.shares.drop(share['id'])
-            elif (
-                self._backend.state.unmanaged_shares.find(share['id']) is None
-            ):
+            elif self._backend.state.unmanaged_shares.find(share['id']) is None:
                 raise exception.ShareResourceNotFound(share_id=share['id'])
             self._backend.state.access.remove(share['id'])
             self._member.leave(share)
@@ -164,9 +154,7 @@ class DummyManaging:
     # Snapshots
 
     def manage_existing_snapshot(
-        self,
-        snapshot: base.SnapshotForDriver,
-        driver_options: Mapping[str, str],
+        self, snapshot: base.SnapshotForDriver, driver_options: Mapping[str, str]
     ) -> base.ManageSnapshotReply:
         return self._manage_snapshot(snapshot)
 
@@ -184,9 +172,7 @@ class DummyManaging:
         location = snapshot['provider_location']
         with self._backend.lock:
             name, record = self._unmanaged_snapshot(location)
-            record = record or self._backend.state.snapshots.find(
-                snapshot['id']
-            )
+            record = record or self._backend.state.snapshots.find(snapshot['id'])
             share = self._backend.get_share(snapshot['share_instance_id'])
             if record is None or record['share'] != share['export']:
                 raise exception.ManageInvalidShareSnapshot(
@@ -225,9 +211,7 @@ class DummyManaging:
         with self._backend.lock:
             record = self._backend.state.snapshots.find(snapshot['id'])
             if record is not None:
-                self._backend.state.unmanaged_snapshots.put(
-                    snapshot['id'], record
-                )
+                self._backend.state.unmanaged_snapshots.put(snapshot['id'], record)
                 self._backend.faults.midway()
                 self._backend.state.snapshots.drop(snapshot['id'])
             self._backend.state.snapshot_access.remove(snapshot['id'])

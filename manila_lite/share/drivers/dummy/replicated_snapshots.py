@@ -2,13 +2,11 @@
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.exports import snapshot_exports
-from manila_lite.share.drivers.dummy.replication_domain import ACTIVE
-from manila_lite.share.drivers.dummy.replication_domain import WRITABLE
+from manila_lite.share.drivers.dummy.replication_domain import ACTIVE, WRITABLE
 from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
 from manila_lite.share.drivers.dummy.state import DummyState
 
@@ -20,10 +18,7 @@ class DummyReplicatedSnapshots:
     """A snapshot of writable replicas is created on all of them at once."""
 
     def __init__(
-        self,
-        backend: DummyBackend,
-        member: DomainMember,
-        snapshots: DummySnapshots,
+        self, backend: DummyBackend, member: DomainMember, snapshots: DummySnapshots
     ):
         self._backend = backend
         self._member = member
@@ -38,9 +33,7 @@ class DummyReplicatedSnapshots:
     ) -> list[base.ReplicatedSnapshotReply]:
         self._member.require_domain()
         with self._backend.lock:
-            active_snapshot = self._instance_on_active(
-                replica_list, replica_snapshots
-            )
+            active_snapshot = self._instance_on_active(replica_list, replica_snapshots)
             others = self._instances_on_others(
                 replica_list, replica_snapshots, active_snapshot
             )
@@ -52,20 +45,14 @@ class DummyReplicatedSnapshots:
                     self._backend.state, active_snapshot, each, backend
                 ):
                     replies.append(
-                        _available_reply(
-                            each, _get_snapshot_record(backend, each)
-                        )
+                        _available_reply(each, _get_snapshot_record(backend, each))
                     )
         return replies
 
-    def _snapshot_active(
-        self, snapshot: base.SnapshotForDriver
-    ) -> records.Record:
+    def _snapshot_active(self, snapshot: base.SnapshotForDriver) -> records.Record:
         record = self._backend.state.snapshots.find(snapshot['id'])
         if record is None or record['status'] == 'error':
-            record = self._snapshots.new_record(snapshot) | {
-                'status': 'available'
-            }
+            record = self._snapshots.new_record(snapshot) | {'status': 'available'}
             self._backend.state.snapshots.put(snapshot['id'], record)
         return record
 
@@ -78,9 +65,7 @@ class DummyReplicatedSnapshots:
     ) -> list[base.ReplicatedSnapshotReply]:
         self._member.require_domain()
         with self._backend.lock:
-            active_snapshot = self._instance_on_active(
-                replica_list, replica_snapshots
-            )
+            active_snapshot = self._instance_on_active(replica_list, replica_snapshots)
             others = self._instances_on_others(
                 replica_list, replica_snapshots, active_snapshot
             )
@@ -158,12 +143,7 @@ class DummyReplicatedSnapshots:
             and self._backend.state.shares.find(each['id']) is not None
         }
         found = next(
-            (
-                each
-                for each in snapshots
-                if each['share_instance_id'] in active
-            ),
-            None,
+            (each for each in snapshots if each['share_instance_id'] in active), None
         )
         if found is None:
             raise exception.ShareBackendException(
@@ -186,9 +166,7 @@ class DummyReplicatedSnapshots:
         if self._member.replication_type != WRITABLE:
             return []
         active = {
-            each['id']
-            for each in replica_list
-            if each['replica_state'] == ACTIVE
+            each['id'] for each in replica_list if each['replica_state'] == ACTIVE
         }
         found = []
         for each in snapshots:

@@ -11,18 +11,19 @@ import datetime
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.access import DummyAccess
 from manila_lite.share.drivers.dummy.backend import DummyBackend
-from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.domain_member import (
+    DomainMember,
     with_replicated_fields,
 )
 from manila_lite.share.drivers.dummy.exports import share_exports
-from manila_lite.share.drivers.dummy.replication_domain import ACTIVE
-from manila_lite.share.drivers.dummy.replication_domain import WRITABLE
-from manila_lite.share.drivers.dummy.replication_domain import ReplicaSet
+from manila_lite.share.drivers.dummy.replication_domain import (
+    ACTIVE,
+    WRITABLE,
+    ReplicaSet,
+)
 from manila_lite.share.drivers.dummy.shares import DummyShares
 from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
 
@@ -69,18 +70,14 @@ class DummyReplication:
         id = new_replica['id']
         self._member.require_domain()
         with self._backend.lock:
-            replica_set = self._member.join_replica_set(
-                replica_list, new_replica
-            )
+            replica_set = self._member.join_replica_set(replica_list, new_replica)
             record = self._backend.state.shares.find(id)
             if record is None or record['status'] == 'error':
                 record = self._shares.new_record(new_replica, share_server) | {
                     'replica_of': new_replica['share_id'],
                     'version': 0,
                     'epoch': None,
-                    'updates_left': (
-                        self._backend.options.dummy_driver_replica_steps
-                    ),
+                    'updates_left': (self._backend.options.dummy_driver_replica_steps),
                 }
                 self._backend.state.shares.put(id, record)
                 self._backend.faults.midway()
@@ -99,9 +96,7 @@ class DummyReplication:
             else:
                 # The rules of an existing replica may have changed.
                 access_reply = {}
-            state = self._update_replica(
-                new_replica, replica_set, replica_snapshots
-            )
+            state = self._update_replica(new_replica, replica_set, replica_snapshots)
         return access_reply | {
             'export_locations': share_exports(record),
             'replica_state': ACTIVE if self._is_active_state(state) else state,
@@ -160,9 +155,7 @@ class DummyReplication:
                     record = with_replicated_fields(
                         record, self._member.source_record(source)
                     )
-                self._backend.state.shares.put(
-                    id, record | {'updates_left': 0}
-                )
+                self._backend.state.shares.put(id, record | {'updates_left': 0})
                 self._access.change(
                     'promote_replica',
                     self._backend.state.access,
@@ -216,12 +209,9 @@ class DummyReplication:
                 return {'replica_state': ACTIVE}
             if record.get('updates_left'):
                 self._backend.state.shares.put(
-                    replica['id'],
-                    record | {'updates_left': record['updates_left'] - 1},
+                    replica['id'], record | {'updates_left': record['updates_left'] - 1}
                 )
-            state = self._update_replica(
-                replica, replica_set, replica_snapshots
-            )
+            state = self._update_replica(replica, replica_set, replica_snapshots)
         if self._is_active_state(state):
             return {'replica_state': ACTIVE}
         if state == IN_SYNC:
@@ -263,9 +253,7 @@ class DummyReplication:
         source = self._member.source_of(replica_set)
         if record.get('updates_left') or source is None:
             return OUT_OF_SYNC
-        new = with_replicated_fields(
-            record, self._member.source_record(source)
-        )
+        new = with_replicated_fields(record, self._member.source_record(source))
         if new != record:
             self._backend.state.shares.put(replica['id'], new)
         self._backend.faults.midway()

@@ -16,9 +16,7 @@ import types
 import typing
 
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.dummy.state import Client
-from manila_lite.share.drivers.dummy.state import Clients
-from manila_lite.share.drivers.dummy.state import DummyState
+from manila_lite.share.drivers.dummy.state import Client, Clients, DummyState
 
 WRITABLE, READABLE, DR = STYLES = ('writable', 'readable', 'dr')
 ACTIVE, PASSIVE = 'active', 'passive'
@@ -76,10 +74,7 @@ class ReplicationDomain:
         """Return the reachable back end with a replica, or None."""
         for _, backend in self._backends.records():
             state = DummyState(backend['path'])
-            if (
-                not state.is_unreachable()
-                and state.shares.find(replica_id) is not None
-            ):
+            if not state.is_unreachable() and state.shares.find(replica_id) is not None:
                 return state
         return None
 
@@ -107,9 +102,7 @@ class ReplicationDomain:
         replica_set = self.find(share_id)
         if replica_set is None or replica_id not in replica_set.members:
             return
-        members = [
-            member for member in replica_set.members if member != replica_id
-        ]
+        members = [member for member in replica_set.members if member != replica_id]
         if not members:
             self._replica_sets.drop(share_id)
             return
@@ -187,9 +180,7 @@ def describe_replica(
     else:
         active = replica_set is None or replica_set.active == id
     return DummyReplica(
-        ACTIVE if active else PASSIVE,
-        record.get('version', 0),
-        synced or active,
+        ACTIVE if active else PASSIVE, record.get('version', 0), synced or active
     )
 
 
@@ -207,11 +198,7 @@ def effective_clients(state: DummyState, clients: Clients) -> Clients:
     effective = {}
     for id, granted in clients.items():
         replica = replicas.get(id)
-        if (
-            replica is None
-            or replica.role == ACTIVE
-            or replication_type == WRITABLE
-        ):
+        if replica is None or replica.role == ACTIVE or replication_type == WRITABLE:
             effective[id] = granted
         elif replication_type == READABLE:
             effective[id] = set(_read_only(granted))
@@ -221,9 +208,7 @@ def effective_clients(state: DummyState, clients: Clients) -> Clients:
 def effective_snapshot_clients(state: DummyState, clients: Clients) -> Clients:
     """Do the same for snapshots, which are unusable if their replica is."""
     passive = {
-        id
-        for id, replica in list_replicas(state).items()
-        if replica.role == PASSIVE
+        id for id, replica in list_replicas(state).items() if replica.role == PASSIVE
     }
     if not passive or (state.domain() or {})['style'] != DR:
         return clients

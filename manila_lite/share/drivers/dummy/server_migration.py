@@ -11,20 +11,14 @@ from typing import Any
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.host import Host
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationCompatibility,
-)
-from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationCompleteReply,
-)
-from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationStartReply,
 )
 from manila_lite.share.drivers.dummy.backend import DummyBackend
-from manila_lite.share.drivers.dummy.exports import share_exports
-from manila_lite.share.drivers.dummy.exports import snapshot_exports
+from manila_lite.share.drivers.dummy.exports import share_exports, snapshot_exports
 from manila_lite.share.drivers.dummy.state import DummyState
 
 _CAPABILITIES = (
@@ -70,12 +64,7 @@ class DummyServerMigration:
         snapshots: SnapshotList,
     ) -> base.ShareServerMapping | None:
         return next(
-            (
-                server
-                for server in share_servers
-                if server['id'] == self._target
-            ),
-            None,
+            (server for server in share_servers if server['id'] == self._target), None
         )
 
     def share_server_migration_check_compatibility(
@@ -88,9 +77,7 @@ class DummyServerMigration:
         shares_request_spec: Mapping[str, Any],
     ) -> ServerMigrationCompatibility:
         options = self._backend.options.dummy_driver_server_migration_offers
-        offered = set(
-            options if self._capabilities is None else self._capabilities
-        )
+        offered = set(options if self._capabilities is None else self._capabilities)
         source = self._source_state(share_server)
         compatible = (
             source is not None
@@ -108,8 +95,7 @@ class DummyServerMigration:
             nondisruptive=compatible and 'nondisruptive' in offered,
             preserve_snapshots=compatible and 'preserve_snapshots' in offered,
             migration_cancel=compatible and 'migration_cancel' in offered,
-            migration_get_progress=compatible
-            and 'migration_get_progress' in offered,
+            migration_get_progress=compatible and 'migration_get_progress' in offered,
         )
 
     def share_server_migration_start(
@@ -151,10 +137,7 @@ class DummyServerMigration:
         server_id = dest_share_server['id']
         steps = self._backend.options.dummy_driver_server_migration_steps
         with self._backend.lock:
-            done = (
-                _record_of(self._backend.state.migrations, server_id)['done']
-                + 1
-            )
+            done = _record_of(self._backend.state.migrations, server_id)['done'] + 1
             for share in shares:
                 self._backend.state.incoming.put(
                     share['id'],
@@ -164,12 +147,9 @@ class DummyServerMigration:
             for snapshot in snapshots:
                 self._backend.state.incoming.put(
                     snapshot['id'],
-                    _record_of(source.snapshots, snapshot['id'])
-                    | {'to': server_id},
+                    _record_of(source.snapshots, snapshot['id']) | {'to': server_id},
                 )
-            self._backend.state.migrations.put(
-                server_id, {'done': min(done, steps)}
-            )
+            self._backend.state.migrations.put(server_id, {'done': min(done, steps)})
         return done >= steps
 
     def share_server_migration_get_progress(
@@ -181,9 +161,9 @@ class DummyServerMigration:
         snapshots: SnapshotList,
     ) -> dict[str, int]:
         steps = self._backend.options.dummy_driver_server_migration_steps
-        done = _record_of(
-            self._backend.state.migrations, dest_share_server['id']
-        )['done']
+        done = _record_of(self._backend.state.migrations, dest_share_server['id'])[
+            'done'
+        ]
         return {'total_progress': 100 * done // steps}
 
     def share_server_migration_cancel(
@@ -209,14 +189,10 @@ class DummyServerMigration:
         new_network_info: Sequence[base.NetworkInfo],
     ) -> ServerMigrationCompleteReply:
         source = self._source(src_share_server)
-        server = _record_of(
-            self._backend.state.servers, dest_share_server['id']
-        )
+        server = _record_of(self._backend.state.servers, dest_share_server['id'])
         with self._backend.lock:
             share_updates = {
-                share['id']: self._move_share(
-                    source, share, dest_share_server, server
-                )
+                share['id']: self._move_share(source, share, dest_share_server, server)
                 for share in shares
             }
             self._backend.faults.midway()
@@ -232,10 +208,7 @@ class DummyServerMigration:
             for snapshot in snapshots:
                 source.snapshots.drop(snapshot['id'])
                 source.snapshot_access.remove(snapshot['id'])
-        return {
-            'share_updates': share_updates,
-            'snapshot_updates': snapshot_updates,
-        }
+        return {'share_updates': share_updates, 'snapshot_updates': snapshot_updates}
 
     def _move_share(
         self,
@@ -258,14 +231,9 @@ class DummyServerMigration:
                 },
             )
         record = _record_of(self._backend.state.shares, share['id'])
-        return {
-            'export_locations': share_exports(record),
-            'pool_name': record['pool'],
-        }
+        return {'export_locations': share_exports(record), 'pool_name': record['pool']}
 
-    def _pool_of(
-        self, destination: base.ShareServerMapping, current: str
-    ) -> str:
+    def _pool_of(self, destination: base.ShareServerMapping, current: str) -> str:
         """Return the requested pool, one of the same name, or any pool."""
         pools = self._backend.options.dummy_driver_pools
         wanted = Host.parse(destination['host']).pool or current
@@ -327,9 +295,7 @@ class DummyServerMigration:
             )
         return state
 
-    def _source_state(
-        self, server: base.ShareServerMapping
-    ) -> DummyState | None:
+    def _source_state(self, server: base.ShareServerMapping) -> DummyState | None:
         """Return the state of the source, or None if it is not a dummy."""
         configuration = self._backend.options.for_backend(
             Host.parse(server['host']).backend

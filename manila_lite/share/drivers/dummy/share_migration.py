@@ -10,34 +10,21 @@ from typing import Any
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.host import Host
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationCompatibility,
-)
-from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationCompleteReply,
-)
-from manila_lite.share.drivers.contract.share_migrations import (
     SnapshotMappings,
 )
 from manila_lite.share.drivers.dummy.backend import DummyBackend
-from manila_lite.share.drivers.dummy.exports import share_exports
-from manila_lite.share.drivers.dummy.exports import snapshot_exports
-from manila_lite.share.drivers.dummy.share_servers import SERVER_FIELDS
-from manila_lite.share.drivers.dummy.share_servers import server_fields
-from manila_lite.share.drivers.dummy.state import INCOMING
-from manila_lite.share.drivers.dummy.state import DummyState
+from manila_lite.share.drivers.dummy.exports import share_exports, snapshot_exports
+from manila_lite.share.drivers.dummy.share_servers import SERVER_FIELDS, server_fields
+from manila_lite.share.drivers.dummy.state import INCOMING, DummyState
 
 _ADDRESSES = ('addresses', 'admin_addresses')
 """What the record of a snapshot says about the share server."""
 
-_CAPABILITIES = (
-    'writable',
-    'preserve_metadata',
-    'nondisruptive',
-    'preserve_snapshots',
-)
+_CAPABILITIES = ('writable', 'preserve_metadata', 'nondisruptive', 'preserve_snapshots')
 
 
 class DummyShareMigration:
@@ -62,17 +49,13 @@ class DummyShareMigration:
         destination_share_server: base.ShareServerMapping | None = None,
     ) -> ShareMigrationCompatibility:
         options = self._backend.options.dummy_driver_share_migration_offers
-        offered = set(
-            options if self._capabilities is None else self._capabilities
-        )
+        offered = set(options if self._capabilities is None else self._capabilities)
         compatible = (
             'compatible' in offered
             and self._can_reach(destination_share, destination_share_server)
             and self._backend.state.shares.find(source_share['id']) is not None
         )
-        reply: Any = {
-            name: compatible and name in offered for name in _CAPABILITIES
-        }
+        reply: Any = {name: compatible and name in offered for name in _CAPABILITIES}
         return {'compatible': compatible, **reply}
 
     def migration_start(
@@ -133,9 +116,7 @@ class DummyShareMigration:
             if INCOMING not in copy:
                 return True
             copied = min(copy['copied'] + 1, steps)
-            target.shares.put(
-                destination_share['id'], copy | {'copied': copied}
-            )
+            target.shares.put(destination_share['id'], copy | {'copied': copied})
         return copied >= steps
 
     def migration_get_progress(
@@ -208,10 +189,7 @@ class DummyShareMigration:
                 one['id']: _snapshot_update(target, one)
                 for one in snapshot_mappings.values()
             }
-        return {
-            'export_locations': share_exports(copy),
-            'snapshot_updates': updates,
-        }
+        return {'export_locations': share_exports(copy), 'snapshot_updates': updates}
 
     def _move_snapshots(
         self,
@@ -252,8 +230,7 @@ class DummyShareMigration:
         options = self._find_options(destination_share)
         if options is None:
             raise exception.ShareBackendException(
-                msg=f'{destination_share["host"]} is not a pool of a dummy '
-                'back end'
+                msg=f'{destination_share["host"]} is not a pool of a dummy back end'
             )
         return self._state_of(options)
 
@@ -278,11 +255,7 @@ class DummyShareMigration:
 
 
 def _without_server(share: records.Record) -> records.Record:
-    return {
-        name: value
-        for name, value in share.items()
-        if name not in SERVER_FIELDS
-    }
+    return {name: value for name, value in share.items() if name not in SERVER_FIELDS}
 
 
 def _copy_in(

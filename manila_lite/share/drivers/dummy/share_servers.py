@@ -9,8 +9,7 @@ from typing import Any
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.exports import share_exports
@@ -57,9 +56,7 @@ class DummyServers:
             record = self._backend.state.servers.find(id)
             if record is None or record['status'] == 'error':
                 record = _server_from_network_info(network_info)
-                self._backend.state.servers.put(
-                    id, record | {'status': 'error'}
-                )
+                self._backend.state.servers.put(id, record | {'status': 'error'})
                 self._backend.faults.midway()
                 self._backend.state.servers.put(id, record)
         return _details(id, record)
@@ -112,8 +109,7 @@ class DummyServers:
             (
                 server
                 for server in share_servers
-                if self._server_filter is None
-                or self._server_filter(server, occupant)
+                if self._server_filter is None or self._server_filter(server, occupant)
             ),
             None,
         )
@@ -121,9 +117,7 @@ class DummyServers:
     def get_share_server_pools(
         self, share_server: base.ShareServerMapping
     ) -> list[dict[str, Any]]:
-        used = {
-            record['pool'] for _, record in self._shares_on(share_server['id'])
-        }
+        used = {record['pool'] for _, record in self._shares_on(share_server['id'])}
         return [
             {'pool_name': pool}
             for pool in self._backend.options.dummy_driver_pools
@@ -139,9 +133,7 @@ class DummyServers:
         identifier: str,
         driver_options: Mapping[str, str],
     ) -> list[str]:
-        return list(
-            self._get_manageable(share_server, identifier)['addresses']
-        )
+        return list(self._get_manageable(share_server, identifier)['addresses'])
 
     def manage_server(
         self,
@@ -173,16 +165,13 @@ class DummyServers:
     def unmanage_server(
         self,
         server_details: ServerDetails,
-        security_services: Sequence[base.SecurityServiceForDriver]
-        | None = None,
+        security_services: Sequence[base.SecurityServiceForDriver] | None = None,
     ) -> None:
         id = server_details['server_id']
         with self._backend.lock:
             record = self._backend.state.servers.find(id)
             if record is not None:
-                self._backend.state.unmanaged_servers.put(
-                    record['identifier'], record
-                )
+                self._backend.state.unmanaged_servers.put(record['identifier'], record)
                 self._backend.faults.midway()
                 self._backend.state.servers.drop(id)
 
@@ -282,8 +271,7 @@ class DummyServers:
             record = self._server_record(share_server['id'])
             self._backend.state.servers.put(
                 share_server['id'],
-                record
-                | {'metadata': record.get('metadata', {}) | dict(metadata)},
+                record | {'metadata': record.get('metadata', {}) | dict(metadata)},
             )
 
     # Lookup
@@ -298,9 +286,7 @@ class DummyServers:
             if record.get('server') == server_id
         ]
 
-    def id_for(
-        self, share_server: base.ShareServerMapping | None
-    ) -> str | None:
+    def id_for(self, share_server: base.ShareServerMapping | None) -> str | None:
         """Return the id of the server that a share group has to be on."""
         return self.fields_for(share_server).get('server')
 
@@ -344,9 +330,7 @@ def _record_of(state: DummyState, server_id: str) -> records.Record:
     return record
 
 
-def _server_from_network_info(
-    network_info: list[base.NetworkInfo],
-) -> records.Record:
+def _server_from_network_info(network_info: list[base.NetworkInfo]) -> records.Record:
     subnets = {
         info['share_network_subnet_id']: [
             each['ip_address'] for each in info['network_allocations']
@@ -358,12 +342,10 @@ def _server_from_network_info(
         'subnets': subnets,
         'addresses': [each for found in subnets.values() for each in found],
         'admin_addresses': [
-            each['ip_address']
-            for each in network_info[0]['admin_network_allocations']
+            each['ip_address'] for each in network_info[0]['admin_network_allocations']
         ],
         'security_services': {
-            each['type']: each['id']
-            for each in network_info[0]['security_services']
+            each['type']: each['id'] for each in network_info[0]['security_services']
         },
         'status': 'active',
     }

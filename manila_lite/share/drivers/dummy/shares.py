@@ -4,9 +4,7 @@ from collections.abc import Iterable
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers import tree_removal
+from manila_lite.share.drivers import base, records, tree_removal
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
@@ -21,10 +19,7 @@ CREATING_FROM_SNAPSHOT = 'creating_from_snapshot'
 
 class DummyShares:
     def __init__(
-        self,
-        backend: DummyBackend,
-        member: DomainMember,
-        servers: DummyServers,
+        self, backend: DummyBackend, member: DomainMember, servers: DummyServers
     ):
         self._backend = backend
         self._member = member
@@ -47,8 +42,7 @@ class DummyShares:
         """Put a share into error, even while it is being created."""
         with self._backend.lock:
             self._backend.state.shares.put(
-                share_id,
-                self._backend.get_share(share_id) | {'status': 'error'},
+                share_id, self._backend.get_share(share_id) | {'status': 'error'}
             )
 
     # Exports
@@ -84,9 +78,7 @@ class DummyShares:
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ExportLocationsReply:
-        return share_exports(
-            self._create(share, share_server, content='', used_gb=0)
-        )
+        return share_exports(self._create(share, share_server, content='', used_gb=0))
 
     def create_share_from_snapshot(
         self,
@@ -128,11 +120,7 @@ class DummyShares:
                 self._backend.state.shares.put(share['id'], record)
                 self._backend.faults.midway()
                 record |= (
-                    {
-                        'status': CREATING_FROM_SNAPSHOT,
-                        'steps': steps,
-                        'done': 0,
-                    }
+                    {'status': CREATING_FROM_SNAPSHOT, 'steps': steps, 'done': 0}
                     if steps
                     else {'status': 'available'}
                 )
@@ -192,9 +180,7 @@ class DummyShares:
                 record['used_gb'], float(share['metadata'].get(USED_GB_KEY, 0))
             )
             if new_size < min(record['size'], used_gb):
-                raise exception.ShareShrinkingPossibleDataLoss(
-                    share_id=share['id']
-                )
+                raise exception.ShareShrinkingPossibleDataLoss(share_id=share['id'])
             self._member.put_replicated(
                 share['id'], record | {'size': min(record['size'], new_size)}
             )
@@ -273,7 +259,5 @@ def _advance(record: records.Record) -> records.Record:
     done = record['done'] + 1
     return record | {
         'done': done,
-        'status': (
-            CREATING_FROM_SNAPSHOT if done < record['steps'] else 'available'
-        ),
+        'status': (CREATING_FROM_SNAPSHOT if done < record['steps'] else 'available'),
     }

@@ -1,8 +1,7 @@
 """Snapshots of the dummy back end, and their use."""
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.exports import snapshot_exports
@@ -70,9 +69,7 @@ class DummySnapshots:
             self.remove(snapshot)
 
     def remove(
-        self,
-        snapshot: base.SnapshotForDriver,
-        backend: DummyState | None = None,
+        self, snapshot: base.SnapshotForDriver, backend: DummyState | None = None
     ) -> None:
         backend = backend or self._backend.state
         backend.snapshot_access.remove(snapshot['id'])

@@ -9,8 +9,7 @@ import hashlib
 import pathlib
 
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.contract.values import AccessReply
-from manila_lite.share.drivers.contract.values import AccessRuleForDriver
+from manila_lite.share.drivers.contract.values import AccessReply, AccessRuleForDriver
 
 # Type, target as given in the rule, level.
 Client = tuple[str, str, str]
@@ -39,9 +38,7 @@ class DummyState:
         self.groups = records.RecordFolder(self.path / 'groups')
         self.backups = records.RecordFolder(self.path / 'backups')
         self.servers = records.RecordFolder(self.path / 'servers')
-        self.unmanaged_servers = records.RecordFolder(
-            self.path / 'unmanaged_servers'
-        )
+        self.unmanaged_servers = records.RecordFolder(self.path / 'unmanaged_servers')
         # Server migrations to this back end, and the copies made for them.
         self.migrations = records.RecordFolder(self.path / 'migrations')
         self.incoming = records.RecordFolder(self.path / 'arriving')
@@ -148,9 +145,7 @@ class AccessStore:
             for client in record['clients']
         }
 
-    def _put_clients(
-        self, name: str, clients: dict[tuple[str, str], str]
-    ) -> None:
+    def _put_clients(self, name: str, clients: dict[tuple[str, str], str]) -> None:
         self._folder.put(
             name,
             {

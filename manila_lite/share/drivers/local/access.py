@@ -2,13 +2,10 @@
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers import samba
+from manila_lite.share.drivers import base, records, samba
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.nfs_exports import format_exports
-from manila_lite.share.drivers.local.replica import READABLE
-from manila_lite.share.drivers.local.replica import ReplicaRole
+from manila_lite.share.drivers.local.replica import READABLE, ReplicaRole
 from manila_lite.share.drivers.local.roles import LocalRoles
 from manila_lite.share.drivers.local.store import LocalItem
 
@@ -43,13 +40,9 @@ class LocalAccess:
             # The role may change meanwhile; a replica that has become
             # passive must not stay writable.
             while role != (role := self._roles.role_of(share)):
-                replies = self._export_for_role(
-                    item, record, share, access_rules, role
-                )
+                replies = self._export_for_role(item, record, share, access_rules, role)
         except FileNotFoundError as error:  # deleted meanwhile
-            raise exception.ShareResourceNotFound(
-                share_id=share['id']
-            ) from error
+            raise exception.ShareResourceNotFound(share_id=share['id']) from error
         return replies
 
     def _export_for_role(
@@ -88,9 +81,7 @@ class LocalAccess:
             self._backend.store.remove_exports(item)
             return {}
         try:
-            return self._write_export(
-                item, record, access_rules, read_only=True
-            )
+            return self._write_export(item, record, access_rules, read_only=True)
         except FileNotFoundError as error:  # deleted meanwhile
             raise exception.SnapshotResourceNotFound(
                 snapshot_id=snapshot['id']

@@ -9,11 +9,9 @@ import pwd
 from oslo_utils import netutils
 
 from manila_lite import exception
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.drivers.local.store import LocalItem
-from manila_lite.share.drivers.local.store import LocalStore
+from manila_lite.share.drivers.local.store import LocalItem, LocalStore
 
 
 class LocalBackend:
@@ -57,9 +55,7 @@ class LocalBackend:
         item = self.store.snapshot(snapshot['name'])
         record = item.find()
         if record is None:
-            raise exception.SnapshotResourceNotFound(
-                snapshot_id=snapshot['id']
-            )
+            raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
         return item, record
 
     def create_data(self, path: pathlib.Path) -> None:

@@ -14,9 +14,7 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import disk_identity
-from manila_lite.share.drivers.contract.disks import Disk
-from manila_lite.share.drivers.contract.disks import DiskRegistry
-from manila_lite.share.drivers.contract.disks import Holds
+from manila_lite.share.drivers.contract.disks import Disk, DiskRegistry, Holds
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
@@ -42,12 +40,7 @@ class LocalDisk:
         self._device: int | None = None
 
     def start(
-        self,
-        *,
-        has_shares: bool,
-        is_in_use: bool,
-        registry: DiskRegistry,
-        holds: Holds,
+        self, *, has_shares: bool, is_in_use: bool, registry: DiskRegistry, holds: Holds
     ) -> None:
         """Check marker and identity, or create them in a root that is new.
 

@@ -234,9 +234,7 @@ class LocalDriver(
     # Shares and snapshots
 
     create_share = _shares(LocalShares.create_share)
-    create_share_from_snapshot = _shares(
-        LocalShares.create_share_from_snapshot
-    )
+    create_share_from_snapshot = _shares(LocalShares.create_share_from_snapshot)
     delete_share = _removed_shares(LocalShares.delete_share)
     extend_share = _shares(LocalShares.extend_share)
     shrink_share = _shares(LocalShares.shrink_share)
@@ -254,9 +252,7 @@ class LocalDriver(
 
     manage_existing = _managing(LocalManaging.manage_existing)
     unmanage = _managing(LocalManaging.unmanage)
-    manage_existing_snapshot = _managing(
-        LocalManaging.manage_existing_snapshot
-    )
+    manage_existing_snapshot = _managing(LocalManaging.manage_existing_snapshot)
     unmanage_snapshot = _managing(LocalManaging.unmanage_snapshot)
 
     # Replicas

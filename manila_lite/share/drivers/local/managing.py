@@ -4,13 +4,9 @@ from collections.abc import Mapping
 import pathlib
 
 from manila_lite import exception
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers import trees
+from manila_lite.share.drivers import base, records, trees
 from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.store import SHARES
-from manila_lite.share.drivers.local.store import SNAPSHOTS
-from manila_lite.share.drivers.local.store import LocalItem
+from manila_lite.share.drivers.local.store import SHARES, SNAPSHOTS, LocalItem
 from manila_lite.share.drivers.space import managed_size
 
 
@@ -37,9 +33,7 @@ class LocalManaging:
                 record = item.find() or self._manage_directory(
                     item,
                     work,
-                    self._backend.local_path(
-                        SHARES, share['export_location'] or ''
-                    ),
+                    self._backend.local_path(SHARES, share['export_location'] or ''),
                     driver_options,
                     {'size': 0, 'share_proto': share['share_proto']},
                 )
@@ -62,9 +56,7 @@ class LocalManaging:
             item.unmanage()
 
     def manage_existing_snapshot(
-        self,
-        snapshot: base.SnapshotForDriver,
-        driver_options: Mapping[str, str],
+        self, snapshot: base.SnapshotForDriver, driver_options: Mapping[str, str]
     ) -> base.ManageSnapshotReply:
         """Manage a former snapshot or any directory below the root.
 
@@ -84,9 +76,7 @@ class LocalManaging:
                 record = item.find() or self._manage_directory(
                     item,
                     work,
-                    self._backend.local_path(
-                        SNAPSHOTS, str(self._path_of(location))
-                    ),
+                    self._backend.local_path(SNAPSHOTS, str(self._path_of(location))),
                     driver_options,
                     {
                         'size': owner['size'],
@@ -128,9 +118,7 @@ class LocalManaging:
     ) -> records.Record:
         directory = self._backend.store.manageable_directory(item.kind, path)
         known = expected
-        for previous in self._backend.store.list_unmanaged(
-            item.kind, directory
-        ):
+        for previous in self._backend.store.list_unmanaged(item.kind, directory):
             known = previous.find_unmanaged() or expected
         for name in ('share_proto', 'of'):
             if known.get(name) != expected.get(name):
@@ -138,16 +126,12 @@ class LocalManaging:
         used = trees.used_bytes(self._backend.store.root / directory)
         record = expected | {
             'directory': directory,
-            'size': managed_size(
-                known['size'], used, driver_options.get('size')
-            ),
+            'size': managed_size(known['size'], used, driver_options.get('size')),
         }
         item.publish(work, record)
         return record
 
-    def _remove_previous_records(
-        self, item: LocalItem, record: records.Record
-    ) -> None:
+    def _remove_previous_records(self, item: LocalItem, record: records.Record) -> None:
         """Remove earlier records and exports of the same directory."""
         for previous in self._backend.store.list_unmanaged(
             item.kind, item.relative_data_path(record)

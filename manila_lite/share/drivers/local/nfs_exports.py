@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 import pathlib
 
-from manila_lite.share.drivers.contract.values import AccessReply
-from manila_lite.share.drivers.contract.values import AccessRuleForDriver
+from manila_lite.share.drivers.contract.values import AccessReply, AccessRuleForDriver
 from manila_lite.share.drivers.nfs_clients import clients_of
 
 _HEADER = '# Written by manila_lite. What is changed here will be lost.\n'
@@ -25,10 +24,7 @@ def format_exports(
     line = ' '.join(
         [
             _quoted(str(directory)),
-            *(
-                f'{client.network}({client.level},{options})'
-                for client in clients
-            ),
+            *(f'{client.network}({client.level},{options})' for client in clients),
         ]
     )
     return f'{_HEADER}{line}\n', replies
@@ -37,6 +33,5 @@ def format_exports(
 def _quoted(path: str) -> str:
     """Escape a path for exports(5)."""
     return ''.join(
-        f'\\{ord(letter):03o}' if letter in _QUOTED else letter
-        for letter in path
+        f'\\{ord(letter):03o}' if letter in _QUOTED else letter for letter in path
     )

@@ -9,15 +9,11 @@ import contextlib
 import pathlib
 
 from manila_lite.host import Host
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.replica import LocalReplica
-from manila_lite.share.drivers.local.replica import ReplicaUnreachable
-from manila_lite.share.drivers.local.store import LocalItem
-from manila_lite.share.drivers.local.store import LocalStore
-from manila_lite.share.drivers.replica_lists import ReplicaList
-from manila_lite.share.drivers.replica_lists import find_active
+from manila_lite.share.drivers.local.replica import LocalReplica, ReplicaUnreachable
+from manila_lite.share.drivers.local.store import LocalItem, LocalStore
+from manila_lite.share.drivers.replica_lists import ReplicaList, find_active
 
 
 class LocalPeers:
@@ -32,9 +28,7 @@ class LocalPeers:
     def peer_replica(self, share: base.ShareForDriver) -> LocalReplica | None:
         return self.replica_at(share['host'], share['name'])
 
-    def replica_at(
-        self, host: str | None, name: str | None
-    ) -> LocalReplica | None:
+    def replica_at(self, host: str | None, name: str | None) -> LocalReplica | None:
         """Return a replica on any back end; None if that cannot replicate.
 
         The replica need not exist.
@@ -83,9 +77,7 @@ class LocalPeers:
             return None
         return configuration.local_root
 
-    def reachable_active(
-        self, replica_list: ReplicaList
-    ) -> LocalReplica | None:
+    def reachable_active(self, replica_list: ReplicaList) -> LocalReplica | None:
         """Return the active replica, or None if it is unreachable."""
         leader = find_active(replica_list)
         other = self.peer_replica(leader) if leader is not None else None

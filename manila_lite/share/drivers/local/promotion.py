@@ -11,15 +11,15 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.replica import LocalReplica
-from manila_lite.share.drivers.local.replica import ReplicaRole
-from manila_lite.share.drivers.local.replica import ReplicaUnreachable
-from manila_lite.share.drivers.local.replica import format_time
-from manila_lite.share.drivers.local.replica import ignoring_read_only
-from manila_lite.share.drivers.local.replica import raising_unreachable
-from manila_lite.share.drivers.replica_lists import ACTIVE
-from manila_lite.share.drivers.replica_lists import OUT_OF_SYNC
-from manila_lite.share.drivers.replica_lists import ReplicaList
+from manila_lite.share.drivers.local.replica import (
+    LocalReplica,
+    ReplicaRole,
+    ReplicaUnreachable,
+    format_time,
+    ignoring_read_only,
+    raising_unreachable,
+)
+from manila_lite.share.drivers.replica_lists import ACTIVE, OUT_OF_SYNC, ReplicaList
 
 LOG = log.getLogger(__name__)
 
@@ -77,24 +77,17 @@ class LocalPromotion:
                     ignoring_read_only(),
                 ):
                     active.become_passive(own, replica['replication_type'])
-        return [
-            self._promotion_reply(each, replica, own) for each in replica_list
-        ]
+        return [self._promotion_reply(each, replica, own) for each in replica_list]
 
     def _promotion_reply(
-        self,
-        each: base.ShareForDriver,
-        replica: base.ShareForDriver,
-        own: LocalReplica,
+        self, each: base.ShareForDriver, replica: base.ShareForDriver, own: LocalReplica
     ) -> base.ReplicaReply:
         if each['id'] != replica['id']:
             return {'id': each['id'], 'replica_state': OUT_OF_SYNC}
         return {
             'id': each['id'],
             'replica_state': ACTIVE,
-            'export_locations': self._backend.export_locations(
-                own.item, own.record()
-            ),
+            'export_locations': self._backend.export_locations(own.item, own.record()),
         }
 
     def _lock_replicas(
@@ -147,11 +140,7 @@ class LocalPromotion:
                 LOG.info(
                     'Replica %(name)s takes over with the latest content '
                     'of %(other)s after %(changes)s changes',
-                    {
-                        'name': own.name,
-                        'other': active.name,
-                        'changes': changes,
-                    },
+                    {'name': own.name, 'other': active.name, 'changes': changes},
                 )
                 return
         state = own.state()
@@ -174,9 +163,7 @@ class LocalPromotion:
                 highest = max(highest, each.state().generation)
         return max(highest + 1, int(self._backend.clock()))
 
-    def return_active_role(
-        self, own: LocalReplica, replica_list: ReplicaList
-    ) -> None:
+    def return_active_role(self, own: LocalReplica, replica_list: ReplicaList) -> None:
         """Give the active role back to the other replica if it is ours.
 
         That happens when a promotion was interrupted and abandoned.

@@ -25,16 +25,16 @@ import typing
 import uuid
 
 from manila_lite import exception
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers import trees
-from manila_lite.share.drivers.local import tree_changes
-from manila_lite.share.drivers.local import tree_sync
-from manila_lite.share.drivers.local.store import FOLLOWER
-from manila_lite.share.drivers.local.store import KNOWN
-from manila_lite.share.drivers.local.store import REPLICA
-from manila_lite.share.drivers.local.store import SNAPSHOTS
-from manila_lite.share.drivers.local.store import LocalItem
-from manila_lite.share.drivers.local.store import LocalStore
+from manila_lite.share.drivers import records, trees
+from manila_lite.share.drivers.local import tree_changes, tree_sync
+from manila_lite.share.drivers.local.store import (
+    FOLLOWER,
+    KNOWN,
+    REPLICA,
+    SNAPSHOTS,
+    LocalItem,
+    LocalStore,
+)
 
 READABLE, DR = 'readable', 'dr'
 
@@ -152,14 +152,10 @@ class LocalReplica:
     def state(self) -> ReplicaRecord:
         with raising_unreachable():
             record = records.find(self.item.path / REPLICA)
-        return (
-            ReplicaRecord(**record) if record is not None else ReplicaRecord()
-        )
+        return ReplicaRecord(**record) if record is not None else ReplicaRecord()
 
     def write_state(self, state: ReplicaRecord) -> None:
-        records.write(
-            self.item.path / REPLICA, dataclasses.asdict(state), durable=True
-        )
+        records.write(self.item.path / REPLICA, dataclasses.asdict(state), durable=True)
 
     def has_pending_changes(self) -> bool:
         """Return whether changes to its data are incomplete."""
@@ -170,9 +166,7 @@ class LocalReplica:
         (work / 'data').mkdir()
         records.write(
             work / REPLICA,
-            dataclasses.asdict(
-                ReplicaRecord(role=ReplicaRole.PASSIVE, is_whole=False)
-            ),
+            dataclasses.asdict(ReplicaRecord(role=ReplicaRole.PASSIVE, is_whole=False)),
             durable=True,
         )
         self.item.publish(work, record)
@@ -197,9 +191,7 @@ class LocalReplica:
         with trees.opened_directory(self.item.path) as directory:
             trees.sync_file_system(directory)
 
-    def follow(
-        self, other: 'LocalReplica', work: pathlib.Path, now: float
-    ) -> int:
+    def follow(self, other: 'LocalReplica', work: pathlib.Path, now: float) -> int:
         """Copy the other replica; return the number of changes.
 
         Raises ReplicaUnreachable without changing anything if the other
@@ -212,9 +204,7 @@ class LocalReplica:
             self.register_with(other)
         with raising_unreachable():
             flushed_ns = _flush_disk(other.item.data_path(record))
-        known = (
-            self._read_known_inodes() if before.source == other.name else {}
-        )
+        known = self._read_known_inodes() if before.source == other.name else {}
         with raising_unreachable():
             staged = tree_sync.stage(
                 other.item.data_path(record),
@@ -225,9 +215,7 @@ class LocalReplica:
             )
         record = other.complete_record()
         if other.state() != leader:
-            raise ReplicaUnreachable(
-                msg=f'{other.item.path} has changed its role'
-            )
+            raise ReplicaUnreachable(msg=f'{other.item.path} has changed its role')
         after = ReplicaRecord(
             role=ReplicaRole.PASSIVE,
             generation=leader.generation,
@@ -257,8 +245,7 @@ class LocalReplica:
         records.write(incoming / KNOWN, staged.known)
         self._flush()
         tree_changes.write_plan(
-            incoming,
-            {'changes': staged.changes, 'state': dataclasses.asdict(after)},
+            incoming, {'changes': staged.changes, 'state': dataclasses.asdict(after)}
         )
         incoming.rename(self.item.path / _INCOMING)
         records.sync_directory(self.item.path)
@@ -275,9 +262,7 @@ class LocalReplica:
         """Record at another replica that this one follows it."""
         file = other.item.path / f'{FOLLOWER}{self.name}.json'
         if not file.exists():
-            records.write(
-                file, {'name': self.name, 'host': self.host}, durable=True
-            )
+            records.write(file, {'name': self.name, 'host': self.host}, durable=True)
 
     def unregister_from(self, other: 'LocalReplica') -> None:
         """Remove that record; a missing one is success."""
@@ -352,9 +337,7 @@ class LocalReplica:
         """Lock the replica, unless it is on a read-only file system."""
         with contextlib.ExitStack() as stack:
             with raising_unreachable(), ignoring_read_only():
-                stack.enter_context(
-                    self.store.locked_work_directory(self.name)
-                )
+                stack.enter_context(self.store.locked_work_directory(self.name))
             yield
 
 

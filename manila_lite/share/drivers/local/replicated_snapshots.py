@@ -11,18 +11,21 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import trees
+from manila_lite.share.drivers import base, trees
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.replica import LocalReplica
-from manila_lite.share.drivers.local.replica import ReplicaUnreachable
-from manila_lite.share.drivers.local.replica import raising_unreachable
+from manila_lite.share.drivers.local.replica import (
+    LocalReplica,
+    ReplicaUnreachable,
+    raising_unreachable,
+)
 from manila_lite.share.drivers.local.snapshots import LocalSnapshots
 from manila_lite.share.drivers.local.store import LocalItem
-from manila_lite.share.drivers.replica_lists import ReplicaList
-from manila_lite.share.drivers.replica_lists import SnapshotList
-from manila_lite.share.drivers.replica_lists import instances_on_active
+from manila_lite.share.drivers.replica_lists import (
+    ReplicaList,
+    SnapshotList,
+    instances_on_active,
+)
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
@@ -32,10 +35,7 @@ class LocalReplicatedSnapshots:
     """Snapshots that the back ends of a share copy from the active one."""
 
     def __init__(
-        self,
-        backend: LocalBackend,
-        peers: LocalPeers,
-        snapshots: LocalSnapshots,
+        self, backend: LocalBackend, peers: LocalPeers, snapshots: LocalSnapshots
     ):
         self._backend = backend
         self._peers = peers
@@ -82,16 +82,10 @@ class LocalReplicatedSnapshots:
         """Copy or delete it; nothing runs in the background."""
         self._backend.require_replication()
         if replica_snapshot['status'] == 'deleting':
-            self._snapshots.delete_snapshot(
-                context, replica_snapshot, share_server
-            )
-            raise exception.SnapshotResourceNotFound(
-                snapshot_id=replica_snapshot['id']
-            )
+            self._snapshots.delete_snapshot(context, replica_snapshot, share_server)
+            raise exception.SnapshotResourceNotFound(snapshot_id=replica_snapshot['id'])
         active = self._peers.reachable_active(replica_list)
-        source = next(
-            iter(instances_on_active(replica_snapshots, replica_list)), None
-        )
+        source = next(iter(instances_on_active(replica_snapshots, replica_list)), None)
         if self.ensure_snapshot(active, source, replica_snapshot):
             return self._available_reply(replica_snapshot)
         if (
@@ -100,9 +94,7 @@ class LocalReplicatedSnapshots:
             and (source['status'] == 'available')
             and not self._has_snapshot(active, source)
         ):
-            raise exception.SnapshotResourceNotFound(
-                snapshot_id=replica_snapshot['id']
-            )
+            raise exception.SnapshotResourceNotFound(snapshot_id=replica_snapshot['id'])
         return {'id': replica_snapshot['id'], 'status': 'creating'}
 
     def revert_to_replicated_snapshot(
@@ -132,9 +124,7 @@ class LocalReplicatedSnapshots:
         item = self._backend.store.snapshot(snapshot['name'])
         record = item.find()
         if record is None:  # deleted meanwhile
-            raise exception.SnapshotResourceNotFound(
-                snapshot_id=snapshot['id']
-            )
+            raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
         return {
             'id': snapshot['id'],
             'status': 'available',
@@ -156,9 +146,7 @@ class LocalReplicatedSnapshots:
         if exists and not self._backend.store.has_work_directory(item.name):
             return True
         try:
-            with self._backend.store.try_locked_work_directory(
-                item.name
-            ) as work:
+            with self._backend.store.try_locked_work_directory(item.name) as work:
                 if work is None:
                     return exists
                 if active is None or source is None:
@@ -199,9 +187,7 @@ class LocalReplicatedSnapshots:
             source_record = source_item.find()
             if source_record is None:  # not yet created, or deleted
                 return False
-            trees.copy_tree(
-                source_item.data_path(source_record), work / 'data'
-            )
+            trees.copy_tree(source_item.data_path(source_record), work / 'data')
             if source_item.find() is None:  # the copy may be incomplete
                 return False
         item.publish(

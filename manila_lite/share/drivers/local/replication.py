@@ -17,25 +17,29 @@ from manila_lite.share.drivers.local.access import LocalAccess
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
 from manila_lite.share.drivers.local.promotion import LocalPromotion
-from manila_lite.share.drivers.local.replica import LocalReplica
-from manila_lite.share.drivers.local.replica import ReplicaRole
-from manila_lite.share.drivers.local.replica import ReplicaUnreachable
-from manila_lite.share.drivers.local.replica import format_time
-from manila_lite.share.drivers.local.replica import ignoring_read_only
-from manila_lite.share.drivers.local.replica import raising_unreachable
+from manila_lite.share.drivers.local.replica import (
+    LocalReplica,
+    ReplicaRole,
+    ReplicaUnreachable,
+    format_time,
+    ignoring_read_only,
+    raising_unreachable,
+)
 from manila_lite.share.drivers.local.replicated_snapshots import (
     LocalReplicatedSnapshots,
 )
 from manila_lite.share.drivers.local.roles import LocalRoles
 from manila_lite.share.drivers.local.shares import LocalShares
 from manila_lite.share.drivers.local.snapshots import LocalSnapshots
-from manila_lite.share.drivers.replica_lists import ACTIVE
-from manila_lite.share.drivers.replica_lists import IN_SYNC
-from manila_lite.share.drivers.replica_lists import OUT_OF_SYNC
-from manila_lite.share.drivers.replica_lists import ReplicaList
-from manila_lite.share.drivers.replica_lists import SnapshotList
-from manila_lite.share.drivers.replica_lists import find_active
-from manila_lite.share.drivers.replica_lists import replica_state_reply
+from manila_lite.share.drivers.replica_lists import (
+    ACTIVE,
+    IN_SYNC,
+    OUT_OF_SYNC,
+    ReplicaList,
+    SnapshotList,
+    find_active,
+    replica_state_reply,
+)
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
@@ -93,9 +97,7 @@ class LocalReplication:
         )
         return {
             'replica_state': replica_state,
-            'export_locations': self._backend.export_locations(
-                own.item, own.record()
-            ),
+            'export_locations': self._backend.export_locations(own.item, own.record()),
         }
 
     def delete_replica(
@@ -158,21 +160,15 @@ class LocalReplication:
                 is_synced = self._follow(replica, own, active, work)
         if was_active and own.state().role == ReplicaRole.PASSIVE:
             # It may have been unreachable when the roles changed.
-            self._access.update_access(
-                context, replica, access_rules, [], [], []
-            )
+            self._access.update_access(context, replica, access_rules, [], [], [])
         missing = [
             pair
             for pair in replica_snapshots
             if not self._replicated_snapshots.ensure_snapshot(
-                active,
-                pair['active_replica_snapshot'],
-                pair['share_replica_snapshot'],
+                active, pair['active_replica_snapshot'], pair['share_replica_snapshot']
             )
         ]
-        is_recent = is_synced or self._is_within_recovery_point(
-            own, replica_list
-        )
+        is_recent = is_synced or self._is_within_recovery_point(own, replica_list)
         return IN_SYNC if is_recent and not missing else OUT_OF_SYNC
 
     def get_replica_status(
@@ -226,11 +222,7 @@ class LocalReplication:
             LOG.warning(
                 'Cannot update replica %(name)s, last synchronised at '
                 '%(at)s: %(error)s',
-                {
-                    'name': own.name,
-                    'error': error,
-                    'at': format_time(before.synced_at),
-                },
+                {'name': own.name, 'error': error, 'at': format_time(before.synced_at)},
             )
         except OSError as error:
             if not is_out_of_space(error):
@@ -238,11 +230,7 @@ class LocalReplication:
             LOG.error(
                 'No space left to update replica %(name)s, last '
                 'synchronised at %(at)s: %(error)s',
-                {
-                    'name': own.name,
-                    'error': error,
-                    'at': format_time(before.synced_at),
-                },
+                {'name': own.name, 'error': error, 'at': format_time(before.synced_at)},
             )
         else:
             LOG.log(

@@ -8,11 +8,13 @@ from oslo_log import log
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.replica import DR
-from manila_lite.share.drivers.local.replica import LocalReplica
-from manila_lite.share.drivers.local.replica import ReplicaRecord
-from manila_lite.share.drivers.local.replica import ReplicaRole
-from manila_lite.share.drivers.local.replica import ReplicaUnreachable
+from manila_lite.share.drivers.local.replica import (
+    DR,
+    LocalReplica,
+    ReplicaRecord,
+    ReplicaRole,
+    ReplicaUnreachable,
+)
 from manila_lite.share.drivers.local.store import SHARES
 from manila_lite.share.drivers.replica_lists import ACTIVE
 
@@ -78,9 +80,7 @@ class LocalRoles:
         for item in self._backend.store.list_items(SHARES):
             own = LocalReplica(self._backend.store, item.name)
             for follower in own.followers():
-                other = self._peers.replica_at(
-                    follower['host'], follower['name']
-                )
+                other = self._peers.replica_at(follower['host'], follower['name'])
                 if other is not None and _is_superseded(own, other):
                     LOG.warning(
                         'Replica %(name)s is no longer active: '

@@ -5,14 +5,11 @@ import contextlib
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers import trees
+from manila_lite.share.drivers import base, records, trees
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.store import SHARES
-from manila_lite.share.drivers.local.store import LocalItem
+from manila_lite.share.drivers.local.store import SHARES, LocalItem
 from manila_lite.share.drivers.space import GIB
 
 
@@ -75,12 +72,8 @@ class LocalShares:
         with self._backend.store.locked_work_directory(item.name) as work:
             record = item.find()
             if record is None:
-                source_item, source_record = self._peers.find_snapshot(
-                    snapshot
-                )
-                trees.copy_tree(
-                    source_item.data_path(source_record), work / 'data'
-                )
+                source_item, source_record = self._peers.find_snapshot(snapshot)
+                trees.copy_tree(source_item.data_path(source_record), work / 'data')
                 record = _share_record(share)
                 item.publish(work, record)
         return self._backend.export_locations(item, record)
@@ -115,9 +108,7 @@ class LocalShares:
             if record['size'] <= new_size:
                 return
             if trees.used_bytes(item.data_path(record)) > new_size * GIB:
-                raise exception.ShareShrinkingPossibleDataLoss(
-                    share_id=share['id']
-                )
+                raise exception.ShareShrinkingPossibleDataLoss(share_id=share['id'])
             self._backend.store.fencing.check_call()  # counting takes long
             item.write_record(record | {'size': new_size})
 

@@ -1,8 +1,7 @@
 """Snapshots of the local driver."""
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers import base
-from manila_lite.share.drivers import trees
+from manila_lite.share.drivers import base, trees
 from manila_lite.share.drivers.local.backend import LocalBackend
 
 
@@ -42,9 +41,7 @@ class LocalSnapshots:
         snapshot: base.SnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        self._backend.store.remove(
-            self._backend.store.snapshot(snapshot['name'])
-        )
+        self._backend.store.remove(self._backend.store.snapshot(snapshot['name']))
 
     def get_snapshot_status(
         self,
@@ -76,10 +73,7 @@ class LocalSnapshots:
         """
         item, record = self._backend.get_share(snapshot['share_name'])
         source_item, source_record = self._backend.get_snapshot(snapshot)
-        data, source = (
-            item.data_path(record),
-            source_item.data_path(source_record),
-        )
+        data, source = (item.data_path(record), source_item.data_path(source_record))
         with self._backend.store.locked_work_directory(item.name) as work:
             trees.copy_tree(source, work / 'data')
             (work / 'old').mkdir()

@@ -25,15 +25,9 @@ import contextlib
 import os
 import pathlib
 
-from manila_lite.share.drivers import file_locks
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers import samba
-from manila_lite.share.drivers import tree_removal
-from manila_lite.share.drivers import trees
+from manila_lite.share.drivers import file_locks, records, samba, tree_removal, trees
 from manila_lite.share.drivers.fencing import FencingTokens
-from manila_lite.share.drivers.local.disk import IDENTITY
-from manila_lite.share.drivers.local.disk import MARKER
-from manila_lite.share.drivers.local.disk import LocalDisk
+from manila_lite.share.drivers.local.disk import IDENTITY, MARKER, LocalDisk
 
 SHARES, SNAPSHOTS = 'shares', 'snapshots'
 REPLICA, KNOWN, FOLLOWER = 'replica.json', 'known.json', 'follower-'
@@ -170,9 +164,7 @@ class LocalStore:
                 yield work
 
     @contextlib.contextmanager
-    def try_locked_work_directory(
-        self, name: str
-    ) -> Iterator[pathlib.Path | None]:
+    def try_locked_work_directory(self, name: str) -> Iterator[pathlib.Path | None]:
         """Do the same without waiting; None if the name is locked."""
         top = self._work_directory(name)
         descriptor = file_locks.open_locked(
@@ -250,9 +242,7 @@ class LocalStore:
             item.samba.unlink(missing_ok=True)
             self._write_samba_index()
 
-    def write_export(
-        self, item: LocalItem, file: pathlib.Path, text: str
-    ) -> None:
+    def write_export(self, item: LocalItem, file: pathlib.Path, text: str) -> None:
         """Write the export file of a share or snapshot."""
         self.fencing.check_call()
         records.write_text(file, text, durable=True, temp_dir=item.path)
@@ -312,9 +302,7 @@ class LocalStore:
                 if record is None:
                     continue
                 other = pathlib.PurePath(item.relative_data_path(record))
-                if path_parts.is_relative_to(other) or other.is_relative_to(
-                    path_parts
-                ):
+                if path_parts.is_relative_to(other) or other.is_relative_to(path_parts):
                     raise ValueError(f'{other} is already managed')
 
     def list_unmanaged(self, kind: str, directory: str) -> list[LocalItem]:
@@ -322,10 +310,7 @@ class LocalStore:
         found = []
         for item in self.list_items(kind):
             record = item.find_unmanaged()
-            if (
-                record is not None
-                and item.relative_data_path(record) == directory
-            ):
+            if record is not None and item.relative_data_path(record) == directory:
                 found.append(item)
         return found
 

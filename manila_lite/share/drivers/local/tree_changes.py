@@ -11,8 +11,7 @@ import pathlib
 import stat
 import typing
 
-from manila_lite.share.drivers import records
-from manila_lite.share.drivers import trees
+from manila_lite.share.drivers import records, trees
 from manila_lite.share.drivers.trees import Attributes
 
 NEW, OLD, PLAN = 'new', 'old', 'plan.json'
@@ -59,9 +58,7 @@ def _remove(directory: int, name: str, number: str, old: int) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.lstat(number, dir_fd=old)
         return  # already removed; what is there now replaced it
-    with contextlib.suppress(
-        NotADirectoryError
-    ):  # the entry `..` in it changes
+    with contextlib.suppress(NotADirectoryError):  # the entry `..` in it changes
         subdirectory = os.open(name, trees.DIRECTORY_FLAGS, dir_fd=directory)
         try:
             _make_writable(subdirectory)

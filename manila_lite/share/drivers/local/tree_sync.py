@@ -22,13 +22,8 @@ import typing
 
 from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.local import privileges
-from manila_lite.share.drivers.local.tree_changes import NEW
-from manila_lite.share.drivers.local.tree_changes import OLD
-from manila_lite.share.drivers.local.tree_changes import PUT
-from manila_lite.share.drivers.local.tree_changes import REMOVE
-from manila_lite.share.drivers.local.tree_changes import SET
-from manila_lite.share.drivers.trees import Attributes
-from manila_lite.share.drivers.trees import PathParts
+from manila_lite.share.drivers.local.tree_changes import NEW, OLD, PUT, REMOVE, SET
+from manila_lite.share.drivers.trees import Attributes, PathParts
 
 # Inode and ctime of regular files, by directory and name.
 KnownInodes = dict[str, dict[str, list[int]]]
@@ -66,9 +61,7 @@ def stage(
         trees.opened_directory(copy) as to_root,
         trees.opened_directory(into / NEW) as new,
     ):
-        staging = _Staging(
-            from_root, to_root, new, known, flushed_ns - _TICK_NS
-        )
+        staging = _Staging(from_root, to_root, new, known, flushed_ns - _TICK_NS)
         staging.run()
     return Staged(staging.changes, staging.known)
 
@@ -130,9 +123,7 @@ class _Staging:
         while pending:
             here = pending.pop()
             try:
-                with trees.opened_below(
-                    self._from_root, here.parts
-                ) as directory:
+                with trees.opened_below(self._from_root, here.parts) as directory:
                     attributes = Attributes.of(directory)
                     pending += self._directory(here, directory, attributes)
             except trees.VANISHED_ERRORS:
@@ -162,15 +153,10 @@ class _Staging:
             with os.scandir(copy) as scan:
                 existing = _CopyDirectory(
                     copy,
-                    {
-                        entry.name: entry.stat(follow_symlinks=False)
-                        for entry in scan
-                    },
+                    {entry.name: entry.stat(follow_symlinks=False) for entry in scan},
                 )
             before = len(self.changes)
-            subdirectories, is_whole = self._entries(
-                here, directory, entries, existing
-            )
+            subdirectories, is_whole = self._entries(here, directory, entries, existing)
             if is_whole:
                 for name in sorted(
                     existing.entries.keys() - {entry.name for entry in entries}
@@ -198,9 +184,7 @@ class _Staging:
         is_whole = True
         for entry in entries:
             try:
-                self._entry(
-                    here, directory, entry.name, existing, subdirectories
-                )
+                self._entry(here, directory, entry.name, existing, subdirectories)
             except trees.VANISHED_ERRORS:
                 is_whole = False
         return subdirectories, is_whole
@@ -219,14 +203,10 @@ class _Staging:
             new_parts = None
             if old is None or not stat.S_ISDIR(old.st_mode):
                 new_parts = self._make_directory(here, name, old)
-            subdirectories.append(
-                _PendingDirectory((*here.parts, name), new_parts)
-            )
+            subdirectories.append(_PendingDirectory((*here.parts, name), new_parts))
             return
         inode = status.st_dev, status.st_ino
-        link_target = (
-            self._link_targets.get(inode) if status.st_nlink > 1 else None
-        )
+        link_target = self._link_targets.get(inode) if status.st_nlink > 1 else None
         if link_target is None:
             link_target = self._file(here, directory, name, status, existing)
             if status.st_nlink > 1:
@@ -341,18 +321,14 @@ class _Staging:
                 and status.st_rdev == old.st_rdev
                 and (
                     not stat.S_ISLNK(status.st_mode)
-                    or trees.read_link(name, directory)
-                    == trees.read_link(name, copy)
+                    or trees.read_link(name, directory) == trees.read_link(name, copy)
                 )
             )
-        if (status.st_size, status.st_mtime_ns) != (
-            old.st_size,
-            old.st_mtime_ns,
-        ):
+        if (status.st_size, status.st_mtime_ns) != (old.st_size, old.st_mtime_ns):
             return False
-        if self._known_before.get(_path_of(parts), {}).get(
-            name
-        ) == _fingerprint(status):
+        if self._known_before.get(_path_of(parts), {}).get(name) == _fingerprint(
+            status
+        ):
             return True
         with (
             trees.opened_file(name, directory) as origin,
@@ -381,34 +357,23 @@ class _Staging:
         self._count += 1
         return str(self._count)
 
-    def _change(
-        self, kind: str, parts: PathParts, name: str, number: str
-    ) -> None:
+    def _change(self, kind: str, parts: PathParts, name: str, number: str) -> None:
         self.changes.append([kind, parts, name, number])
 
-    def _set(
-        self, parts: PathParts, name: str | None, wanted: Attributes
-    ) -> None:
+    def _set(self, parts: PathParts, name: str | None, wanted: Attributes) -> None:
         *numbers, xattrs = wanted
         self._attribute_changes.append(
             [
                 SET,
                 parts,
                 name,
-                [
-                    *numbers,
-                    {each: value.hex() for each, value in xattrs.items()},
-                ],
+                [*numbers, {each: value.hex() for each, value in xattrs.items()}],
             ]
         )
 
-    def _remember(
-        self, parts: PathParts, name: str, status: os.stat_result
-    ) -> None:
+    def _remember(self, parts: PathParts, name: str, status: os.stat_result) -> None:
         if status.st_ctime_ns < self._trusted_before:
-            self.known.setdefault(_path_of(parts), {})[name] = _fingerprint(
-                status
-            )
+            self.known.setdefault(_path_of(parts), {})[name] = _fingerprint(status)
 
 
 def _fingerprint(status: os.stat_result) -> list[int]:
@@ -453,9 +418,7 @@ def _are_equal(one: int, other: int) -> bool:
         for start, end in trees.data_extents(file, size):
             while start < end:
                 length = min(_PIECE, end - start)
-                if os.pread(one, length, start) != os.pread(
-                    other, length, start
-                ):
+                if os.pread(one, length, start) != os.pread(other, length, start):
                     return False
                 start += length
     return True

@@ -4,9 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from manila_lite import exception
 from manila_lite.db.session import Session
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.messages import detail_in
+from manila_lite.messages import Action, Detail, detail_in
 from manila_lite.share.drivers.base import AccessReply
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.states.access_rule import RuleState
@@ -34,9 +32,7 @@ def notify_refused(
     """Notify users of the rules that the back end refused to change."""
     for is_denial in (False, True):
         rules = [
-            rule
-            for rule in failed
-            if (rule.state == RuleState.DENYING) is is_denial
+            rule for rule in failed if (rule.state == RuleState.DENYING) is is_denial
         ]
         if rules:
             reason = reason_of(rules, replies, hiding_locks)

@@ -13,42 +13,32 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.coordination import Coordinator
-from manila_lite.coordination import NullCoordinator
-from manila_lite.db.moves.access_rules import mark_for_resync
-from manila_lite.db.moves.access_rules import retry_failed_rules
-from manila_lite.db.queries.access import locks
-from manila_lite.db.queries.access import share_rules
+from manila_lite.coordination import Coordinator, NullCoordinator
+from manila_lite.db.moves.access_rules import mark_for_resync, retry_failed_rules
+from manila_lite.db.queries.access import locks, share_rules
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.rows import AccessRuleRow
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.session import ConcurrentChange
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.rows import AccessRuleRow, InstanceRow
+from manila_lite.db.session import ConcurrentChange, Database, Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import reason_in
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import AccessRpc
-from manila_lite.share.drivers.base import AccessReply
-from manila_lite.share.drivers.base import AccessRuleForDriver
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.access.refusals import notify_failed
-from manila_lite.share.manager.access.refusals import notify_refused
-from manila_lite.share.manager.driver_view import access_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.drivers.base import AccessReply, AccessRuleForDriver, ShareDriver
+from manila_lite.share.manager.access.refusals import notify_failed, notify_refused
+from manila_lite.share.manager.driver_view import access_view, share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.endpoint import outdated
-from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.endpoint import outdated, owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.removal import was_never_made
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import IN_TRANSIT
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.access_rule import SYNC_EXCLUDED
-from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.access_rule import RuleState
+from manila_lite.states.access_rule import (
+    ACCESS_RULE,
+    IN_TRANSIT,
+    SHARE_INSTANCE_ACCESS,
+    SYNC_EXCLUDED,
+    RulesStatus,
+    RuleState,
+)
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.work.job import JobContext
@@ -122,9 +112,7 @@ class AccessEndpoint:
 
     # Called by other components
 
-    def resync(
-        self, session: Session, ctx: RequestContext, instance_id: str
-    ) -> None:
+    def resync(self, session: Session, ctx: RequestContext, instance_id: str) -> None:
         """Send the whole rule set of an instance to the driver again."""
         # Same lock order as in requests: the work, then the instance.
         self.sync_client.sync_access(session, ctx, instance_id=instance_id)
@@ -138,9 +126,7 @@ class AccessEndpoint:
         Rules already in transit were left by a lost holder, and whether
         the back end has them is unknown.
         """
-        instance = share_view.load_instance(
-            session, job.resource_id, lock_shared=True
-        )
+        instance = share_view.load_instance(session, job.resource_id, lock_shared=True)
         if instance.row.status in SYNC_EXCLUDED:
             raise outdated(
                 job,
@@ -160,9 +146,7 @@ class AccessEndpoint:
         self._move(session, instance.row.id, rules, _TAKE)
         return SyncRound(
             instance,
-            access_view.rule_views(
-                instance.row, rules, self.driver, state_of=_taken
-            ),
+            access_view.rule_views(instance.row, rules, self.driver, state_of=_taken),
             bool(lost) or stale or job.abandoned,
         )
 
@@ -189,8 +173,7 @@ class AccessEndpoint:
             replies = self._call_driver(sync_round)
         except exception.ShareResourceNotFound:
             if not (
-                was_never_made(sync_round.instance.row)
-                and sync_round.are_all_denied
+                was_never_made(sync_round.instance.row) and sync_round.are_all_denied
             ):
                 raise
             replies = {}
@@ -228,9 +211,7 @@ class AccessEndpoint:
     ) -> dict[str, AccessReply]:
         return self.driver.apply_access(
             driver_context(),
-            share_view.share_for_driver(
-                sync_round.instance, self.name_template
-            ),
+            share_view.share_for_driver(sync_round.instance, self.name_template),
             _for_driver(
                 sync_round.in_state(
                     RuleState.ACTIVE, RuleState.APPLYING, RuleState.UPDATING
@@ -244,9 +225,7 @@ class AccessEndpoint:
 
     # Record the outcome
 
-    def _record(
-        self, session: Session, job: Claim, replies: RuleReplies
-    ) -> None:
+    def _record(self, session: Session, job: Claim, replies: RuleReplies) -> None:
         """Record the outcome of each rule.
 
         Rules changed or denied during the driver call are queued again:
@@ -265,11 +244,7 @@ class AccessEndpoint:
             ids = [rule.mapping_id for rule in failed if rule.state == state]
             if ids:
                 fire_matching(
-                    session,
-                    ACCESS_RULE,
-                    event,
-                    {'id': ids},
-                    updated_at=session.now,
+                    session, ACCESS_RULE, event, {'id': ids}, updated_at=session.now
                 )
         for state, event in _DONE.items():
             if sync_round.in_state(state):
@@ -287,10 +262,7 @@ class AccessEndpoint:
         self._update_status(session, instance_id)
         # A client whose rule failed to apply has no access, unless the
         # full set, sent before, has granted it.
-        if any(
-            sync_round.full or rule.state != RuleState.APPLYING
-            for rule in failed
-        ):
+        if any(sync_round.full or rule.state != RuleState.APPLYING for rule in failed):
             self._resync_after_failure(session, job)
         if sync_round.full and sync_round.instance.row.access_sync_failed:
             self._retry_after_outage(session, job, sync_round.instance.row)
@@ -301,18 +273,12 @@ class AccessEndpoint:
                 failed,
                 replies,
                 self.message_ttl,
-                locks.list_hiding_locks(
-                    session, sync_round.instance.row.share_id
-                ),
+                locks.list_hiding_locks(session, sync_round.instance.row.share_id),
             )
 
-    def _failed(
-        self, sync_round: SyncRound, replies: RuleReplies
-    ) -> list[RuleView]:
+    def _failed(self, sync_round: SyncRound, replies: RuleReplies) -> list[RuleView]:
         """Return the rules that the driver reports as failed."""
-        known = {
-            rule.id: rule for rule in sync_round.rules if rule.state in _FAILED
-        }
+        known = {rule.id: rule for rule in sync_round.rules if rule.state in _FAILED}
         for access_id in replies.keys() - known.keys():
             LOG.warning(
                 'The driver of %s replied about access rule %s, which was '
@@ -337,9 +303,7 @@ class AccessEndpoint:
         sync_round: SyncRound,
         replies: RuleReplies,
     ) -> None:
-        known = {
-            rule.id: rule.for_driver.access_key for rule in sync_round.rules
-        }
+        known = {rule.id: rule.for_driver.access_key for rule in sync_round.rules}
         share_rules.set_access_keys(
             session,
             instance_id,
@@ -354,9 +318,7 @@ class AccessEndpoint:
 
     def _update_status(self, session: Session, instance_id: str) -> None:
         """Set `access_rules_status` to the sum of the rule states."""
-        status, states = share_rules.get_status_and_states(
-            session, instance_id
-        )
+        status, states = share_rules.get_status_and_states(session, instance_id)
         if RuleState.ERROR in states:
             event = 'failed'
         elif states <= {RuleState.ACTIVE}:
@@ -364,9 +326,7 @@ class AccessEndpoint:
         else:
             return  # others are queued, and their work is pending
         if SHARE_INSTANCE_ACCESS[event].can_leave(status):
-            fire_matching(
-                session, SHARE_INSTANCE_ACCESS, event, {'id': instance_id}
-            )
+            fire_matching(session, SHARE_INSTANCE_ACCESS, event, {'id': instance_id})
 
     # Fail
 
@@ -385,9 +345,7 @@ class AccessEndpoint:
             for event in ('apply_failed', 'update_failed', 'deny_failed')
         )
         failed = applied + updated + denied
-        fire_matching(
-            session, SHARE_INSTANCE_ACCESS, 'failed', {'id': job.resource_id}
-        )
+        fire_matching(session, SHARE_INSTANCE_ACCESS, 'failed', {'id': job.resource_id})
         if failed:
             hidden = job.share_id is None or locks.list_hiding_locks(
                 session, job.share_id
@@ -404,9 +362,7 @@ class AccessEndpoint:
         if isinstance(error, exception.BackendUnserved):
             share_rules.mark_sync_failed(session, job.resource_id)
             return True
-        if isinstance(
-            error, (NotImplementedError, exception.AttemptsExhausted)
-        ):
+        if isinstance(error, (NotImplementedError, exception.AttemptsExhausted)):
             return True  # a resync would fail, or end its process, again
         if failed:
             self._resync_after_failure(session, job)
@@ -460,8 +416,4 @@ def _taken(row: AccessRuleRow) -> str:
 
 
 def _times(session: Session, event: str) -> dict[str, object]:
-    return (
-        {}
-        if ACCESS_RULE[event].target is None
-        else {'updated_at': session.now}
-    )
+    return {} if ACCESS_RULE[event].target is None else {'updated_at': session.now}

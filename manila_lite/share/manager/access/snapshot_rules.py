@@ -14,37 +14,33 @@ import typing
 from manila_lite import exception
 from manila_lite.db.moves.access_rules import retry_failed_snapshot_rules
 from manila_lite.db.queries.access import snapshot_rules
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import reason_in
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import SnapshotAccessRpc
-from manila_lite.share.drivers.base import AccessReply
-from manila_lite.share.drivers.base import AccessRules
-from manila_lite.share.drivers.base import MountSnapshotSupport
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareServerMapping
-from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.drivers.base import normalise_access_replies
-from manila_lite.share.manager.access.refusals import notify_failed
-from manila_lite.share.manager.access.refusals import notify_refused
-from manila_lite.share.manager.driver_view import access_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.drivers.base import (
+    AccessReply,
+    AccessRules,
+    MountSnapshotSupport,
+    ShareDriver,
+    ShareServerMapping,
+    SnapshotForDriver,
+    normalise_access_replies,
+)
+from manila_lite.share.manager.access.refusals import notify_failed, notify_refused
+from manila_lite.share.manager.driver_view import access_view, share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import Owned
-from manila_lite.share.manager.endpoint import outdated
-from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedSnapshot,
+    NameTemplates,
+)
+from manila_lite.share.manager.endpoint import Owned, outdated, owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
-from manila_lite.states.access_rule import RuleState
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE, RuleState
 from manila_lite.states.machine import GONE
 from manila_lite.states.share_replica import PASSIVE
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SYNC_EXCLUDED
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SYNC_EXCLUDED
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -108,9 +104,7 @@ class SnapshotAccessEndpoint:
         Rules already in transit were left by a lost holder, and whether
         the back end has them is unknown.
         """
-        snapshot = share_view.load_snapshot(
-            session, job.resource_id, lock_shared=True
-        )
+        snapshot = share_view.load_snapshot(session, job.resource_id, lock_shared=True)
         if snapshot.row.status in SYNC_EXCLUDED:
             raise outdated(
                 job,
@@ -134,9 +128,7 @@ class SnapshotAccessEndpoint:
             any(lost) or stale or job.abandoned,
         )
 
-    def sync_snapshot_access(
-        self, job: JobContext, snapshot_instance_id: str
-    ) -> None:
+    def sync_snapshot_access(self, job: JobContext, snapshot_instance_id: str) -> None:
         sync_round: SnapshotSyncRound = job.prepared
         job.finish(self._record, job.claim, self._call_driver(sync_round))
 
@@ -159,9 +151,7 @@ class SnapshotAccessEndpoint:
             delete,
         )
 
-    def _record(
-        self, session: Session, job: Claim, replies: RuleReplies
-    ) -> None:
+    def _record(self, session: Session, job: Claim, replies: RuleReplies) -> None:
         """Record the outcome of each rule.
 
         A rule denied during the driver call is queued again: its move
@@ -175,9 +165,7 @@ class SnapshotAccessEndpoint:
         snapshot_rules.lock_rules(session, denied)
         for events, selected in ((_FAILED, failed), (_DONE, done)):
             for state, event in events.items():
-                ids = [
-                    rule.mapping_id for rule in selected if rule.state == state
-                ]
+                ids = [rule.mapping_id for rule in selected if rule.state == state]
                 if ids:
                     fire_matching(
                         session,
@@ -215,18 +203,12 @@ class SnapshotAccessEndpoint:
         if isinstance(error, exception.BackendUnserved):
             snapshot_rules.mark_sync_failed(session, job.resource_id)
             return True
-        if isinstance(
-            error, (NotImplementedError, exception.AttemptsExhausted)
-        ):
+        if isinstance(error, (NotImplementedError, exception.AttemptsExhausted)):
             return True  # a resync would fail, or end its process, again
         if any(failed):
             self._resync_after_failure(session, job)
         elif not isinstance(
-            error,
-            (
-                exception.ShareResourceNotFound,
-                exception.SnapshotResourceNotFound,
-            ),
+            error, (exception.ShareResourceNotFound, exception.SnapshotResourceNotFound)
         ):
             # As for shares: what is missing would be missing again.
             snapshot_rules.mark_sync_failed(session, job.resource_id)
@@ -254,9 +236,7 @@ class SnapshotAccessEndpoint:
         self, session: Session, owner: Owned, snapshot_instance_id: str
     ) -> None:
         self.sync_client.sync_snapshot_access(
-            session,
-            owner_context(owner),
-            snapshot_instance_id=snapshot_instance_id,
+            session, owner_context(owner), snapshot_instance_id=snapshot_instance_id
         )
 
 
@@ -275,9 +255,7 @@ def queue_denials(
 ) -> SnapshotTeardown:
     """Move all rules of the instance to denying."""
     rules = (
-        _rules(session, snapshot, driver)
-        if snapshot.row.mount_snapshot_support
-        else []
+        _rules(session, snapshot, driver) if snapshot.row.mount_snapshot_support else []
     )
     if rules:
         for event in ('deny', 'withdraw'):
@@ -292,9 +270,7 @@ def deny_all(
     denied = [rule.for_driver for rule in removal.rules if not rule.hidden]
     if denied:
         with contextlib.suppress(NotImplementedError):
-            _update(
-                driver, snapshot, removal.snapshot.share_server, [], [], denied
-            )
+            _update(driver, snapshot, removal.snapshot.share_server, [], [], denied)
 
 
 def fail_denials(session: Session, snapshot_instance_id: str) -> None:
@@ -320,12 +296,7 @@ def _update(
         raise NotImplementedError
     return normalise_access_replies(
         driver.snapshot_update_access(
-            driver_context(),
-            snapshot,
-            rules,
-            add,
-            delete,
-            share_server=share_server,
+            driver_context(), snapshot, rules, add, delete, share_server=share_server
         )
     )
 

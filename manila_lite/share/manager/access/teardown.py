@@ -9,16 +9,17 @@ from manila_lite.db.queries.access import share_rules
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareServerMapping
+from manila_lite.share.drivers.base import (
+    ShareDriver,
+    ShareForDriver,
+    ShareServerMapping,
+)
 from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.removal import begin
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.access_rule import ACCESS_RULE, SHARE_INSTANCE_ACCESS
 from manila_lite.work.job import JobContext
 
 
@@ -45,14 +46,9 @@ def queue_denials(
     if rows:
         for event in ('deny', 'withdraw'):
             fire_matching(
-                session,
-                ACCESS_RULE,
-                event,
-                {'share_instance_id': instance.row.id},
+                session, ACCESS_RULE, event, {'share_instance_id': instance.row.id}
             )
-    return Teardown(
-        instance, access_view.rule_views(instance.row, rows, driver)
-    )
+    return Teardown(instance, access_view.rule_views(instance.row, rows, driver))
 
 
 def deny_all(
@@ -65,11 +61,7 @@ def deny_all(
     denied = [rule.for_driver for rule in removal.rules if not rule.hidden]
     if denied:
         driver.apply_access(
-            driver_context(),
-            share,
-            [],
-            delete_rules=denied,
-            share_server=share_server,
+            driver_context(), share, [], delete_rules=denied, share_server=share_server
         )
 
 
@@ -116,7 +108,5 @@ def fail_denials(session: Session, instance_id: str) -> None:
         {'share_instance_id': instance_id},
         updated_at=session.now,
     ):
-        fire_matching(
-            session, SHARE_INSTANCE_ACCESS, 'failed', {'id': instance_id}
-        )
+        fire_matching(session, SHARE_INSTANCE_ACCESS, 'failed', {'id': instance_id})
         share_rules.mark_stale(session, instance_id)

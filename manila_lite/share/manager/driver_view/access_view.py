@@ -4,10 +4,8 @@ from collections.abc import Callable, Iterable
 import ipaddress
 import typing
 
-from manila_lite.db.rows import AccessRuleRow
-from manila_lite.db.rows import InstanceRow
-from manila_lite.share.drivers.base import AccessRuleForDriver
-from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.db.rows import AccessRuleRow, InstanceRow
+from manila_lite.share.drivers.base import AccessRuleForDriver, ShareDriver
 
 READ_ONLY = 'ro'
 
@@ -41,9 +39,7 @@ def rule_views(
     """
     if read_only is None:
         read_only = instance.cast_rules_to_readonly
-    hides_ipv6 = (
-        instance.share_proto.upper() == 'NFS' and not driver.ipv6_implemented
-    )
+    hides_ipv6 = instance.share_proto.upper() == 'NFS' and not driver.ipv6_implemented
     return [
         RuleView(
             row.id,

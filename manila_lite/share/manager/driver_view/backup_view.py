@@ -42,11 +42,7 @@ class LoadedBackup(typing.NamedTuple):
         )
 
 
-def load_backup(
-    session: Session, row: ShareBackupRow, share_id: str
-) -> LoadedBackup:
+def load_backup(session: Session, row: ShareBackupRow, share_id: str) -> LoadedBackup:
     """Read the share that a backup is made of or restored to."""
     target = shares.get_target(session, share_id)
-    return LoadedBackup(
-        row, share_view.load_instance(session, target.instance_id)
-    )
+    return LoadedBackup(row, share_view.load_instance(session, target.instance_id))

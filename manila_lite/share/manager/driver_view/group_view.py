@@ -2,23 +2,26 @@
 
 import typing
 
-from manila_lite.db.queries.groups import member_sources
-from manila_lite.db.queries.groups import share_groups
-from manila_lite.db.queries.groups import snapshots
-from manila_lite.db.rows import GroupSnapshotMemberRow
-from manila_lite.db.rows import ShareGroupRow
-from manila_lite.db.rows import ShareGroupSnapshotRow
+from manila_lite.db.queries.groups import member_sources, share_groups, snapshots
+from manila_lite.db.rows import (
+    GroupSnapshotMemberRow,
+    ShareGroupRow,
+    ShareGroupSnapshotRow,
+)
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.base import ShareGroupForDriver
-from manila_lite.share.drivers.base import ShareGroupSnapshotForDriver
-from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.drivers.base import (
+    ShareGroupForDriver,
+    ShareGroupSnapshotForDriver,
+    ShareServerForDriver,
+    SnapshotForDriver,
+)
+from manila_lite.share.manager.driver_view import server_view, share_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    LoadedSnapshot,
+    NameTemplates,
+)
 
 
 class LoadedGroup(typing.NamedTuple):
@@ -99,9 +102,7 @@ CloneSource = LoadedSnapshot | LoadedMember
 """What a share is created from: a snapshot, or a member of one of a group."""
 
 
-def source_for_driver(
-    source: CloneSource, names: NameTemplates
-) -> SnapshotForDriver:
+def source_for_driver(source: CloneSource, names: NameTemplates) -> SnapshotForDriver:
     """Return a snapshot as drivers are given it to create a share from."""
     if isinstance(source, LoadedMember):
         return source.for_driver(names)
@@ -146,9 +147,7 @@ def load_member(session: Session, member_id: str) -> LoadedMember:
     """
     row = snapshots.get_member(session, member_id)
     member_sources.lock_available(session, row.share_group_snapshot_id)
-    return LoadedMember(
-        row, share_view.load_instance(session, row.share_instance_id)
-    )
+    return LoadedMember(row, share_view.load_instance(session, row.share_instance_id))
 
 
 def load_snapshot(

@@ -8,15 +8,18 @@ from manila_lite.db.queries.servers import migrations as server_migrations
 from manila_lite.db.rows import MigrationRow
 from manila_lite.db.session import Session
 from manila_lite.host import Host
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.drivers.base import (
+    ShareForDriver,
+    ShareServerForDriver,
+    SnapshotForDriver,
+)
+from manila_lite.share.manager.driver_view import server_view, share_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import MovingSnapshot
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    MovingSnapshot,
+    NameTemplates,
+)
 
 DriverArguments = tuple[
     ShareServerForDriver,
@@ -49,10 +52,7 @@ class LoadedMigration(typing.NamedTuple):
     def dest_host(self) -> str:
         """The destination: host@backend, with the requested pool if any."""
         return str(
-            Host(
-                self.migration.destination_host,
-                self.migration.destination_pool or '',
-            )
+            Host(self.migration.destination_host, self.migration.destination_pool or '')
         )
 
 
@@ -64,14 +64,10 @@ def load_migration(session: Session, source_id: str) -> LoadedMigration:
     """
     migration = server_migrations.find_open(session, source_id)
     if migration is None:
-        raise exception.InvalidShareServer(
-            reason=f'{source_id} is not being migrated'
-        )
+        raise exception.InvalidShareServer(reason=f'{source_id} is not being migrated')
     destination = None
     if migration.destination_server_id is not None:
-        destination = server_view.load_server(
-            session, migration.destination_server_id
-        )
+        destination = server_view.load_server(session, migration.destination_server_id)
     shares, snapshots = load_contents(session, source_id)
     return LoadedMigration(
         migration,
@@ -88,9 +84,7 @@ def load_contents(
     """Read the share instances on a server and their snapshots."""
     ids = [
         row.instance_id
-        for row in server_migrations.list_server_with_shares(
-            session, server_id
-        )
+        for row in server_migrations.list_server_with_shares(session, server_id)
         if row.instance_id
     ]
     shares = share_view.load_instances(session, ids)
@@ -98,16 +92,12 @@ def load_contents(
     tags = server_migrations.get_snapshot_metadata(session, server_id)
     return shares, [
         MovingSnapshot(row, tags.get(row.id, {}), by_id[row.share_instance_id])
-        for row in server_migrations.list_snapshot_instances(
-            session, server_id
-        )
+        for row in server_migrations.list_snapshot_instances(session, server_id)
         if row.share_instance_id in by_id
     ]
 
 
-def driver_arguments(
-    loaded: LoadedMigration, names: NameTemplates
-) -> DriverArguments:
+def driver_arguments(loaded: LoadedMigration, names: NameTemplates) -> DriverArguments:
     """Return the arguments common to all driver methods of both phases."""
     return (
         server_view.server_for_driver(loaded.source),
@@ -120,9 +110,7 @@ def driver_arguments(
 
 
 def contents_for_driver(
-    shares: list[LoadedInstance],
-    snapshots: list[MovingSnapshot],
-    names: NameTemplates,
+    shares: list[LoadedInstance], snapshots: list[MovingSnapshot], names: NameTemplates
 ) -> tuple[list[ShareForDriver], list[SnapshotForDriver]]:
     """Return shares and snapshots in the form given to drivers."""
     return (

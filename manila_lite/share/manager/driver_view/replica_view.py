@@ -6,21 +6,22 @@ import typing
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.rows import ReplicaRuleRow
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.base import AccessRuleForDriver
-from manila_lite.share.drivers.base import ReplicaSnapshot
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.manager.driver_view import access_view
-from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.drivers.base import (
+    AccessRuleForDriver,
+    ReplicaSnapshot,
+    ShareDriver,
+    ShareForDriver,
+    SnapshotForDriver,
+)
+from manila_lite.share.manager.driver_view import access_view, share_view
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    LoadedSnapshot,
+    NameTemplates,
+)
 from manila_lite.states import snapshot_instance
 from manila_lite.states.access_rule import DENIED
-from manila_lite.states.share_replica import LEAVING
-from manila_lite.states.share_replica import UP_TO_DATE
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_replica import LEAVING, UP_TO_DATE, ReplicaState
 
 Item = typing.TypeVar('Item')
 
@@ -38,9 +39,7 @@ class ReplicatedShare(typing.NamedTuple):
     snapshots: list[LoadedSnapshot]
 
     def find_replica(self, replica_id: str) -> LoadedInstance | None:
-        return next(
-            (one for one in self.replicas if one.row.id == replica_id), None
-        )
+        return next((one for one in self.replicas if one.row.id == replica_id), None)
 
     @property
     def active(self) -> LoadedInstance | None:
@@ -53,32 +52,18 @@ class ReplicatedShare(typing.NamedTuple):
             (
                 one
                 for one in self.replicas
-                if one.row.replica_state == ReplicaState.ACTIVE
-                and one.row.id in ids
+                if one.row.replica_state == ReplicaState.ACTIVE and one.row.id in ids
             ),
-            key=lambda one: (
-                one.row.status in LEAVING,
-                one.row.created_at,
-                one.row.id,
-            ),
+            key=lambda one: (one.row.status in LEAVING, one.row.created_at, one.row.id),
             default=None,
         )
 
-    def replicas_for_driver(
-        self, names: NameTemplates
-    ) -> list[ShareForDriver]:
+    def replicas_for_driver(self, names: NameTemplates) -> list[ShareForDriver]:
         """Return the `replica_list` argument of driver methods."""
-        return [
-            share_view.share_for_driver(one, names.share)
-            for one in self.replicas
-        ]
+        return [share_view.share_for_driver(one, names.share) for one in self.replicas]
 
     def rules_for_driver(
-        self,
-        replica_id: str,
-        driver: ShareDriver,
-        *,
-        read_only: bool | None = None,
+        self, replica_id: str, driver: ShareDriver, *, read_only: bool | None = None
     ) -> list[AccessRuleForDriver]:
         """Return the rules that are or will be in force on a replica.
 
@@ -90,25 +75,18 @@ class ReplicatedShare(typing.NamedTuple):
         return [
             rule.for_driver
             for rule in access_view.rule_views(
-                replica.row,
-                self.rules.get(replica_id, ()),
-                driver,
-                read_only=read_only,
+                replica.row, self.rules.get(replica_id, ()), driver, read_only=read_only
             )
             if not rule.hidden and rule.state not in DENIED
         ]
 
     def snapshots_on(self, replica_id: str) -> list[LoadedSnapshot]:
         return [
-            one
-            for one in self.snapshots
-            if one.row.share_instance_id == replica_id
+            one for one in self.snapshots if one.row.share_instance_id == replica_id
         ]
 
     def instances_of(self, snapshot_id: str) -> list[LoadedSnapshot]:
-        return [
-            one for one in self.snapshots if one.row.snapshot_id == snapshot_id
-        ]
+        return [one for one in self.snapshots if one.row.snapshot_id == snapshot_id]
 
     def complete_snapshots(self, excluding: str | None = None) -> set[str]:
         """Return ids of snapshots available on all up-to-date replicas.
@@ -121,9 +99,7 @@ class ReplicatedShare(typing.NamedTuple):
                 one.row.replica_state in UP_TO_DATE
                 and one.row.share_instance_id != excluding
             ):
-                by_snapshot.setdefault(one.row.snapshot_id, []).append(
-                    one.row.status
-                )
+                by_snapshot.setdefault(one.row.snapshot_id, []).append(one.row.status)
         return {
             id
             for id, statuses in by_snapshot.items()
@@ -144,8 +120,7 @@ class ReplicatedShare(typing.NamedTuple):
             return []
         complete = self.complete_snapshots(excluding=replica_id)
         on_active = {
-            one.row.snapshot_id: one
-            for one in self.snapshots_on(active.row.id)
+            one.row.snapshot_id: one for one in self.snapshots_on(active.row.id)
         }
         return [
             ReplicaSnapshot(
@@ -155,8 +130,7 @@ class ReplicatedShare(typing.NamedTuple):
                 share_replica_snapshot=snapshot_for_driver(one, names),
             )
             for one in self.snapshots_on(replica_id)
-            if one.row.snapshot_id in complete
-            and one.row.snapshot_id in on_active
+            if one.row.snapshot_id in complete and one.row.snapshot_id in on_active
         ]
 
 
@@ -171,8 +145,7 @@ def load_replicated_shares(
     """Read several shares, in as many statements as for one."""
     found = replicas.list_instances(session, share_ids)
     instances = {
-        one.row.id: one
-        for one in share_view.complete_instances(session, found)
+        one.row.id: one for one in share_view.complete_instances(session, found)
     }
     rules = replicas.list_rules(session, share_ids)
     snapshots, metadata = replicas.list_snapshots(session, share_ids)
@@ -180,9 +153,7 @@ def load_replicated_shares(
     snapshots_by_share = _grouped(
         [
             LoadedSnapshot(
-                row,
-                metadata.get(row.snapshot_id, {}),
-                instances[row.share_instance_id],
+                row, metadata.get(row.snapshot_id, {}), instances[row.share_instance_id]
             )
             for row in snapshots
             if row.share_instance_id in instances

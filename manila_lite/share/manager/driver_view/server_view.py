@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 import typing
 
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.rows import AllocationRow
-from manila_lite.db.rows import SecurityServiceRow
-from manila_lite.db.rows import ShareServerRow
+from manila_lite.db.rows import AllocationRow, SecurityServiceRow, ShareServerRow
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.base import NetworkAllocation
-from manila_lite.share.drivers.base import NetworkInfo
-from manila_lite.share.drivers.base import SecurityServiceForDriver
-from manila_lite.share.drivers.base import ShareServerForDriver
+from manila_lite.share.drivers.base import (
+    NetworkAllocation,
+    NetworkInfo,
+    SecurityServiceForDriver,
+    ShareServerForDriver,
+)
 
 
 class LoadedServer(typing.NamedTuple):
@@ -45,26 +45,20 @@ def load_servers(
     return {one.row.id: one for one in _with_all(session, rows)}
 
 
-def find_server(
-    session: Session, server_id: str | None
-) -> LoadedServer | None:
+def find_server(session: Session, server_id: str | None) -> LoadedServer | None:
     """Read a server; None without an id or when it no longer exists."""
     if server_id is None:
         return None
     return load_servers(session, [server_id]).get(server_id)
 
 
-def _with_all(
-    session: Session, rows: Sequence[ShareServerRow]
-) -> list[LoadedServer]:
+def _with_all(session: Session, rows: Sequence[ShareServerRow]) -> list[LoadedServer]:
     ids = [row.id for row in rows]
     details = share_servers.get_backend_details(session, ids)
     subnets = share_servers.list_subnet_ids(session, ids)
     allocations = share_servers.list_allocations(session, ids)
     return [
-        LoadedServer(
-            row, details[row.id], subnets[row.id], allocations[row.id]
-        )
+        LoadedServer(row, details[row.id], subnets[row.id], allocations[row.id])
         for row in rows
     ]
 
@@ -85,16 +79,10 @@ def server_for_driver(server: LoadedServer) -> ShareServerForDriver:
         source_share_server_id=row.source_share_server_id,
         encryption_key_ref=row.encryption_key_ref,
         security_service_update_support=row.security_service_update_support,
-        network_allocation_update_support=(
-            row.network_allocation_update_support
-        ),
-        share_replicas_migration_support=(
-            row.share_replicas_migration_support
-        ),
+        network_allocation_update_support=(row.network_allocation_update_support),
+        share_replicas_migration_support=(row.share_replicas_migration_support),
         backend_details=dict(server.details),
-        network_allocations=[
-            allocation_for_driver(one) for one in server.allocations
-        ],
+        network_allocations=[allocation_for_driver(one) for one in server.allocations],
     )
 
 
@@ -123,9 +111,7 @@ def allocation_for_driver(row: AllocationRow) -> NetworkAllocation:
     )
 
 
-def security_service_for_driver(
-    row: SecurityServiceRow,
-) -> SecurityServiceForDriver:
+def security_service_for_driver(row: SecurityServiceRow) -> SecurityServiceForDriver:
     """Return a security service in the form given to drivers."""
     return SecurityServiceForDriver(
         id=row.id,
@@ -176,9 +162,7 @@ def network_info(
             ip_version=subnet.ip_version,
             security_services=list(services),
             network_allocations=[
-                one
-                for one in addresses
-                if one['share_network_subnet_id'] == subnet.id
+                one for one in addresses if one['share_network_subnet_id'] == subnet.id
             ],
             admin_network_allocations=list(admin),
             subnet_metadata=metadata[subnet.id],

@@ -8,13 +8,17 @@ from manila_lite.db.queries.shares import migrations
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.drivers.base import SnapshotForDriver
+from manila_lite.share.drivers.base import (
+    ShareForDriver,
+    ShareServerForDriver,
+    SnapshotForDriver,
+)
 from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    LoadedSnapshot,
+    NameTemplates,
+)
 from manila_lite.states.share_server import ServerStatus
 
 DriverArguments = tuple[
@@ -67,19 +71,13 @@ def load_migration(session: Session, share_id: str) -> LoadedShareMigration:
         loaded = LoadedShareMigration(
             migration,
             share_view.load_instance(session, migration.source_instance_id),
-            share_view.load_instance(
-                session, migration.destination_instance_id or ''
-            ),
+            share_view.load_instance(session, migration.destination_instance_id or ''),
         )
     except exception.ShareInstanceNotFound as error:
         raise exception.InvalidShare(
             reason=f'an instance of it is gone: {error}'
         ) from error
-    return (
-        _with_snapshots(session, loaded)
-        if migration.preserve_snapshots
-        else loaded
-    )
+    return _with_snapshots(session, loaded) if migration.preserve_snapshots else loaded
 
 
 def _with_snapshots(
@@ -88,13 +86,9 @@ def _with_snapshots(
     found = snapshots.list_on_share_instance(session, loaded.source.row.id)
     copies = {
         row.snapshot_id: row
-        for row in snapshots.list_on_share_instance(
-            session, loaded.destination.row.id
-        )
+        for row in snapshots.list_on_share_instance(session, loaded.destination.row.id)
     }
-    metadata = snapshots.list_metadata(
-        session, [row.snapshot_id for row in found]
-    )
+    metadata = snapshots.list_metadata(session, [row.snapshot_id for row in found])
     return loaded._replace(
         snapshots=[
             LoadedSnapshot(row, metadata[row.snapshot_id], loaded.source)
@@ -102,9 +96,7 @@ def _with_snapshots(
         ],
         copies={
             row.id: LoadedSnapshot(
-                copies[row.snapshot_id],
-                metadata[row.snapshot_id],
-                loaded.destination,
+                copies[row.snapshot_id], metadata[row.snapshot_id], loaded.destination
             )
             for row in found
             if row.snapshot_id in copies
@@ -119,10 +111,7 @@ def driver_arguments(
     return (
         share_view.share_for_driver(loaded.source, names.share),
         share_view.share_for_driver(loaded.destination, names.share),
-        [
-            share_view.snapshot_for_driver(one, names)
-            for one in loaded.snapshots
-        ],
+        [share_view.snapshot_for_driver(one, names) for one in loaded.snapshots],
         {
             id: share_view.snapshot_for_driver(copy, names)
             for id, copy in loaded.copies.items()

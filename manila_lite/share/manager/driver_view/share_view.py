@@ -7,15 +7,19 @@ import typing
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import qos_types
-from manila_lite.db.rows import DetailedInstance
-from manila_lite.db.rows import ExportLocationRow
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import MigratingSnapshotRow
-from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.rows import (
+    DetailedInstance,
+    ExportLocationRow,
+    InstanceRow,
+    MigratingSnapshotRow,
+    SnapshotInstanceRow,
+)
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.drivers.base import SnapshotForDriver
+from manila_lite.share.drivers.base import (
+    ShareForDriver,
+    ShareServerForDriver,
+    SnapshotForDriver,
+)
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
 
@@ -85,8 +89,7 @@ def complete_instances(
 ) -> list[LoadedInstance]:
     """Read the share servers and QoS types of instances."""
     servers = server_view.load_servers(
-        session,
-        {row.share_server_id for row, _, _ in found if row.share_server_id},
+        session, {row.share_server_id for row, _, _ in found if row.share_server_id}
     )
     specs = qos_types.list_specs(
         session, {row.qos_type_id for row, _, _ in found if row.qos_type_id}
@@ -141,14 +144,10 @@ def load_snapshot(
     row, metadata = snapshots.get_with_metadata(
         session, snapshot_instance_id, lock_shared=lock_shared
     )
-    return LoadedSnapshot(
-        row, metadata, load_instance(session, row.share_instance_id)
-    )
+    return LoadedSnapshot(row, metadata, load_instance(session, row.share_instance_id))
 
 
-def share_for_driver(
-    instance: LoadedInstance, name_template: str
-) -> ShareForDriver:
+def share_for_driver(instance: LoadedInstance, name_template: str) -> ShareForDriver:
     row = instance.row
     return ShareForDriver(
         id=row.id,
@@ -188,11 +187,7 @@ def share_for_driver(
         launched_at=row.launched_at,
         metadata=instance.metadata,
         export_locations=[
-            {
-                'path': export.path,
-                'is_admin_only': export.is_admin_only,
-                'metadata': {},
-            }
+            {'path': export.path, 'is_admin_only': export.is_admin_only, 'metadata': {}}
             for export in instance.exports
         ],
     )

@@ -12,21 +12,20 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.queries.groups import member_sources
-from manila_lite.db.queries.servers import relocation
-from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.servers import relocation, share_servers
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.rpc.contract import Client
-from manila_lite.share.drivers.base import GroupReply
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareGroupFromSnapshotSupport
-from manila_lite.share.manager.clones import ReportedClone
-from manila_lite.share.manager.clones import parse_reply
-from manila_lite.share.manager.driver_view import group_view
-from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.group_view import LoadedGroup
+from manila_lite.share.drivers.base import (
+    GroupReply,
+    ShareDriver,
+    ShareGroupFromSnapshotSupport,
+)
+from manila_lite.share.manager.clones import ReportedClone, parse_reply
+from manila_lite.share.manager.driver_view import group_view, share_view
 from manila_lite.share.manager.driver_view.group_view import (
+    LoadedGroup,
     LoadedGroupSnapshot,
 )
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
@@ -35,8 +34,7 @@ from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.failures import no_server
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_group import GroupStatus
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
@@ -66,9 +64,7 @@ class GroupCopy(typing.NamedTuple):
 class GroupCopies:
     """Creates groups with shares on one back end, in one driver call each."""
 
-    def __init__(
-        self, driver: ShareDriver, setup: ServerSetup, provisioning: Client
-    ):
+    def __init__(self, driver: ShareDriver, setup: ServerSetup, provisioning: Client):
         self.driver = driver
         self.setup = setup
         self.provisioning = provisioning.on(setup.service_host)
@@ -91,8 +87,7 @@ class GroupCopies:
             dataclasses.replace(
                 group.for_driver,
                 shares=[
-                    share_view.share_for_driver(one, names.share)
-                    for one in copy.shares
+                    share_view.share_for_driver(one, names.share) for one in copy.shares
                 ],
             ),
             copy.snapshot.for_driver(names),
@@ -101,9 +96,7 @@ class GroupCopies:
         return copy._replace(replies=self._parse(copy, reply))
 
     def _load(self, session: Session, group: LoadedGroup) -> GroupCopy:
-        snapshot_id = typing.cast(
-            str, group.row.source_share_group_snapshot_id
-        )
+        snapshot_id = typing.cast(str, group.row.source_share_group_snapshot_id)
         instances = share_view.load_instances(
             session, member_sources.list_creating(session, group.row.id)
         )
@@ -128,9 +121,7 @@ class GroupCopies:
                     f'cannot take share {one.row.share_id}'
                 )
 
-    def _parse(
-        self, copy: GroupCopy, reply: GroupReply
-    ) -> dict[str, ReportedClone]:
+    def _parse(self, copy: GroupCopy, reply: GroupReply) -> dict[str, ReportedClone]:
         """Return what is reported about each share, or raise."""
         update, shares = reply if isinstance(reply, tuple) else (reply, None)
         if (update or {}).get('status') == GroupStatus.ERROR:
@@ -154,9 +145,7 @@ class GroupCopies:
 
         One that a request has moved on meanwhile is left alone.
         """
-        ids = member_sources.lock_creating(
-            session, [one.row.id for one in copy.shares]
-        )
+        ids = member_sources.lock_creating(session, [one.row.id for one in copy.shares])
         copying = {one.row.id for one in copy.copying} & ids
         fire_matching(
             session,
@@ -191,8 +180,6 @@ class GroupCopies:
                 with contextlib.suppress(exception.ShareResourceNotFound):
                     self.driver.delete_share(
                         driver_context(),
-                        share_view.share_for_driver(
-                            one, self.setup.names.share
-                        ),
+                        share_view.share_for_driver(one, self.setup.names.share),
                         share_server=one.share_server,
                     )

@@ -9,30 +9,22 @@ import contextlib
 import functools
 
 from manila_lite import exception
-from manila_lite.db.queries.groups import member_sources
-from manila_lite.db.queries.groups import share_groups
-from manila_lite.db.queries.groups import snapshots
+from manila_lite.db.queries.groups import member_sources, share_groups, snapshots
 from manila_lite.db.rows import ShareGroupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota.groups import remove_and_credit
-from manila_lite.rpc.contract import implements
-from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc.contract import implements, work_kinds
 from manila_lite.rpc.share import ShareGroupsRpc
-from manila_lite.share.drivers.base import GroupReply
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareGroupSupport
+from manila_lite.share.drivers.base import GroupReply, ShareDriver, ShareGroupSupport
 from manila_lite.share.manager.driver_view import group_view
 from manila_lite.share.manager.driver_view.group_view import LoadedGroup
-from manila_lite.share.manager.endpoint import require_status
-from manila_lite.share.manager.endpoint import undo_if_gone
-from manila_lite.share.manager.groups.copies import GroupCopies
-from manila_lite.share.manager.groups.copies import GroupCopy
+from manila_lite.share.manager.endpoint import require_status, undo_if_gone
+from manila_lite.share.manager.groups.copies import GroupCopies, GroupCopy
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.states.share_group import GroupStatus
+from manila_lite.states.share_group import SHARE_GROUP, GroupStatus
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
@@ -61,9 +53,7 @@ class ShareGroupsEndpoint:
 
     # Create
 
-    def prepare_create_share_group(
-        self, session: Session, job: Claim
-    ) -> LoadedGroup:
+    def prepare_create_share_group(self, session: Session, job: Claim) -> LoadedGroup:
         return _expect(session, job, GroupStatus.CREATING)
 
     def create_share_group(
@@ -78,9 +68,7 @@ class ShareGroupsEndpoint:
         if isinstance(self.driver, ShareGroupSupport):
             _check(
                 self.driver.create_share_group(
-                    driver_context(),
-                    group.for_driver,
-                    share_server=group.share_server,
+                    driver_context(), group.for_driver, share_server=group.share_server
                 )
             )
         undo = functools.partial(self._remove, group)
@@ -128,9 +116,7 @@ class ShareGroupsEndpoint:
     ) -> LoadedGroup:
         return _expect(session, job, GroupStatus.CREATING)
 
-    def await_shares_of_group(
-        self, job: JobContext, share_group_id: str
-    ) -> None:
+    def await_shares_of_group(self, job: JobContext, share_group_id: str) -> None:
         if job.read(member_sources.are_shares_created, share_group_id):
             job.finish(self.created, share_group_id)
         else:
@@ -138,13 +124,11 @@ class ShareGroupsEndpoint:
 
     # Delete
 
-    def prepare_delete_share_group(
-        self, session: Session, job: Claim
-    ) -> LoadedGroup:
+    def prepare_delete_share_group(self, session: Session, job: Claim) -> LoadedGroup:
         group = _expect(session, job, GroupStatus.DELETING)
-        if share_groups.has_members(
+        if share_groups.has_members(session, group.row.id) or snapshots.has_any(
             session, group.row.id
-        ) or snapshots.has_any(session, group.row.id):
+        ):
             # Only after `reset_status`: requests are refused with them.
             raise exception.InvalidShareGroup(
                 reason=f'share group {group.row.id} has shares or snapshots'
@@ -174,9 +158,7 @@ class ShareGroupsEndpoint:
 
 
 def _await_shares(session: Session, job: Claim, group_id: str) -> None:
-    table.hand_over(
-        session, job, _AWAIT, job.queue, {'share_group_id': group_id}
-    )
+    table.hand_over(session, job, _AWAIT, job.queue, {'share_group_id': group_id})
 
 
 def _expect(session: Session, job: Claim, status: str) -> LoadedGroup:

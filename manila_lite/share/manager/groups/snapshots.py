@@ -18,22 +18,25 @@ from manila_lite.db.transitions import fire
 from manila_lite.quota.groups import remove_snapshot_and_credit
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
-from manila_lite.share.drivers.base import GroupSnapshotReply
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareGroupSnapshotSupport
-from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.drivers.base import SnapshotSupport
+from manila_lite.share.drivers.base import (
+    GroupSnapshotReply,
+    ShareDriver,
+    ShareGroupSnapshotSupport,
+    SnapshotForDriver,
+    SnapshotSupport,
+)
 from manila_lite.share.manager.driver_view import group_view
 from manila_lite.share.manager.driver_view.group_view import (
     LoadedGroupSnapshot,
+    LoadedMember,
 )
-from manila_lite.share.manager.driver_view.group_view import LoadedMember
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import require_status
-from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.endpoint import require_status, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
-from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
+from manila_lite.states.share_group_snapshot import (
+    SHARE_GROUP_SNAPSHOT,
+    GroupSnapshotStatus,
+)
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -48,9 +51,7 @@ class UnusableGroupSnapshot(exception.ShareBackendException):
     """The driver reports that a snapshot is in error, and where it is."""
 
     def __init__(self, locations: Locations):
-        super().__init__(
-            msg='the driver reports that the snapshot is in error'
-        )
+        super().__init__(msg='the driver reports that the snapshot is in error')
         self.locations = locations
 
 
@@ -98,9 +99,7 @@ class ShareGroupSnapshotsEndpoint:
                 view = member.for_driver(self.names)
                 reply = (
                     driver.create_snapshot(
-                        driver_context(),
-                        view,
-                        share_server=member.share.share_server,
+                        driver_context(), view, share_server=member.share.share_server
                     )
                     or {}
                 )
@@ -117,15 +116,10 @@ class ShareGroupSnapshotsEndpoint:
         return found
 
     def created(
-        self,
-        session: Session,
-        snapshot: LoadedGroupSnapshot,
-        locations: Locations,
+        self, session: Session, snapshot: LoadedGroupSnapshot, locations: Locations
     ) -> None:
         """Record that the snapshot was taken, and release the shares."""
-        release_shares(
-            session, snapshot.share_instance_ids, excluding=snapshot.row.id
-        )
+        release_shares(session, snapshot.share_instance_ids, excluding=snapshot.row.id)
         fire(
             session,
             SHARE_GROUP_SNAPSHOT,
@@ -143,18 +137,14 @@ class ShareGroupSnapshotsEndpoint:
             snapshots.set_locations(session, error.locations)
         return False
 
-    def dropped_create_share_group_snapshot(
-        self, session: Session, job: Claim
-    ) -> None:
+    def dropped_create_share_group_snapshot(self, session: Session, job: Claim) -> None:
         self.release(session, job.resource_id)
 
     def release(self, session: Session, snapshot_id: str) -> None:
         """Release the shares of a snapshot that is not taken any more."""
         members = snapshots.list_members(session, [snapshot_id])[snapshot_id]
         release_shares(
-            session,
-            [one.share_instance_id for one in members],
-            excluding=snapshot_id,
+            session, [one.share_instance_id for one in members], excluding=snapshot_id
         )
 
     # Delete
@@ -185,9 +175,7 @@ class ShareGroupSnapshotsEndpoint:
         for member in snapshot.members:
             self._remove_member(member, member.for_driver(self.names))
 
-    def _remove_member(
-        self, member: LoadedMember, view: SnapshotForDriver
-    ) -> None:
+    def _remove_member(self, member: LoadedMember, view: SnapshotForDriver) -> None:
         with contextlib.suppress(
             exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
         ):
@@ -198,9 +186,7 @@ class ShareGroupSnapshotsEndpoint:
 
 def _expect(session: Session, job: Claim, status: str) -> LoadedGroupSnapshot:
     """Return the locked snapshot if it still waits for this work."""
-    snapshot = group_view.load_snapshot(
-        session, job.resource_id, lock_shared=True
-    )
+    snapshot = group_view.load_snapshot(session, job.resource_id, lock_shared=True)
     require_status(
         job, SHARE_GROUP_SNAPSHOT, snapshot.row.id, snapshot.row.status, status
     )

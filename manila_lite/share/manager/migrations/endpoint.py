@@ -13,50 +13,36 @@ import logging
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.moves import share_migrations as moves
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import ShareMigrationRow
-from manila_lite.db.rows import ShareTaskRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.queries.shares import instances as share_instances, migrations
+from manila_lite.db.rows import InstanceRow, ShareMigrationRow, ShareTaskRow
+from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota import share_migrations as migration_quota
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
-from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc.contract import Client, implements, work_kinds
 from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import ShareMigrationRpc
-from manila_lite.share.drivers.base import ConnectionSupport
-from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import ConnectionSupport, ShareDriver
 from manila_lite.share.manager import removal
-from manila_lite.share.manager.driver_probe import BackendUnresponsive
-from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.driver_probe import BackendUnresponsive, DriverProbe
 from manila_lite.share.manager.driver_view import share_migration_view
 from manila_lite.share.manager.driver_view.share_migration_view import (
     DriverArguments,
-)
-from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import outdated
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.migrations.outcomes import (
-    ShareMigrationOutcomes,
+from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
+from manila_lite.share.manager.migrations.steps import (
+    ShareMigrationRefused,
+    ShareMigrationSteps,
+    is_copied,
 )
-from manila_lite.share.manager.migrations.steps import ShareMigrationRefused
-from manila_lite.share.manager.migrations.steps import ShareMigrationSteps
-from manila_lite.share.manager.migrations.steps import is_copied
-from manila_lite.share.manager.servers.migration_progress import Progress
-from manila_lite.share.manager.servers.migration_progress import read_progress
+from manila_lite.share.manager.servers.migration_progress import Progress, read_progress
 from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.share_task import RUNNING
-from manila_lite.states.share_task import SHARE_TASK
-from manila_lite.states.share_task import ShareTask
+from manila_lite.states.share_task import RUNNING, SHARE_TASK, ShareTask
 from manila_lite.work import table
-from manila_lite.work.job import JobContext
-from manila_lite.work.job import outside_of_jobs
+from manila_lite.work.job import JobContext, outside_of_jobs
 from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
@@ -67,16 +53,9 @@ CAST_PAUSE = 2.0
 CAST_TIMEOUT = 600
 """Seconds after which a missing cast to read-only fails the migration."""
 
-CAPABILITIES = (
-    'writable',
-    'preserve_metadata',
-    'nondisruptive',
-    'preserve_snapshots',
-)
+CAPABILITIES = ('writable', 'preserve_metadata', 'nondisruptive', 'preserve_snapshots')
 
-_CONTINUE = work_kinds(ShareMigrationRpc)[
-    'share_migration.continue_share_migration'
-]
+_CONTINUE = work_kinds(ShareMigrationRpc)['share_migration.continue_share_migration']
 
 
 @implements(ShareMigrationRpc)
@@ -99,9 +78,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         probe: DriverProbe,
         message_ttl: int,
     ):
-        super().__init__(
-            driver, outcomes, work, names=names, message_ttl=message_ttl
-        )
+        super().__init__(driver, outcomes, work, names=names, message_ttl=message_ttl)
         self.db = db
         self.interval = interval
         self.probe = probe
@@ -121,26 +98,21 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             job.hand_over(self.outcomes.request_server, job.claim, loaded)
             return
         host_assisted = self._needs_host_assistance(loaded)
-        if not loaded.migration.writable and not self._is_cast_done(
-            job, loaded
-        ):
+        if not loaded.migration.writable and not self._is_cast_done(job, loaded):
             return
         if host_assisted:
             self._request_destination(job, loaded)
             return
         with self._undo_late_call(job, loaded):
             try:
-                self.driver.migration_start(
-                    driver_context(), *self._arguments(loaded)
-                )
+                self.driver.migration_start(driver_context(), *self._arguments(loaded))
             except (exception.ServiceUnavailable, exception.WorkHandedOn):
                 raise  # it is called again
             except Exception:
                 if not self._can_be_host_assisted(loaded):
                     raise
                 LOG.exception(
-                    'The driver cannot migrate share %s; the data service '
-                    'copies it',
+                    'The driver cannot migrate share %s; the data service copies it',
                     share_id,
                 )
                 self._cancel(loaded)
@@ -195,9 +167,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             )
         return False
 
-    def _is_cast_done(
-        self, job: JobContext, loaded: LoadedShareMigration
-    ) -> bool:
+    def _is_cast_done(self, job: JobContext, loaded: LoadedShareMigration) -> bool:
         """Return whether all rules are read-only; pause the work if not."""
         if not loaded.migration.casts_rules:
             job.pause(CAST_PAUSE, self.outcomes.cast_rules, loaded)
@@ -214,8 +184,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         )
         if waited.total_seconds() > CAST_TIMEOUT:
             raise exception.ShareBackendException(
-                msg='access rules were not cast to read-only within '
-                f'{CAST_TIMEOUT} s'
+                msg=f'access rules were not cast to read-only within {CAST_TIMEOUT} s'
             )
         job.pause(CAST_PAUSE)
         return False
@@ -223,9 +192,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
     def _started(self, session: Session, job: Claim) -> None:
         """Hand over to the work that polls the first phase."""
         share_id = job.resource_id
-        table.hand_over(
-            session, job, _CONTINUE, job.queue, {'share_id': share_id}
-        )
+        table.hand_over(session, job, _CONTINUE, job.queue, {'share_id': share_id})
         fire(session, SHARE_TASK, share_id, 'started', updated_at=session.now)
         migrations.record_progress(session, share_id, None)
 
@@ -249,9 +216,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         loaded: LoadedShareMigration = job.prepared
         if loaded.migration.host_assisted:
             # The driver would take the copy for complete.
-            raise ShareMigrationRefused(
-                reason='its data is copied by the data service'
-            )
+            raise ShareMigrationRefused(reason='its data is copied by the data service')
         arguments = self._arguments(loaded)
         with self._undo_late_call(job, loaded):
             if self.driver.migration_continue(driver_context(), *arguments):
@@ -268,9 +233,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         """Return what the driver reports, if it does."""
         try:
             result = self.probe.ask(
-                self.driver.migration_get_progress,
-                driver_context(),
-                *arguments,
+                self.driver.migration_get_progress, driver_context(), *arguments
             )
         except BackendUnresponsive:
             return Progress()
@@ -278,13 +241,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         return Progress() if result.reason else read_progress(result.value)
 
     def _copied(self, session: Session, share_id: str) -> None:
-        fire(
-            session,
-            SHARE_TASK,
-            share_id,
-            'phase1_done',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_TASK, share_id, 'phase1_done', updated_at=session.now)
         migrations.record_progress(session, share_id, 100)
 
     def failed_continue_share_migration(
@@ -321,9 +278,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         )
         # The claim is lost as well, so this is not done for the job.
         with outside_of_jobs():
-            self.driver.migration_cancel(
-                driver_context(), *self._arguments(loaded)
-            )
+            self.driver.migration_cancel(driver_context(), *self._arguments(loaded))
 
     def _after(
         self, session: Session, loaded: LoadedShareMigration
@@ -345,34 +300,24 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         loaded: LoadedShareMigration = job.prepared
         if loaded.migration.phase == 1:
             # Nothing says that all is copied.
-            raise ShareMigrationRefused(
-                reason='the second phase was not requested'
-            )
+            raise ShareMigrationRefused(reason='the second phase was not requested')
         if loaded.migration.host_assisted:
             self._delete_source(job, loaded)
             job.finish(self.outcomes.complete, loaded, {})
             return
         reply = (
-            self.driver.migration_complete(
-                driver_context(), *self._arguments(loaded)
-            )
+            self.driver.migration_complete(driver_context(), *self._arguments(loaded))
             or {}
         )
         job.finish(self.outcomes.complete, loaded, reply)
 
-    def _delete_source(
-        self, job: JobContext, loaded: LoadedShareMigration
-    ) -> None:
+    def _delete_source(self, job: JobContext, loaded: LoadedShareMigration) -> None:
         """Delete the source, of which the destination is a full copy."""
         if not is_copied(loaded.migration):
             raise ShareMigrationRefused(reason='the copy is not complete')
         source, *_ = self._arguments(loaded)
         removing = removal.begin(
-            job,
-            self.driver,
-            loaded.source.row,
-            source,
-            loaded.source.share_server,
+            job, self.driver, loaded.source.row, source, loaded.source.share_server
         )
         with removing():
             self.driver.delete_share(
@@ -427,9 +372,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
     def _cancel(self, loaded: LoadedShareMigration) -> None:
         """Let the driver remove what it may have copied."""
         if not loaded.lacks_server:
-            self.driver.migration_cancel(
-                driver_context(), *self._arguments(loaded)
-            )
+            self.driver.migration_cancel(driver_context(), *self._arguments(loaded))
 
     def failed_cancel_share_migration(
         self, session: Session, job: Claim, error: Exception
@@ -496,13 +439,9 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         """Get the progress from the driver and store it."""
         try:
             task = self.db.read(migrations.find_task, share_id)
-            if task is None or (
-                task.task_state != ShareTask.DRIVER_IN_PROGRESS
-            ):
+            if task is None or (task.task_state != ShareTask.DRIVER_IN_PROGRESS):
                 return
-            loaded = self.db.read(
-                share_migration_view.load_migration, share_id
-            )
+            loaded = self.db.read(share_migration_view.load_migration, share_id)
             # Threads that serve calls must not wait for slow drivers.
             result = self.probe.poll(
                 loaded.migration.id,
@@ -514,9 +453,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             return  # it has ended meanwhile, or the back end is slow
         if not result.reason:
             self.db.write(
-                migrations.record_progress,
-                share_id,
-                *read_progress(result.value),
+                migrations.record_progress, share_id, *read_progress(result.value)
             )
 
 

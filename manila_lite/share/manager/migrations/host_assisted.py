@@ -6,14 +6,12 @@ not succeed, removes it. The rest is done by that of the source.
 
 from manila_lite import exception
 from manila_lite.db.moves import share_migrations as moves
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations
+from manila_lite.db.queries.shares import instances as share_instances, migrations
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import HostAssistedMigrationRpc
-from manila_lite.share.drivers.base import ExportLocation
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers.base import ExportLocation, normalise_export_locations
 from manila_lite.share.manager.driver_view import share_migration_view
 from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
@@ -21,9 +19,7 @@ from manila_lite.share.manager.driver_view.share_migration_view import (
 from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.migrations.steps import ShareMigrationSteps
-from manila_lite.states.share_task import RUNNING
-from manila_lite.states.share_task import SHARE_TASK
-from manila_lite.states.share_task import ShareTask
+from manila_lite.states.share_task import RUNNING, SHARE_TASK, ShareTask
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -135,9 +131,7 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
     def prepare_resume_share_copy(
         self, session: Session, job: Claim
     ) -> LoadedShareMigration:
-        return self._expect(
-            session, job, ShareTask.COPY_STARTING, ShareTask.COPYING
-        )
+        return self._expect(session, job, ShareTask.COPY_STARTING, ShareTask.COPYING)
 
     def resume_share_copy(self, job: JobContext, share_id: str) -> None:
         job.hand_over(

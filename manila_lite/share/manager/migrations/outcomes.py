@@ -7,26 +7,24 @@ from collections.abc import Callable
 
 from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.moves.access_rules import mark_for_resync
-from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.access import snapshot_rules
-from manila_lite.db.queries.servers import relocation
-from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import ShareMigrationRow
+from manila_lite.db.queries.access import share_rules, snapshot_rules
+from manila_lite.db.queries.servers import relocation, share_servers
+from manila_lite.db.queries.shares import instances as share_instances, migrations
+from manila_lite.db.rows import InstanceRow, ShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.quota import share_migrations as migration_quota
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import work_kinds
-from manila_lite.rpc.data import TOPIC as DATA_TOPIC
-from manila_lite.rpc.data import MigrationCopiesRpc
-from manila_lite.rpc.share import HostAssistedMigrationRpc
-from manila_lite.rpc.share import MigrationServersRpc
-from manila_lite.rpc.share import ShareMigrationRpc
-from manila_lite.share.drivers.base import ShareMigrationCompleteReply
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.rpc.contract import Client, work_kinds
+from manila_lite.rpc.data import TOPIC as DATA_TOPIC, MigrationCopiesRpc
+from manila_lite.rpc.share import (
+    HostAssistedMigrationRpc,
+    MigrationServersRpc,
+    ShareMigrationRpc,
+)
+from manila_lite.share.drivers.base import (
+    ShareMigrationCompleteReply,
+    normalise_export_locations,
+)
 from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
@@ -94,9 +92,7 @@ class ShareMigrationOutcomes:
 
     # Access rules
 
-    def cast_rules(
-        self, session: Session, loaded: LoadedShareMigration
-    ) -> None:
+    def cast_rules(self, session: Session, loaded: LoadedShareMigration) -> None:
         """Cast all rules to read-only while the share is copied."""
         source = loaded.source.row
         migrations.update(session, source.share_id, casts_rules=True)
@@ -170,17 +166,11 @@ class ShareMigrationOutcomes:
         with_rules = snapshot_rules.list_with_rules_on(session, [source])
         # Same lock order as in requests: the work, then the instance.
         moved = sorted(
-            loaded.copies[id].row.id
-            for id in with_rules
-            if id in loaded.copies
+            loaded.copies[id].row.id for id in with_rules if id in loaded.copies
         )
         for id in moved:
-            self.snapshot_access.on(
-                loaded.destination.row.host
-            ).sync_snapshot_access(
-                session,
-                owner_context(loaded.destination.row),
-                snapshot_instance_id=id,
+            self.snapshot_access.on(loaded.destination.row.host).sync_snapshot_access(
+                session, owner_context(loaded.destination.row), snapshot_instance_id=id
             )
         relocation.set_snapshot_locations(
             session,
@@ -238,11 +228,7 @@ class ShareMigrationOutcomes:
     ) -> None:
         """Hand over to a data service."""
         table.hand_over(
-            session,
-            job,
-            _COPY,
-            DATA_TOPIC,
-            {'share_id': share_id, 'ignored': ignored},
+            session, job, _COPY, DATA_TOPIC, {'share_id': share_id, 'ignored': ignored}
         )
 
     def roll_back(self, session: Session, share_id: str, event: str) -> None:
@@ -253,12 +239,8 @@ class ShareMigrationOutcomes:
         self.release_server(session, server_id)
         moves.end_task(session, share_id, event)
 
-    def _destination_server(
-        self, session: Session, share_id: str
-    ) -> str | None:
+    def _destination_server(self, session: Session, share_id: str) -> str | None:
         migration = migrations.find_open(session, share_id)
         if migration is None or migration.destination_instance_id is None:
             return None
-        return share_servers.find_server_id(
-            session, migration.destination_instance_id
-        )
+        return share_servers.find_server_id(session, migration.destination_instance_id)

@@ -3,8 +3,7 @@
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Session
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import MigrationServersRpc
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view.share_migration_view import (
@@ -12,9 +11,7 @@ from manila_lite.share.manager.driver_view.share_migration_view import (
 )
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import is_on
-from manila_lite.share.manager.migrations.outcomes import (
-    ShareMigrationOutcomes,
-)
+from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
 from manila_lite.share.manager.migrations.steps import ShareMigrationSteps
 from manila_lite.share.manager.servers.failures import failure_detail
 from manila_lite.share.manager.servers.setup import ServerSetup
@@ -41,9 +38,7 @@ class MigrationServersEndpoint(ShareMigrationSteps):
         names: NameTemplates,
         message_ttl: int,
     ):
-        super().__init__(
-            driver, outcomes, work, names=names, message_ttl=message_ttl
-        )
+        super().__init__(driver, outcomes, work, names=names, message_ttl=message_ttl)
         self.setup = setup
 
     def prepare_provide_migration_server(
@@ -69,8 +64,7 @@ class MigrationServersEndpoint(ShareMigrationSteps):
         if (
             loaded.migration.nondisruptive
             and is_on(source, self.setup.service_host)
-            and source.share_network_id
-            == loaded.destination.row.share_network_id
+            and source.share_network_id == loaded.destination.row.share_network_id
         ):
             return source.share_server_id
         return None
@@ -84,9 +78,7 @@ class MigrationServersEndpoint(ShareMigrationSteps):
         """
         migration = migrations.find_open(session, job.resource_id)
         instance_id = migration and migration.destination_instance_id
-        server_id = instance_id and share_servers.find_server_id(
-            session, instance_id
-        )
+        server_id = instance_id and share_servers.find_server_id(session, instance_id)
         if server_id and not self.setup.fail_build(session, server_id, error):
             return self._clean_up(session, job, error)
         self._notify(session, job, error, failure_detail(error))

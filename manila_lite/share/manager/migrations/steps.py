@@ -5,25 +5,18 @@ from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.messages import detail_in
-from manila_lite.messages import explanation_in
+from manila_lite.messages import Action, Detail, detail_in, explanation_in
 from manila_lite.quota import share_migrations as migration_quota
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import share_migration_view
 from manila_lite.share.manager.driver_view.share_migration_view import (
     DriverArguments,
-)
-from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import require_status
-from manila_lite.share.manager.migrations.outcomes import (
-    ShareMigrationOutcomes,
-)
+from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
 from manila_lite.states.share_task import SHARE_TASK
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
@@ -91,19 +84,13 @@ class ShareMigrationSteps:
             ),
         )
 
-    def _clean_up(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
+    def _clean_up(self, session: Session, job: Claim, error: Exception) -> bool:
         """Let other work remove what was copied; the migration fails."""
         self._notify(session, job, error)
         self._record_error(session, job, error)
         share_id = job.resource_id
         if fire_matching(
-            session,
-            SHARE_TASK,
-            'clean_up',
-            {'id': share_id},
-            updated_at=session.now,
+            session, SHARE_TASK, 'clean_up', {'id': share_id}, updated_at=session.now
         ):
             migration = migrations.get_open(session, share_id)
             self.work.on(migration.source_host).cancel_share_migration(
@@ -111,13 +98,9 @@ class ShareMigrationSteps:
             )
         return True
 
-    def _record_error(
-        self, session: Session, job: Claim, error: Exception
-    ) -> None:
+    def _record_error(self, session: Session, job: Claim, error: Exception) -> None:
         migrations.set_error(session, job.resource_id, str(error))
 
-    def _keep_remains(
-        self, session: Session, share_id: str, reason: str
-    ) -> None:
+    def _keep_remains(self, session: Session, share_id: str, reason: str) -> None:
         self.outcomes.restore_rules(session, share_id)
         migration_quota.keep_remains(session, share_id, reason)

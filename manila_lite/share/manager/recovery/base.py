@@ -7,15 +7,10 @@ import typing
 
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import Durable
+from manila_lite.rpc.contract import Client, Durable
 from manila_lite.rpc.share import RESCUES
-from manila_lite.share.manager.endpoint import Owned
-from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.states.machine import Machine
-from manila_lite.states.machine import Repeat
-from manila_lite.states.machine import Rescue
-from manila_lite.states.machine import Resume
+from manila_lite.share.manager.endpoint import Owned, owner_context
+from manila_lite.states.machine import Machine, Repeat, Rescue, Resume
 from manila_lite.work.table import Claim
 
 
@@ -115,9 +110,7 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
         return RESCUES[self.machine.resource]
 
     @abc.abstractmethod
-    def find(
-        self, session: Session, id: str
-    ) -> RescueCase[Row, Loaded] | None:
+    def find(self, session: Session, id: str) -> RescueCase[Row, Loaded] | None:
         """Read the resource; None when it no longer exists."""
 
     def status_of(self, case: RescueCase[Row, Loaded]) -> str:
@@ -142,9 +135,7 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
             session, owner_context(owner), asked_by=asked_by, **{argument: id}
         )
 
-    def recheck(
-        self, session: Session, case: RescueCase[Row, Loaded], id: str
-    ) -> None:
+    def recheck(self, session: Session, case: RescueCase[Row, Loaded], id: str) -> None:
         """Submit a comparison of a resource at rest with the back end."""
         self.submit(session, id, case.row)
 
@@ -160,11 +151,7 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
         )
 
     def give_up(
-        self,
-        session: Session,
-        job: Claim,
-        case: RescueCase[Row, Loaded],
-        event: str,
+        self, session: Session, job: Claim, case: RescueCase[Row, Loaded], event: str
     ) -> None:
         """Fire the failure event and notify the user.
 
@@ -185,15 +172,11 @@ class ProbedRecovery(ResourceRecovery[Row, Loaded]):
     """A kind of resource whose state the back end can report."""
 
     @abc.abstractmethod
-    def driver_call(
-        self, case: RescueCase[Row, Loaded], name: str
-    ) -> DriverCall:
+    def driver_call(self, case: RescueCase[Row, Loaded], name: str) -> DriverCall:
         """Return the driver method of this name with its arguments."""
 
     @abc.abstractmethod
-    def interpret(
-        self, case: RescueCase[Row, Loaded], reply: typing.Any
-    ) -> Verdict:
+    def interpret(self, case: RescueCase[Row, Loaded], reply: typing.Any) -> Verdict:
         """Return what a reply of the driver means for the resource."""
 
     @abc.abstractmethod
@@ -212,10 +195,7 @@ class ProbedRecovery(ResourceRecovery[Row, Loaded]):
         return False
 
     def correct(
-        self,
-        session: Session,
-        case: RescueCase[Row, Loaded],
-        facts: typing.Any,
+        self, session: Session, case: RescueCase[Row, Loaded], facts: typing.Any
     ) -> bool:
         """Store what differs on the back end; return whether it did."""
         return False

@@ -7,26 +7,26 @@ from manila_lite.db.queries.groups import snapshots as rows
 from manila_lite.db.rows import ShareGroupSnapshotRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Client
-from manila_lite.share.drivers.base import ShareGroupSnapshotSupport
-from manila_lite.share.drivers.base import StatusReply
+from manila_lite.share.drivers.base import ShareGroupSnapshotSupport, StatusReply
 from manila_lite.share.manager.driver_view import group_view
-from manila_lite.share.manager.driver_view.group_view import (
-    LoadedGroupSnapshot,
-)
+from manila_lite.share.manager.driver_view.group_view import LoadedGroupSnapshot
 from manila_lite.share.manager.groups.snapshots import (
     ShareGroupSnapshotsEndpoint,
+    locations_of,
 )
-from manila_lite.share.manager.groups.snapshots import locations_of
-from manila_lite.share.manager.recovery.base import DriverCall
-from manila_lite.share.manager.recovery.base import ProbedRecovery
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import Verdict
-from manila_lite.share.manager.recovery.base import verdict_on_status
-from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
-from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
+from manila_lite.share.manager.recovery.base import (
+    DriverCall,
+    ProbedRecovery,
+    RescueCase,
+    Verdict,
+    verdict_on_status,
+)
+from manila_lite.states.share_group_snapshot import (
+    SHARE_GROUP_SNAPSHOT,
+    GroupSnapshotStatus,
+)
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
@@ -70,8 +70,7 @@ class ShareGroupSnapshotRecovery(
         members: list[Mapping[str, str | None]] = []
         for member in snapshot.members:
             reply = self.snapshots.driver.get_snapshot_status(
-                member.for_driver(self.snapshots.names),
-                member.share.share_server,
+                member.for_driver(self.snapshots.names), member.share.share_server
             )
             if reply['status'] != GroupSnapshotStatus.AVAILABLE:
                 return reply
@@ -98,21 +97,13 @@ class ShareGroupSnapshotRecovery(
         facts: typing.Any,
     ) -> None:
         members = facts.get('share_group_snapshot_members')
-        self.snapshots.created(
-            session, case.loaded, locations_of((None, members))
-        )
+        self.snapshots.created(session, case.loaded, locations_of((None, members)))
 
     def give_up(
         self, session: Session, job: Claim, case: GroupSnapshotCase, event: str
     ) -> None:
         self.snapshots.release(session, case.row.id)
-        fire(
-            session,
-            SHARE_GROUP_SNAPSHOT,
-            case.row.id,
-            event,
-            updated_at=session.now,
-        )
+        fire(session, SHARE_GROUP_SNAPSHOT, case.row.id, event, updated_at=session.now)
         notify_user(
             session,
             job,

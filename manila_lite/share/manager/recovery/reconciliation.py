@@ -13,24 +13,23 @@ import datetime
 import logging
 
 from manila_lite.context import RequestContext
-from manila_lite.coordination import Coordinator
-from manila_lite.coordination import NullCoordinator
-from manila_lite.db.queries.admin import recovery as rows
-from manila_lite.db.queries.admin import services
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
-from manila_lite.rpc.share import BINARY
-from manila_lite.rpc.share import ReconciliationRpc
+from manila_lite.coordination import Coordinator, NullCoordinator
+from manila_lite.db.queries.admin import recovery as rows, services
+from manila_lite.db.session import Database, Session
+from manila_lite.rpc.contract import Client, implements
+from manila_lite.rpc.share import BINARY, ReconciliationRpc
 from manila_lite.share.manager.driver_probe import DriverProbe
-from manila_lite.share.manager.recovery.base import Decision
-from manila_lite.share.manager.recovery.base import ProbedRecovery
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import ResourceRecovery
-from manila_lite.share.manager.recovery.rescue import RescueRun
-from manila_lite.share.manager.recovery.rescue import is_elsewhere
-from manila_lite.share.manager.recovery.rescue import log_decision
+from manila_lite.share.manager.recovery.base import (
+    Decision,
+    ProbedRecovery,
+    RescueCase,
+    ResourceRecovery,
+)
+from manila_lite.share.manager.recovery.rescue import (
+    RescueRun,
+    is_elsewhere,
+    log_decision,
+)
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -72,16 +71,11 @@ class ReconciliationEndpoint:
         self.locks = locks
         self.probe = probe
         self.batch = batch
-        self._kinds = [
-            f'{ReconciliationRpc.name}.{method}' for method in _RESCUES
-        ]
+        self._kinds = [f'{ReconciliationRpc.name}.{method}' for method in _RESCUES]
         self._by_kind = {
             kind: one
             for one in resources.values()
-            for kind in (
-                f'{ReconciliationRpc.name}.{one.rescue}',
-                *one.work_kinds,
-            )
+            for kind in (f'{ReconciliationRpc.name}.{one.rescue}', *one.work_kinds)
         }
 
     # The pass
@@ -97,9 +91,7 @@ class ReconciliationEndpoint:
         self.db.write(self._submit_pass, before)
         return True
 
-    def _submit_pass(
-        self, session: Session, before: datetime.datetime | None
-    ) -> None:
+    def _submit_pass(self, session: Session, before: datetime.datetime | None) -> None:
         service = services.get(session, self.service_host, BINARY)
         self.rescue_client.recover(
             session,
@@ -109,16 +101,11 @@ class ReconciliationEndpoint:
         )
 
     def recover(
-        self,
-        job: JobContext,
-        service_id: str,
-        before: str = '',
-        asked_by: str = '',
+        self, job: JobContext, service_id: str, before: str = '', asked_by: str = ''
     ) -> None:
         """Submit rescues, in as many rounds as needed."""
         _, is_complete = self._round(
-            datetime.datetime.fromisoformat(before) if before else None,
-            asked_by,
+            datetime.datetime.fromisoformat(before) if before else None, asked_by
         )
         if is_complete:
             job.finish()
@@ -150,18 +137,14 @@ class ReconciliationEndpoint:
         self, session: Session, before: datetime.datetime | None
     ) -> tuple[int, list[str]]:
         """Return how many rescues are queued, and what is stuck."""
-        queued = rows.count_queued_rescues(
-            session, self.service_host, self._kinds
-        )
+        queued = rows.count_queued_rescues(session, self.service_host, self._kinds)
         return queued, self._list_stuck_kinds(session, before)
 
     def _list_stuck_kinds(
         self, session: Session, before: datetime.datetime | None
     ) -> list[str]:
         """Return the kinds of stuck resources, those others need first."""
-        return rows.list_stuck_kinds(
-            session, self.resources, self.service_host, before
-        )
+        return rows.list_stuck_kinds(session, self.resources, self.service_host, before)
 
     def _submit(
         self,
@@ -183,9 +166,7 @@ class ReconciliationEndpoint:
                 row.status,
             )
         # Sorted, so that two managers cannot deadlock.
-        for subject_id, row in sorted(
-            {row.subject_id: row for row in stuck}.items()
-        ):
+        for subject_id, row in sorted({row.subject_id: row for row in stuck}.items()):
             self.resources[kind].submit(session, subject_id, row, asked_by)
         return len(stuck)
 
@@ -212,10 +193,7 @@ class ReconciliationEndpoint:
         return self._failed(session, job, error)
 
     def rescue_access(
-        self,
-        job: JobContext,
-        share_instance_access_id: str,
-        asked_by: str = '',
+        self, job: JobContext, share_instance_access_id: str, asked_by: str = ''
     ) -> None:
         self.rescue(job)
 
@@ -298,9 +276,7 @@ class ReconciliationEndpoint:
         if resource and case and not is_elsewhere(resource, case, job.queue):
             resource.recheck(session, case, job.resource_id)
 
-    def record_exhausted(
-        self, session: Session, job: Claim, error: Exception
-    ) -> None:
+    def record_exhausted(self, session: Session, job: Claim, error: Exception) -> None:
         """Record that work was given up without asking the driver."""
         resource, case = self._find_case(session, job)
         if resource and case:
@@ -318,9 +294,7 @@ class ReconciliationEndpoint:
         self, session: Session, job: Claim
     ) -> tuple[ResourceRecovery | None, RescueCase | None]:
         """Return how the resource of a job is rescued, and its state."""
-        resource = self._by_kind.get(job.kind) or self.resources.get(
-            job.resource
-        )
+        resource = self._by_kind.get(job.kind) or self.resources.get(job.resource)
         if resource is None:
             return None, None
         return resource, resource.find(session, job.resource_id)

@@ -6,19 +6,20 @@ import typing
 
 from manila_lite.db.queries.admin import recovery as rows
 from manila_lite.db.session import Session
-from manila_lite.share.manager.driver_probe import AnswerPending
-from manila_lite.share.manager.driver_probe import BackendUnresponsive
-from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.driver_probe import (
+    AnswerPending,
+    BackendUnresponsive,
+    DriverProbe,
+)
 from manila_lite.share.manager.endpoint import is_on
-from manila_lite.share.manager.recovery.base import Decision
-from manila_lite.share.manager.recovery.base import ProbedRecovery
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import ResourceRecovery
-from manila_lite.share.manager.recovery.base import Verdict
-from manila_lite.states.machine import Ask
-from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import Repeat
-from manila_lite.states.machine import Resume
+from manila_lite.share.manager.recovery.base import (
+    Decision,
+    ProbedRecovery,
+    RescueCase,
+    ResourceRecovery,
+    Verdict,
+)
+from manila_lite.states.machine import Ask, GiveUp, Repeat, Resume
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
@@ -32,9 +33,7 @@ MOST_REPETITIONS = 3
 class RescueRun:
     """One rescue, from reading the rows to writing the outcome."""
 
-    def __init__(
-        self, resource: ResourceRecovery, job: JobContext, probe: DriverProbe
-    ):
+    def __init__(self, resource: ResourceRecovery, job: JobContext, probe: DriverProbe):
         self.resource = resource
         self.job = job
         self.probe = probe
@@ -53,28 +52,20 @@ class RescueRun:
             self._end(case, Decision.LEFT_ALONE, reason='it has other work')
             return
         if is_elsewhere(self.resource, case, self.job.claim.queue):
-            self._end(
-                case, Decision.LEFT_ALONE, reason='it is on another back end'
-            )
+            self._end(case, Decision.LEFT_ALONE, reason='it is on another back end')
             return
         if self.job.read(
-            rows.is_waiting,
-            self.resource.machine.resource,
-            self.job.claim.resource_id,
+            rows.is_waiting, self.resource.machine.resource, self.job.claim.resource_id
         ):
             # A service of the previous release may have submitted this: it
             # does not know all that a resource can wait for.
-            self._end(
-                case, Decision.LEFT_ALONE, reason='it waits for another one'
-            )
+            self._end(case, Decision.LEFT_ALONE, reason='it waits for another one')
             return
         rescue = self.resource.rescue_of(case)
         if isinstance(rescue, Ask):
             self._ask(case, rescue)
         elif isinstance(rescue, GiveUp):
-            self._give_up(
-                case, rescue.event, self.resource.reason_of_loss(case)
-            )
+            self._give_up(case, rescue.event, self.resource.reason_of_loss(case))
         elif rescue is not None:
             self._resubmit(case, rescue)
         elif isinstance(self.resource, ProbedRecovery) and (
@@ -105,9 +96,7 @@ class RescueRun:
             if verdict.is_absent and rescue.repeats and self._is_own_work():
                 self._run_again(case, verdict.reason, rescue.driver_method)
                 return
-            self._give_up(
-                case, rescue.no, verdict.reason, rescue.driver_method
-            )
+            self._give_up(case, rescue.no, verdict.reason, rescue.driver_method)
             return
         self._end(
             case,
@@ -173,21 +162,13 @@ class RescueRun:
         def run_again(session: Session) -> None:
             table.run_again(session, self.job.claim, reason)
             self._log_decision(
-                session,
-                case,
-                Decision.REPEATED,
-                evidence=evidence,
-                reason=reason,
+                session, case, Decision.REPEATED, evidence=evidence, reason=reason
             )
 
         self.job.hand_over(run_again)
 
     def _give_up(
-        self,
-        case: RescueCase,
-        event: str,
-        reason: str,
-        evidence: str | None = None,
+        self, case: RescueCase, event: str, reason: str, evidence: str | None = None
     ) -> None:
         self._end(
             case,
@@ -213,8 +194,7 @@ class RescueRun:
             self._give_up(
                 case,
                 event,
-                f'{rescue.kind} was asked for {asked} times and has changed '
-                'nothing',
+                f'{rescue.kind} was asked for {asked} times and has changed nothing',
                 rescue.kind,
             )
             return
@@ -224,9 +204,7 @@ class RescueRun:
 
         self._end(
             case,
-            Decision.REPEATED
-            if isinstance(rescue, Repeat)
-            else Decision.RESUMED,
+            Decision.REPEATED if isinstance(rescue, Repeat) else Decision.RESUMED,
             None,
             resubmit,
             evidence=rescue.kind,
@@ -255,26 +233,16 @@ class RescueRun:
                 function(session, claim, *args)
             self.resource.release_reservations(session, claim)
             if case and (
-                decision is not Decision.LEFT_ALONE
-                or claim.args.get('asked_by')
+                decision is not Decision.LEFT_ALONE or claim.args.get('asked_by')
             ):
                 self._log_decision(
-                    session,
-                    case,
-                    decision,
-                    event,
-                    evidence=evidence,
-                    reason=reason,
+                    session, case, decision, event, evidence=evidence, reason=reason
                 )
 
         self.job.finish(end)
 
     def _log_decision(
-        self,
-        session: Session,
-        case: RescueCase,
-        *args: typing.Any,
-        **facts: typing.Any,
+        self, session: Session, case: RescueCase, *args: typing.Any, **facts: typing.Any
     ) -> None:
         log_decision(
             session,
@@ -295,9 +263,7 @@ def is_elsewhere(
     resource: ResourceRecovery, case: RescueCase, service_host: str
 ) -> bool:
     """Whether another back end would have to be asked about a resource."""
-    return isinstance(resource, ProbedRecovery) and not is_on(
-        case.row, service_host
-    )
+    return isinstance(resource, ProbedRecovery) and not is_on(case.row, service_host)
 
 
 def log_decision(

@@ -9,25 +9,23 @@ log is about the set and has the id of the instance.
 from collections.abc import Collection
 
 from manila_lite.db.moves.access_rules import mark_for_resync
-from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.access import snapshot_rules
+from manila_lite.db.queries.access import share_rules, snapshot_rules
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.rows import InstanceRow, SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import ResourceRecovery
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
-from manila_lite.states.access_rule import SYNC_EXCLUDED
-from manila_lite.states.access_rule import RuleState
-from manila_lite.states.machine import Rescue
-from manila_lite.states.machine import Resume
+from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
+from manila_lite.states.access_rule import (
+    ACCESS_RULE,
+    SHARE_INSTANCE_ACCESS,
+    SNAPSHOT_ACCESS_RULE,
+    SYNC_EXCLUDED,
+    RuleState,
+)
+from manila_lite.states.machine import Rescue, Resume
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.snapshot_instance import LEAVING
 
@@ -43,20 +41,14 @@ def resync_of_failed(
     """
     found = [
         share_instances.find(session, id)
-        for id in sorted(
-            share_rules.list_instances_with_rules(session, instance_ids)
-        )
+        for id in sorted(share_rules.list_instances_with_rules(session, instance_ids))
     ]
     failed = [
-        row
-        for row in found
-        if row and row.host and row.status == InstanceStatus.ERROR
+        row for row in found if row and row.host and row.status == InstanceStatus.ERROR
     ]
     # Same lock order as in requests: the work, then the instances.
     for row in failed:
-        access.on(row.host).sync_access(
-            session, owner_context(row), instance_id=row.id
-        )
+        access.on(row.host).sync_access(session, owner_context(row), instance_id=row.id)
     mark_for_resync(session, [row.id for row in failed])
 
 
@@ -85,9 +77,7 @@ class RuleSetRecovery(ResourceRecovery[InstanceRow, None]):
     def rescue_of(self, case: InstanceCase) -> Rescue | None:
         """Return Resume: the caller knows that the set is in flight."""
         return (
-            None
-            if case.row.status in SYNC_EXCLUDED
-            else Resume('access.sync_access')
+            None if case.row.status in SYNC_EXCLUDED else Resume('access.sync_access')
         )
 
     def recheck(self, session: Session, case: InstanceCase, id: str) -> None:
@@ -95,9 +85,7 @@ class RuleSetRecovery(ResourceRecovery[InstanceRow, None]):
         if self.rescue_of(case):
             self.access.resync(session, owner_context(case.row), id)
 
-    def resubmit(
-        self, session: Session, case: InstanceCase, kind: str
-    ) -> None:
+    def resubmit(self, session: Session, case: InstanceCase, kind: str) -> None:
         self.access.resync(session, owner_context(case.row), case.row.id)
 
 

@@ -5,20 +5,18 @@ destination. A step without work is submitted again. Where that leads nowhere,
 the migration fails.
 """
 
-from manila_lite.db.queries.servers import migrations as server_migrations
-from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.servers import (
+    migrations as server_migrations,
+    share_servers,
+)
 from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import AccessRpc
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
 from manila_lite.share.manager.recovery.rule_sets import resync_of_failed
-from manila_lite.share.manager.servers.migration_phases import (
-    ServerMigrationPhases,
-)
-from manila_lite.states.share_server import SHARE_SERVER_TASK
-from manila_lite.states.share_server import TaskState
+from manila_lite.share.manager.servers.migration_phases import ServerMigrationPhases
+from manila_lite.states.share_server import SHARE_SERVER_TASK, TaskState
 from manila_lite.work.table import Claim
 
 ServerCase = RescueCase[ShareServerRow, None]
@@ -56,6 +54,4 @@ class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
     def give_up(
         self, session: Session, job: Claim, case: ServerCase, event: str
     ) -> None:
-        self.phases.fail(
-            session, case.row.id, session.reason or 'its work was lost'
-        )
+        self.phases.fail(session, case.row.id, session.reason or 'its work was lost')

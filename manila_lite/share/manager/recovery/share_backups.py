@@ -7,17 +7,13 @@ from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import BackupsRpc
-from manila_lite.rpc.share import TOPIC
-from manila_lite.rpc.share import DriverBackupsRpc
+from manila_lite.rpc.share import TOPIC, DriverBackupsRpc
 from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import ResourceRecovery
-from manila_lite.states.share_backup import SHARE_BACKUP
-from manila_lite.states.share_backup import BackupStatus
+from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
+from manila_lite.states.share_backup import SHARE_BACKUP, BackupStatus
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
@@ -32,10 +28,7 @@ class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
     machine = SHARE_BACKUP
 
     def __init__(
-        self,
-        rescue_client: Client,
-        work_clients: dict[str, Client],
-        message_ttl: int,
+        self, rescue_client: Client, work_clients: dict[str, Client], message_ttl: int
     ):
         super().__init__(rescue_client, work_clients)
         self.message_ttl = message_ttl
@@ -47,10 +40,7 @@ class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
         return None if row is None else RescueCase(row, None)
 
     def resubmit(
-        self,
-        session: Session,
-        case: RescueCase[ShareBackupRow, None],
-        kind: str,
+        self, session: Session, case: RescueCase[ShareBackupRow, None], kind: str
     ) -> None:
         # The case has the host of the share, which may have moved since.
         row = share_backups.get(session, case.row.id)
@@ -58,9 +48,7 @@ class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
         if row.topic == TOPIC:
             work = self.work_clients[DriverBackupsRpc.name].on(row.host or '')
         method = kind.removeprefix(f'{BackupsRpc.name}.')
-        getattr(work, method)(
-            session, owner_context(row), share_backup_id=row.id
-        )
+        getattr(work, method)(session, owner_context(row), share_backup_id=row.id)
 
     def give_up(
         self,

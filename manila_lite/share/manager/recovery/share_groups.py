@@ -6,21 +6,20 @@ from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.rows import ShareGroupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Client
-from manila_lite.share.drivers.base import ShareGroupSupport
-from manila_lite.share.drivers.base import StatusReply
+from manila_lite.share.drivers.base import ShareGroupSupport, StatusReply
 from manila_lite.share.manager.driver_view import group_view
 from manila_lite.share.manager.driver_view.group_view import LoadedGroup
 from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
-from manila_lite.share.manager.recovery.base import DriverCall
-from manila_lite.share.manager.recovery.base import ProbedRecovery
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import Verdict
-from manila_lite.share.manager.recovery.base import verdict_on_status
-from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.states.share_group import GroupStatus
+from manila_lite.share.manager.recovery.base import (
+    DriverCall,
+    ProbedRecovery,
+    RescueCase,
+    Verdict,
+    verdict_on_status,
+)
+from manila_lite.states.share_group import SHARE_GROUP, GroupStatus
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
@@ -51,17 +50,12 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
     def driver_call(self, case: GroupCase, name: str) -> DriverCall:
         group = case.loaded
         if group.row.share_network_id is not None and (
-            group.server is None
-            or group.server.row.status == ServerStatus.CREATING
+            group.server is None or group.server.row.status == ServerStatus.CREATING
         ):
             return (_has_no_server,)
         if not isinstance(self.groups.driver, ShareGroupSupport):
             return (_exists_without_driver,)
-        return (
-            getattr(self.groups.driver, name),
-            group.for_driver,
-            group.share_server,
-        )
+        return (getattr(self.groups.driver, name), group.for_driver, group.share_server)
 
     def interpret(self, case: GroupCase, reply: typing.Any) -> Verdict:
         return verdict_on_status(reply, GroupStatus.AVAILABLE)

@@ -11,36 +11,34 @@ from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.quota.shares import lock_instances
-from manila_lite.quota.shares import resize
+from manila_lite.db.transitions import fire, fire_matching
+from manila_lite.messages import Action, Detail
+from manila_lite.quota.shares import lock_instances, resize
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.share.manager.provisioning import PROGRESS_DONE
-from manila_lite.share.manager.provisioning import ProvisioningEndpoint
-from manila_lite.share.manager.recovery.base import DriverCall
-from manila_lite.share.manager.recovery.base import ProbedRecovery
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import Verdict
-from manila_lite.share.manager.replication.replicas import ReplicasEndpoint
-from manila_lite.share.manager.replication.replicas import ReportedReplica
-from manila_lite.states.machine import Ask
-from manila_lite.states.machine import Repeat
-from manila_lite.states.machine import Rescue
-from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import PASSIVE
-from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.share.manager.provisioning import PROGRESS_DONE, ProvisioningEndpoint
+from manila_lite.share.manager.recovery.base import (
+    DriverCall,
+    ProbedRecovery,
+    RescueCase,
+    Verdict,
+)
+from manila_lite.share.manager.replication.replicas import (
+    ReplicasEndpoint,
+    ReportedReplica,
+)
+from manila_lite.states.machine import Ask, Repeat, Rescue
+from manila_lite.states.share_instance import (
+    HIDDEN_FROM_TENANTS,
+    SHARE_INSTANCE,
+    InstanceStatus,
+)
+from manila_lite.states.share_replica import PASSIVE, ReplicaState
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
@@ -56,12 +54,8 @@ _ACTIONS = {
 _CREATING = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
 _DELETE_REPLICA = 'replication.delete_share_replica'
 _PASSIVE_REPLICA_RESCUES: dict[str, Rescue] = {
-    InstanceStatus.CREATING: Ask(
-        'get_replica_status', 'created', 'create_failed'
-    ),
-    InstanceStatus.DELETING: Repeat(
-        _DELETE_REPLICA, 'deleted', 'delete_failed'
-    ),
+    InstanceStatus.CREATING: Ask('get_replica_status', 'created', 'create_failed'),
+    InstanceStatus.DELETING: Repeat(_DELETE_REPLICA, 'deleted', 'delete_failed'),
 }
 """Rescues of passive replicas where they differ from other instances."""
 
@@ -118,9 +112,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
                 session, owner_context(case.row), share_replica_id=row.id
             )
 
-    def resubmit(
-        self, session: Session, case: InstanceCase, kind: str
-    ) -> None:
+    def resubmit(self, session: Session, case: InstanceCase, kind: str) -> None:
         """Resubmit; an active replica among others is deleted as a replica."""
         row = case.row
         if (
@@ -134,9 +126,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
     def driver_call(self, case: InstanceCase, name: str) -> DriverCall:
         return (
             getattr(self.provisioning.driver, name),
-            share_view.share_for_driver(
-                case.loaded, self.provisioning.name_template
-            ),
+            share_view.share_for_driver(case.loaded, self.provisioning.name_template),
             case.loaded.share_server,
         )
 
@@ -148,9 +138,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
             proto = reply.get('share_proto', row.share_proto)
             exports = normalise_export_locations(reply.get('export_locations'))
         except (TypeError, KeyError, AttributeError) as error:
-            return Verdict(
-                reason=f'the reply of the driver is invalid: {error!r}'
-            )
+            return Verdict(reason=f'the reply of the driver is invalid: {error!r}')
         if status in _CREATING and (
             InstanceStatus.CREATING_FROM_SNAPSHOT in (status, row.status)
             and row.status in _CREATING
@@ -163,9 +151,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         if row.status in _CREATING and size not in (None, row.size):
             return Verdict(reason=f'the back end reports a size of {size} GiB')
         if _is_new_replica(row):
-            return Verdict(
-                ReportedReplica(reply.get('replica_state'), exports)
-            )
+            return Verdict(ReportedReplica(reply.get('replica_state'), exports))
         if row.status not in _CREATING and not isinstance(size, int):
             return Verdict(reason='the back end does not report its size')
         return Verdict((size, exports))
@@ -191,9 +177,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
                 progress=PROGRESS_DONE,
                 updated_at=session.now,
             )
-            share_instances.replace_export_locations(
-                session, case.row.id, exports
-            )
+            share_instances.replace_export_locations(session, case.row.id, exports)
         else:
             self._resize(session, case.row, size, event)
             if job.args.get('new_size', size) != size:
@@ -271,9 +255,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         """Release what lost work had reserved: quota and pool capacity."""
         super().release_reservations(session, job)
         if 'growth' in job.args:
-            pools.adjust_allocated(
-                session, job.args['host'], -job.args['growth']
-            )
+            pools.adjust_allocated(session, job.args['host'], -job.args['growth'])
 
     # A slow holder may have resized a share that was given up
 
@@ -283,9 +265,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
             and case.row.replica_state not in PASSIVE
         )
 
-    def correct(
-        self, session: Session, case: InstanceCase, facts: typing.Any
-    ) -> bool:
+    def correct(self, session: Session, case: InstanceCase, facts: typing.Any) -> bool:
         size, _ = facts
         if case.row.replica_state == ReplicaState.ACTIVE:
             # Its role may differ as well. As in requests, the work is locked
@@ -306,9 +286,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         """Fire the events and set the size found on the back end."""
         instances = lock_instances(session, row)
         for event in events:
-            fire(
-                session, SHARE_INSTANCE, row.id, event, updated_at=session.now
-            )
+            fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
         resize(session, row, size, instances)
 
 

@@ -5,11 +5,9 @@ from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import SHARE_SERVER, ServerStatus
 from manila_lite.work.table import Claim
 
 ServerCase = RescueCase[ShareServerRow, None]
@@ -27,10 +25,7 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
     end_of_resumes = 'migration_failed'
 
     def __init__(
-        self,
-        rescue_client: Client,
-        work_clients: dict[str, Client],
-        setup: ServerSetup,
+        self, rescue_client: Client, work_clients: dict[str, Client], setup: ServerSetup
     ):
         super().__init__(rescue_client, work_clients)
         self.setup = setup

@@ -9,18 +9,13 @@ from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import ShareTaskRow
 from manila_lite.db.session import Session
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import AccessRpc
-from manila_lite.share.manager.migrations.endpoint import (
-    ShareMigrationsEndpoint,
-)
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
+from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
 from manila_lite.share.manager.recovery.rule_sets import resync_of_failed
-from manila_lite.states.share_task import SHARE_TASK
-from manila_lite.states.share_task import ShareTask
+from manila_lite.states.share_task import SHARE_TASK, ShareTask
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
@@ -55,9 +50,7 @@ class ShareTaskRecovery(ResourceRecovery[ShareTaskRow, None]):
             [row.id for row in share_rules.list_instance_hosts(session, id)],
         )
 
-    def give_up(
-        self, session: Session, job: Claim, case: TaskCase, event: str
-    ) -> None:
+    def give_up(self, session: Session, job: Claim, case: TaskCase, event: str) -> None:
         self.migrations.end_lost(
             session, case.row.id, session.reason or 'its work was lost'
         )

@@ -8,8 +8,7 @@ from manila_lite.db.queries.shares import transfers
 from manila_lite.db.rows import AcceptedTransferRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
 from manila_lite.share.manager.transfers import withdraw_acceptance
 from manila_lite.states.share_transfer import SHARE_TRANSFER
 from manila_lite.work.table import Claim
@@ -21,10 +20,7 @@ class ShareTransferRecovery(ResourceRecovery[AcceptedTransferRow, None]):
     machine = SHARE_TRANSFER
 
     def __init__(
-        self,
-        rescue_client: Client,
-        work_clients: dict[str, Client],
-        message_ttl: int,
+        self, rescue_client: Client, work_clients: dict[str, Client], message_ttl: int
     ):
         super().__init__(rescue_client, work_clients)
         self.message_ttl = message_ttl

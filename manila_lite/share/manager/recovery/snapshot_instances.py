@@ -6,19 +6,19 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import snapshots as rows
 from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
-from manila_lite.share.manager.recovery.base import DriverCall
-from manila_lite.share.manager.recovery.base import ProbedRecovery
-from manila_lite.share.manager.recovery.base import RescueCase
-from manila_lite.share.manager.recovery.base import Verdict
+from manila_lite.share.manager.recovery.base import (
+    DriverCall,
+    ProbedRecovery,
+    RescueCase,
+    Verdict,
+)
 from manila_lite.share.manager.snapshots import SnapshotsEndpoint
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
@@ -37,9 +37,7 @@ _ACTIONS = {
 }
 
 
-class SnapshotInstanceRecovery(
-    ProbedRecovery[SnapshotInstanceRow, LoadedSnapshot]
-):
+class SnapshotInstanceRecovery(ProbedRecovery[SnapshotInstanceRow, LoadedSnapshot]):
     machine = SNAPSHOT_INSTANCE
 
     def __init__(
@@ -74,9 +72,7 @@ class SnapshotInstanceRecovery(
             proto = reply.get('share_proto', share.share_proto)
             normalise_export_locations(reply.get('export_locations'))
         except (TypeError, KeyError, AttributeError) as error:
-            return Verdict(
-                reason=f'the reply of the driver is invalid: {error!r}'
-            )
+            return Verdict(reason=f'the reply of the driver is invalid: {error!r}')
         if status != SnapshotStatus.AVAILABLE:
             return Verdict(reason=f'the back end reports status {status}')
         if proto != share.share_proto:
@@ -85,9 +81,7 @@ class SnapshotInstanceRecovery(
             return Verdict(reason=f'the back end reports a size of {size} GiB')
         return Verdict(reply)
 
-    def resubmit(
-        self, session: Session, case: SnapshotCase, kind: str
-    ) -> None:
+    def resubmit(self, session: Session, case: SnapshotCase, kind: str) -> None:
         """Resubmit, as replication work when there are several replicas."""
         if (
             case.row.replica_state is not None

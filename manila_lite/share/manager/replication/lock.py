@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 import contextlib
 import types
 
-from manila_lite.coordination import Coordinator
-from manila_lite.coordination import NullCoordinator
+from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.work.job import JobContext
 
 LOCKED_PAUSE = 1.0
@@ -36,9 +35,7 @@ def replica_lock(
 class ReplicaLocks:
     """Holds the locks of several shares, as far as they are free."""
 
-    def __init__(
-        self, locks: Coordinator | NullCoordinator, share_ids: Iterable[str]
-    ):
+    def __init__(self, locks: Coordinator | NullCoordinator, share_ids: Iterable[str]):
         self._locks = locks
         self._wanted = sorted(set(share_ids))
         self._held: dict[str, contextlib.ExitStack] = {}
@@ -49,9 +46,7 @@ class ReplicaLocks:
         with self._all:
             for share_id in self._wanted:
                 own = self._all.enter_context(contextlib.ExitStack())
-                if own.enter_context(
-                    self._locks.try_lock(replica_lock_name(share_id))
-                ):
+                if own.enter_context(self._locks.try_lock(replica_lock_name(share_id))):
                     self._held[share_id] = own
             self._all = self._all.pop_all()
         return self

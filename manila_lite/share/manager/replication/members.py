@@ -3,8 +3,10 @@
 from manila_lite import exception
 from manila_lite.messages import Detail
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    LoadedSnapshot,
+)
 
 
 def require_active(share: ReplicatedShare) -> LoadedInstance:
@@ -22,10 +24,6 @@ def find_on(
 ) -> LoadedSnapshot | None:
     """Return the instance of a snapshot on one replica, if there is one."""
     return next(
-        (
-            one
-            for one in instances
-            if one.row.share_instance_id == share_instance_id
-        ),
+        (one for one in instances if one.row.share_instance_id == share_instance_id),
         None,
     )

@@ -12,25 +12,22 @@ from collections.abc import Mapping, Sequence
 import types
 import typing
 
-from manila_lite import exception
-from manila_lite import messages
+from manila_lite import exception, messages
 from manila_lite.db.moves import replicas as replica_moves
-from manila_lite.db.moves.access_rules import mark_for_resync
-from manila_lite.db.moves.access_rules import retry_failed_rules
-from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.replicas import updates as replica_updates
+from manila_lite.db.moves.access_rules import mark_for_resync, retry_failed_rules
+from manila_lite.db.queries.replicas import replicas, updates as replica_updates
 from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.snapshots import exports as snapshot_exports
-from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.rows import IdStatusRow
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import OwnedRow
-from manila_lite.db.rows import PlainSnapshotInstanceRow
-from manila_lite.db.rows import ReplicaRow
-from manila_lite.db.rows import SnapshotInstanceRow
-from manila_lite.db.rows import SyncedReplica
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.queries.snapshots import exports as snapshot_exports, snapshots
+from manila_lite.db.rows import (
+    IdStatusRow,
+    InstanceRow,
+    OwnedRow,
+    PlainSnapshotInstanceRow,
+    ReplicaRow,
+    SnapshotInstanceRow,
+    SyncedReplica,
+)
+from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.share.drivers.base import ExportLocation
@@ -41,12 +38,9 @@ from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.replication import outcomes
 from manila_lite.share.manager.replication.outcomes import SnapshotOutcome
 from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import SHARE_REPLICA
-from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.share_replica import SHARE_REPLICA, ReplicaState
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
 from manila_lite.work.table import Claim
 
 PROGRESS_DONE = '100%'
@@ -141,20 +135,13 @@ class OutcomeWriter:
                 session, row, messages.Action.UPDATE, 'SHARE_REPLICA', own.id
             )
 
-    def write_synced(
-        self, job: Claim, replicas: Sequence[SyncedReplica]
-    ) -> None:
+    def write_synced(self, job: Claim, replicas: Sequence[SyncedReplica]) -> None:
         """Record when passive replicas had the content of their share."""
         if replicas:
-            self.db.write(
-                replica_updates.record_synced, replicas, by=job, fsync=False
-            )
+            self.db.write(replica_updates.record_synced, replicas, by=job, fsync=False)
 
     def write_healed(
-        self,
-        job: Claim,
-        replica: LoadedInstance,
-        details: Mapping[str, typing.Any],
+        self, job: Claim, replica: LoadedInstance, details: Mapping[str, typing.Any]
     ) -> None:
         """Record that an active replica in error is available after all."""
         self.db.write(
@@ -166,10 +153,7 @@ class OutcomeWriter:
         )
 
     def _write_healed(
-        self,
-        session: Session,
-        row: InstanceRow,
-        exports: list[ExportLocation] | None,
+        self, session: Session, row: InstanceRow, exports: list[ExportLocation] | None
     ) -> None:
         self._submit_rule_sync(session, row)
         own = self._lock_current(session, row)
@@ -177,13 +161,7 @@ class OutcomeWriter:
             return
         if not SHARE_INSTANCE['replica_healed'].can_leave(own.status):
             return
-        fire(
-            session,
-            SHARE_INSTANCE,
-            own.id,
-            'replica_healed',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_INSTANCE, own.id, 'replica_healed', updated_at=session.now)
         self._mark_healthy(session, own, exports)
 
     def _submit_rule_sync(self, session: Session, row: InstanceRow) -> None:
@@ -193,10 +171,7 @@ class OutcomeWriter:
         )
 
     def _mark_healthy(
-        self,
-        session: Session,
-        own: ReplicaRow,
-        exports: list[ExportLocation] | None,
+        self, session: Session, own: ReplicaRow, exports: list[ExportLocation] | None
     ) -> None:
         """Store its exports and mark its rules stale: they may be outdated."""
         if exports:
@@ -214,12 +189,7 @@ class OutcomeWriter:
     ) -> bool:
         """Record the outcome for a snapshot; return whether it applied."""
         return self.db.write(
-            self._write_snapshot,
-            replica.row,
-            row,
-            outcome,
-            by=job,
-            fsync=False,
+            self._write_snapshot, replica.row, row, outcome, by=job, fsync=False
         )
 
     def _write_snapshot(
@@ -284,13 +254,7 @@ class OutcomeWriter:
         """Mark the replica out of sync if it lacks a snapshot; notify."""
         creating = row.status == SnapshotStatus.CREATING
         if creating and own.replica_state == ReplicaState.IN_SYNC:
-            fire(
-                session,
-                SHARE_REPLICA,
-                own.id,
-                'fell_behind',
-                updated_at=session.now,
-            )
+            fire(session, SHARE_REPLICA, own.id, 'fell_behind', updated_at=session.now)
         self._record_message(
             session,
             row,
@@ -301,9 +265,7 @@ class OutcomeWriter:
 
     # All
 
-    def _lock_current(
-        self, session: Session, row: InstanceRow
-    ) -> ReplicaRow | None:
+    def _lock_current(self, session: Session, row: InstanceRow) -> ReplicaRow | None:
         """Lock and return the replica; None when the reply is stale."""
         rows = replicas.lock_instances(session, row.share_id)
         if is_promoting_or_reverting(rows):

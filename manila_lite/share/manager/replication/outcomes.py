@@ -8,10 +8,12 @@ from manila_lite import exception
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import PROMOTABLE
-from manila_lite.states.share_replica import UP_TO_DATE
-from manila_lite.states.share_replica import WRITABLE
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_replica import (
+    PROMOTABLE,
+    UP_TO_DATE,
+    WRITABLE,
+    ReplicaState,
+)
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 FAILED = object()
@@ -89,9 +91,7 @@ def split_state_reply(
     return reply._replace(value=reply.value.get('replica_state')), synced_at
 
 
-def reported_state(
-    reply: DriverReply, replication_type: str | None
-) -> typing.Any:
+def reported_state(reply: DriverReply, replication_type: str | None) -> typing.Any:
     """Return the reported state, None for no news, or FAILED.
 
     A replica that is active on the back end, contrary to its row, is in
@@ -104,16 +104,12 @@ def reported_state(
     return reply.value if reply.value in _REPORTED else None
 
 
-def claims_active_role(
-    reply: DriverReply, replication_type: str | None
-) -> bool:
+def claims_active_role(reply: DriverReply, replication_type: str | None) -> bool:
     """Return whether a passive replica is active on its back end.
 
     Several may be, if the type is writable.
     """
-    return (
-        replication_type in PROMOTABLE and reply.value == ReplicaState.ACTIVE
-    )
+    return replication_type in PROMOTABLE and reply.value == ReplicaState.ACTIVE
 
 
 def denies_active_role(reply: DriverReply) -> bool:
@@ -124,10 +120,7 @@ def denies_active_role(reply: DriverReply) -> bool:
 
 
 def transitions_for(
-    status: str,
-    state: str | None,
-    reported: typing.Any,
-    missing: Collection[str],
+    status: str, state: str | None, reported: typing.Any, missing: Collection[str]
 ) -> Transitions:
     """Return the events that follow from the reported state of a replica.
 
@@ -226,6 +219,4 @@ def _parse(reply: DriverReply) -> tuple[str | None, Mapping[str, typing.Any]]:
 
 def _is_unsupported(reply: DriverReply, replication_type: str | None) -> bool:
     """Return whether the driver lacks a method that is optional for it."""
-    return replication_type == WRITABLE and isinstance(
-        reply.error, NotImplementedError
-    )
+    return replication_type == WRITABLE and isinstance(reply.error, NotImplementedError)

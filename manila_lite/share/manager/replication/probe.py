@@ -6,8 +6,10 @@ import time
 import typing
 
 from manila_lite import exception
-from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers.base import (
+    ShareServerForDriver,
+    normalise_export_locations,
+)
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.replication.outcomes import DriverReply
 
@@ -88,25 +90,20 @@ class ReplicaProbe:
             self._forget(call)
             raise
         if call.reply is None or result.reason:
-            raise ReplicaProbePending(
-                replica_id=subject.replica_id, overdue=False
-            )
+            raise ReplicaProbePending(replica_id=subject.replica_id, overdue=False)
         self._forget(call)
         if isinstance(call.reply.error, exception.ClaimLost):
             raise call.reply.error  # says nothing about the replica
         return call.reply
 
-    def _begin(
-        self, subject: ProbeSubject
-    ) -> tuple[_Call, DriverReply | None]:
+    def _begin(self, subject: ProbeSubject) -> tuple[_Call, DriverReply | None]:
         """Return a new call, or the late reply to the same call before."""
         with self._lock:
             before = self._calls.get(subject.replica_id)
             if before is not None and before.reply is None:
                 raise ReplicaProbePending(
                     replica_id=subject.replica_id,
-                    overdue=time.monotonic()
-                    >= before.started_at + self.probe.timeout,
+                    overdue=time.monotonic() >= before.started_at + self.probe.timeout,
                 )
             call = self._calls[subject.replica_id] = _Call(subject)
             if (

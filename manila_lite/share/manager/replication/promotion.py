@@ -11,23 +11,17 @@ from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import ReplicaRow
+from manila_lite.db.rows import InstanceRow, ReplicaRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.share.drivers.base import ReplicaReply
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.db.transitions import fire, fire_matching
+from manila_lite.messages import Action, Detail
+from manila_lite.share.drivers.base import ReplicaReply, normalise_export_locations
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
 from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.share.manager.replication.rule_resync import RuleResync
-from manila_lite.share.manager.replication.rule_resync import rules_in_force
+from manila_lite.share.manager.replication.rule_resync import RuleResync, rules_in_force
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_replica import SHARE_REPLICA
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_replica import SHARE_REPLICA, ReplicaState
 from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
@@ -121,17 +115,10 @@ class PromotionWriter:
             and not rules_in_force(by_id.get(one.row.id))
         ]
         self.rules.submit(session, owner_context(job), stale)
-        rows = {
-            row.id: row
-            for row in replicas.lock_instances(session, share.share_id)
-        }
+        rows = {row.id: row for row in replicas.lock_instances(session, share.share_id)}
         if event is not None:
             fire(
-                session,
-                SHARE_INSTANCE,
-                job.resource_id,
-                event,
-                updated_at=session.now,
+                session, SHARE_INSTANCE, job.resource_id, event, updated_at=session.now
             )
         self._write_states(session, job, share, rows, by_id)
         mark_for_resync(session, {row.id for row in stale} & rows.keys())
@@ -155,9 +142,7 @@ class PromotionWriter:
                 state = self._passive_state(
                     row, replies.get(id), complete.get(id, False)
                 )
-                self._make_passive(
-                    session, row, promoted.row.replication_type, state
-                )
+                self._make_passive(session, row, promoted.row.replication_type, state)
             self._replace_exports(session, id, replies.get(id))
 
     def _make_passive(
@@ -180,13 +165,8 @@ class PromotionWriter:
                 updated_at=session.now,
             )
 
-    def _check(
-        self, promoted_id: str, replies: Mapping[str, ReplicaReply]
-    ) -> None:
-        if (
-            replies.get(promoted_id, {}).get('replica_state')
-            == ReplicaState.ERROR
-        ):
+    def _check(self, promoted_id: str, replies: Mapping[str, ReplicaReply]) -> None:
+        if replies.get(promoted_id, {}).get('replica_state') == ReplicaState.ERROR:
             raise exception.ReplicationException(
                 reason=f'the driver reports {promoted_id} as in error'
             )
@@ -218,9 +198,7 @@ class PromotionWriter:
                 normalise_export_locations(reply['export_locations']),
             )
 
-    def record_refusal(
-        self, session: Session, job: Claim, share_id: str
-    ) -> None:
+    def record_refusal(self, session: Session, job: Claim, share_id: str) -> None:
         """Record that there is no active replica; nothing was changed."""
         replicas.lock_instances(session, share_id)
         fire(
@@ -232,16 +210,10 @@ class PromotionWriter:
         )
         replicas.advance_generation(session, share_id)
         notify_user(
-            session,
-            job,
-            Action.PROMOTE,
-            Detail.NO_ACTIVE_REPLICA,
-            self.message_ttl,
+            session, job, Action.PROMOTE, Detail.NO_ACTIVE_REPLICA, self.message_ttl
         )
 
-    def record_failure(
-        self, session: Session, share_id: str, replica_id: str
-    ) -> None:
+    def record_failure(self, session: Session, share_id: str, replica_id: str) -> None:
         """Mark all replicas as in error until each is found healthy again.
 
         The caller sets the status of the replica to be promoted. The
@@ -257,17 +229,12 @@ class PromotionWriter:
             updated_at=session.now,
         )
         fire_matching(
-            session,
-            SHARE_REPLICA,
-            'failed',
-            {'id': replica_id},
-            updated_at=session.now,
+            session, SHARE_REPLICA, 'failed', {'id': replica_id}, updated_at=session.now
         )
         behind = [
             row.id
             for row in rows
-            if row.id != replica_id
-            and row.replica_state == ReplicaState.IN_SYNC
+            if row.id != replica_id and row.replica_state == ReplicaState.IN_SYNC
         ]
         if behind:
             fire_matching(
@@ -279,34 +246,20 @@ class PromotionWriter:
             )
         replicas.advance_generation(session, share_id)
 
-    def record_conflict(
-        self, session: Session, job: Claim, share_id: str
-    ) -> None:
+    def record_conflict(self, session: Session, job: Claim, share_id: str) -> None:
         """Record the failure when `reset_status` has changed the replica."""
         self.record_failure(session, share_id, job.resource_id)
         notify_user(
-            session,
-            job,
-            Action.PROMOTE,
-            Detail.UNKNOWN_ERROR,
-            self.message_ttl,
+            session, job, Action.PROMOTE, Detail.UNKNOWN_ERROR, self.message_ttl
         )
 
     def record_loss(self, session: Session, row: InstanceRow) -> None:
         """Record the failure of a promotion whose work was lost."""
         self.record_failure(session, row.share_id, row.id)
-        fire(
-            session,
-            SHARE_INSTANCE,
-            row.id,
-            'promote_failed',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_INSTANCE, row.id, 'promote_failed', updated_at=session.now)
 
 
-def _complete(
-    session: Session, share_id: str, active_id: str
-) -> dict[str, bool]:
+def _complete(session: Session, share_id: str, active_id: str) -> dict[str, bool]:
     """Return by id whether a replica has all snapshots of the active one."""
     share = replica_view.load_replicated_share(session, share_id)
 
@@ -318,7 +271,4 @@ def _complete(
         }
 
     required = available_on(active_id)
-    return {
-        one.row.id: required <= available_on(one.row.id)
-        for one in share.replicas
-    }
+    return {one.row.id: required <= available_on(one.row.id) for one in share.replicas}

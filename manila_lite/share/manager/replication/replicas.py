@@ -12,54 +12,54 @@ import logging
 import typing
 
 from manila_lite import exception
-from manila_lite.coordination import Coordinator
-from manila_lite.coordination import NullCoordinator
+from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
+from manila_lite.db.transitions import fire, fire_matching
 from manila_lite.quota.replicas import remove_and_credit
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import ReplicationRpc
-from manila_lite.share.drivers.base import ExportLocation
-from manila_lite.share.drivers.base import ReplicaReply
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers.base import (
+    ExportLocation,
+    ReplicaReply,
+    ShareDriver,
+    ShareForDriver,
+    normalise_export_locations,
+)
 from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.access.teardown import Teardown
-from manila_lite.share.manager.driver_view import replica_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view import replica_view, share_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.share.manager.endpoint import require_status
-from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    NameTemplates,
+)
+from manila_lite.share.manager.endpoint import (
+    owner_context,
+    require_status,
+    undo_if_gone,
+)
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.replication.lock import replica_lock
 from manila_lite.share.manager.replication.members import require_active
 from manila_lite.share.manager.replication.promotion import PromotionWriter
-from manila_lite.share.manager.replication.rule_resync import RuleResync
-from manila_lite.share.manager.replication.rule_resync import rules_in_force
+from manila_lite.share.manager.replication.rule_resync import RuleResync, rules_in_force
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import LEAVING
-from manila_lite.states.share_replica import SHARE_REPLICA
-from manila_lite.states.share_replica import WRITABLE
-from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.states.access_rule import ACCESS_RULE, SHARE_INSTANCE_ACCESS
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.share_replica import (
+    LEAVING,
+    SHARE_REPLICA,
+    WRITABLE,
+    ReplicaState,
+)
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -121,9 +121,7 @@ class ReplicasEndpoint:
             if held:
                 self._create(job, instance_id, replica.row.share_id)
 
-    def _create(
-        self, job: JobContext, instance_id: str, share_id: str
-    ) -> None:
+    def _create(self, job: JobContext, instance_id: str, share_id: str) -> None:
         share = job.read(replica_view.load_replicated_share, share_id)
         own = self._get_replica(share, instance_id)
         require_active(share)
@@ -139,9 +137,7 @@ class ReplicasEndpoint:
         copied = [pair['share_replica_snapshot'].id for pair in pairs]
         undo = functools.partial(self._remove, share, own)
         with undo_if_gone(job, share_instances.find, instance_id, undo):
-            job.finish(
-                self._created, job.claim, own.row, parse_reply(reply), copied
-            )
+            job.finish(self._created, job.claim, own.row, parse_reply(reply), copied)
 
     def _created(
         self,
@@ -155,9 +151,7 @@ class ReplicasEndpoint:
 
         Same lock order as in requests: the work, then the replicas.
         """
-        has_rules = bool(
-            share_rules.list_instances_with_rules(session, [row.id])
-        )
+        has_rules = bool(share_rules.list_instances_with_rules(session, [row.id]))
         if has_rules and not reported.rules_in_force:
             self.rules.submit(session, owner_context(job), [row])
         replicas.lock_instances(session, row.share_id)
@@ -169,9 +163,7 @@ class ReplicasEndpoint:
             progress=PROGRESS_DONE,
             updated_at=session.now,
         )
-        share_instances.replace_export_locations(
-            session, row.id, reported.exports
-        )
+        share_instances.replace_export_locations(session, row.id, reported.exports)
         if has_rules and reported.rules_in_force:
             self._mark_rules_applied(session, row.id, reported.keys)
         elif has_rules:
@@ -179,11 +171,7 @@ class ReplicasEndpoint:
         self._write_state(session, row, reported.state, copied)
 
     def created(
-        self,
-        session: Session,
-        job: Claim,
-        row: InstanceRow,
-        reported: ReportedReplica,
+        self, session: Session, job: Claim, row: InstanceRow, reported: ReportedReplica
     ) -> None:
         """Record the creation from the reply to a later status query.
 
@@ -194,10 +182,7 @@ class ReplicasEndpoint:
         self._created(session, job, row, reported, [])
 
     def _mark_rules_applied(
-        self,
-        session: Session,
-        instance_id: str,
-        keys: Mapping[str, str | None],
+        self, session: Session, instance_id: str, keys: Mapping[str, str | None]
     ) -> None:
         """Mark all rules as applied; those of a new replica never change."""
         share_rules.set_access_keys(session, instance_id, keys)
@@ -205,16 +190,10 @@ class ReplicasEndpoint:
             fire_matching(
                 session, ACCESS_RULE, event, {'share_instance_id': instance_id}
             )
-        fire_matching(
-            session, SHARE_INSTANCE_ACCESS, 'synced', {'id': instance_id}
-        )
+        fire_matching(session, SHARE_INSTANCE_ACCESS, 'synced', {'id': instance_id})
 
     def _write_state(
-        self,
-        session: Session,
-        row: InstanceRow,
-        state: str | None,
-        copied: list[str],
+        self, session: Session, row: InstanceRow, state: str | None, copied: list[str]
     ) -> None:
         """Set the initial replica state; out_of_sync unless reported."""
         if state == ReplicaState.ACTIVE and row.replication_type == WRITABLE:
@@ -228,9 +207,7 @@ class ReplicasEndpoint:
                     progress=PROGRESS_DONE,
                     updated_at=session.now,
                 )
-        elif state == ReplicaState.IN_SYNC and self._has_snapshots(
-            session, row
-        ):
+        elif state == ReplicaState.IN_SYNC and self._has_snapshots(session, row):
             fire_matching(
                 session,
                 SHARE_REPLICA,
@@ -246,11 +223,7 @@ class ReplicasEndpoint:
                 _same_generation(row),
                 updated_at=session.now,
             )
-        elif state not in (
-            None,
-            ReplicaState.OUT_OF_SYNC,
-            ReplicaState.IN_SYNC,
-        ):
+        elif state not in (None, ReplicaState.OUT_OF_SYNC, ReplicaState.IN_SYNC):
             LOG.warning(
                 'The driver reports unknown state %s of the new replica %s',
                 state,
@@ -274,16 +247,13 @@ class ReplicasEndpoint:
 
     # Delete
 
-    def prepare_delete_share_replica(
-        self, session: Session, job: Claim
-    ) -> Teardown:
+    def prepare_delete_share_replica(self, session: Session, job: Claim) -> Teardown:
         """Refuse to remove the last active replica, also after a reset."""
         row = share_instances.get(session, job.resource_id)
         rows = replicas.lock_instances(session, row.share_id)
         replica = self._expect(session, job, InstanceStatus.DELETING)
         if replica.row.replica_state == ReplicaState.ACTIVE and not any(
-            one.replica_state == ReplicaState.ACTIVE
-            and one.status not in LEAVING
+            one.replica_state == ReplicaState.ACTIVE and one.status not in LEAVING
             for one in rows
             if one.id != row.id
         ):
@@ -315,9 +285,7 @@ class ReplicasEndpoint:
         With force, it is removed even if removing the rules fails, and a
         missing one is success.
         """
-        share = job.read(
-            replica_view.load_replicated_share, removal.row.share_id
-        )
+        share = job.read(replica_view.load_replicated_share, removal.row.share_id)
         own = self._get_replica(share, removal.row.id)
         teardown.remove_denied(
             job,
@@ -341,9 +309,7 @@ class ReplicasEndpoint:
             share_server=own.share_server,
         )
 
-    def _deleted(
-        self, session: Session, instance_id: str, share_id: str
-    ) -> None:
+    def _deleted(self, session: Session, instance_id: str, share_id: str) -> None:
         """Remove the rows and credit the current size of the share."""
         row = share_instances.get(session, instance_id)
         others = [
@@ -391,10 +357,7 @@ class ReplicasEndpoint:
         return self._expect(session, job, InstanceStatus.REPLICATION_CHANGE)
 
     def promote_share_replica(
-        self,
-        job: JobContext,
-        instance_id: str,
-        quiesce_wait_time: int | None = None,
+        self, job: JobContext, instance_id: str, quiesce_wait_time: int | None = None
     ) -> None:
         replica: LoadedInstance = job.prepared
         share_id = replica.row.share_id
@@ -412,9 +375,7 @@ class ReplicasEndpoint:
         share = job.read(replica_view.load_replicated_share, share_id)
         own = self._get_replica(share, instance_id)
         if share.active is None:
-            job.finish(
-                self.promotion.record_refusal, job.claim, share.share_id
-            )
+            job.finish(self.promotion.record_refusal, job.claim, share.share_id)
             return
         replies = self.driver.promote_replica(
             driver_context(),
@@ -425,14 +386,10 @@ class ReplicasEndpoint:
             quiesce_wait_time=quiesce_wait_time,
         )
         try:
-            job.finish(
-                self.promotion.record_success, job.claim, share, replies or ()
-            )
+            job.finish(self.promotion.record_success, job.claim, share, replies or ())
         except (exception.InvalidStatus, exception.ResourceNotFound):
             # Changed by `reset_status`; the back end has promoted it.
-            job.finish(
-                self.promotion.record_conflict, job.claim, share.share_id
-            )
+            job.finish(self.promotion.record_conflict, job.claim, share.share_id)
 
     def failed_promote_share_replica(
         self, session: Session, job: Claim, error: Exception
@@ -453,19 +410,13 @@ class ReplicasEndpoint:
     ) -> LoadedInstance:
         """Return the locked replica if it still waits for this work."""
         replica = find(session, job.resource_id, lock_shared=True)
-        require_status(
-            job, SHARE_INSTANCE, replica.row.id, replica.row.status, status
-        )
+        require_status(job, SHARE_INSTANCE, replica.row.id, replica.row.status, status)
         return replica
 
-    def _get_replica(
-        self, share: ReplicatedShare, instance_id: str
-    ) -> LoadedInstance:
+    def _get_replica(self, share: ReplicatedShare, instance_id: str) -> LoadedInstance:
         own = share.find_replica(instance_id)
         if own is None:
-            raise exception.ShareInstanceNotFound(
-                share_instance_id=instance_id
-            )
+            raise exception.ShareInstanceNotFound(share_instance_id=instance_id)
         return own
 
     def _view(self, replica: LoadedInstance) -> ShareForDriver:

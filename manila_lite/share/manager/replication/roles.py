@@ -12,30 +12,27 @@ import logging
 import typing
 
 from manila_lite import messages
-from manila_lite.coordination import Coordinator
-from manila_lite.coordination import NullCoordinator
+from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.queries.admin import recovery as recovery_rows
-from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.replicas import role_corrections
-from manila_lite.db.queries.replicas import updates as replica_updates
+from manila_lite.db.queries.replicas import (
+    replicas,
+    role_corrections,
+    updates as replica_updates,
+)
 from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import ReplicaRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.rows import InstanceRow, ReplicaRow
+from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import ReplicaRolesRpc
-from manila_lite.share.drivers.base import ReplicaReply
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.base import ReplicaReply, ShareDriver, ShareForDriver
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import outdated
-from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    NameTemplates,
+)
+from manila_lite.share.manager.endpoint import outdated, owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.recovery.base import Decision
 from manila_lite.share.manager.replication.lock import replica_lock
@@ -43,11 +40,8 @@ from manila_lite.share.manager.replication.outcome_writer import (
     is_promoting_or_reverting,
 )
 from manila_lite.share.manager.replication.promotion import PromotionWriter
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import PROMOTABLE
-from manila_lite.states.share_replica import SHARE_REPLICA
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.share_replica import PROMOTABLE, SHARE_REPLICA, ReplicaState
 from manila_lite.work.job import JobContext
 from manila_lite.work.notify import displayed_resource
 from manila_lite.work.table import Claim
@@ -99,9 +93,7 @@ class RoleWriter:
                 active.row.status if active else 'missing',
             )
             return
-        self.db.write(
-            self._request, active.row, on_backend, by=job, fsync=False
-        )
+        self.db.write(self._request, active.row, on_backend, by=job, fsync=False)
 
     def _request(
         self, session: Session, row: InstanceRow, on_backend: str | None
@@ -129,9 +121,7 @@ class RoleWriter:
                 on_backend=on_backend,
             )
 
-    def _attempts(
-        self, session: Session, row: InstanceRow
-    ) -> list[datetime.datetime]:
+    def _attempts(self, session: Session, row: InstanceRow) -> list[datetime.datetime]:
         return role_corrections.list_times(
             session, row.id, _ATTEMPTS, session.now - WINDOW
         )
@@ -141,13 +131,7 @@ class RoleWriter:
         own = self._lock_current(session, row)
         if own is None or own.status != InstanceStatus.AVAILABLE:
             return
-        fire(
-            session,
-            SHARE_INSTANCE,
-            row.id,
-            'replica_failed',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_INSTANCE, row.id, 'replica_failed', updated_at=session.now)
         self._record(
             session,
             row,
@@ -168,9 +152,7 @@ class RoleWriter:
         Raises InvalidStatus when the replicas have changed meanwhile: the
         driver call may then contradict the new active replica.
         """
-        locked = self.promotion.record_reassertion(
-            session, job, share, replies
-        )
+        locked = self.promotion.record_reassertion(session, job, share, replies)
         if not _is_current(locked, row):
             raise outdated(
                 job,
@@ -190,16 +172,10 @@ class RoleWriter:
         if len(self._attempts(session, row)) >= MAX_ATTEMPTS:
             self._give_up(session, row)
 
-    def _lock_current(
-        self, session: Session, row: InstanceRow
-    ) -> ReplicaRow | None:
+    def _lock_current(self, session: Session, row: InstanceRow) -> ReplicaRow | None:
         locked = replicas.lock_instances(session, row.share_id)
         return next(
-            (
-                one
-                for one in locked
-                if one.id == row.id and _is_current(locked, row)
-            ),
+            (one for one in locked if one.id == row.id and _is_current(locked, row)),
             None,
         )
 
@@ -269,11 +245,7 @@ class ReplicaRolesEndpoint:
                 self._reassert(job, share_id, generation, on_backend)
 
     def _reassert(
-        self,
-        job: JobContext,
-        share_id: str,
-        generation: int,
-        on_backend: str | None,
+        self, job: JobContext, share_id: str, generation: int, on_backend: str | None
     ) -> None:
         share = job.read(replica_view.load_replicated_share, share_id)
         own = share.find_replica(job.resource_id)
@@ -293,21 +265,14 @@ class ReplicaRolesEndpoint:
             share_server=own.share_server,
         )
         job.finish(
-            self.writer.record_correction,
-            job.claim,
-            share,
-            own.row,
-            replies or (),
+            self.writer.record_correction, job.claim, share, own.row, replies or ()
         )
 
     def failed_reassert_active_replica(
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
         row = share_instances.find(session, job.resource_id)
-        if (
-            row is not None
-            and row.replica_generation == job.args['generation']
-        ):
+        if row is not None and row.replica_generation == job.args['generation']:
             self.writer.record_failure(session, row, error)
         return True
 

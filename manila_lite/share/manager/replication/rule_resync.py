@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import snapshot_rules
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import ReplicaRow
+from manila_lite.db.rows import InstanceRow, ReplicaRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import ReplicaReply
@@ -45,9 +44,7 @@ class RuleResync:
         """Submit the work that resyncs all snapshots on the replicas."""
         hosts = {row.id: row.host for row in replicas if row.host}
         # Same lock order as in requests: the work, then the instance.
-        for id, replica_id in snapshot_rules.list_with_rules_on(
-            session, hosts
-        ).items():
+        for id, replica_id in snapshot_rules.list_with_rules_on(session, hosts).items():
             self.snapshot_client.on(hosts[replica_id]).sync_snapshot_access(
                 session, ctx, snapshot_instance_id=id
             )
@@ -56,6 +53,4 @@ class RuleResync:
 
 def rules_in_force(reply: ReplicaReply | None) -> bool:
     """Return whether a driver reports the rules it was given as in force."""
-    return reply is not None and (
-        reply.get('access_rules_status') in _IN_FORCE
-    )
+    return reply is not None and (reply.get('access_rules_status') in _IN_FORCE)

@@ -11,52 +11,54 @@ import contextlib
 import functools
 
 from manila_lite import exception
-from manila_lite.coordination import Coordinator
-from manila_lite.coordination import NullCoordinator
+from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.snapshots import exports as snapshot_exports
-from manila_lite.db.queries.snapshots import snapshots as rows
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import SnapshotInstanceRow
-from manila_lite.db.rows import SnapshotOnInstanceRow
+from manila_lite.db.queries.snapshots import (
+    exports as snapshot_exports,
+    snapshots as rows,
+)
+from manila_lite.db.rows import InstanceRow, SnapshotInstanceRow, SnapshotOnInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.host import Host
 from manila_lite.quota.snapshots import remove_and_credit
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import ReplicatedSnapshotsRpc
-from manila_lite.share.drivers.base import ReplicatedSnapshotReply
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.manager.access.snapshot_rules import SnapshotTeardown
-from manila_lite.share.manager.access.snapshot_rules import deny_all
-from manila_lite.share.manager.access.snapshot_rules import fail_denials
-from manila_lite.share.manager.access.snapshot_rules import queue_denials
+from manila_lite.share.drivers.base import (
+    ReplicatedSnapshotReply,
+    ShareDriver,
+    normalise_export_locations,
+)
+from manila_lite.share.manager.access.snapshot_rules import (
+    SnapshotTeardown,
+    deny_all,
+    fail_denials,
+    queue_denials,
+)
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
-from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    LoadedSnapshot,
+)
+from manila_lite.share.manager.endpoint import owner_context, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.replication.lock import replica_lock
-from manila_lite.share.manager.replication.members import find_on
-from manila_lite.share.manager.replication.members import require_active
-from manila_lite.share.manager.snapshots import PROGRESS_DONE
-from manila_lite.share.manager.snapshots import REVERT_PAUSE
-from manila_lite.share.manager.snapshots import RevertTarget
-from manila_lite.share.manager.snapshots import SnapshotsEndpoint
-from manila_lite.share.manager.snapshots import UnusableSnapshot
-from manila_lite.share.manager.snapshots import expect
-from manila_lite.share.manager.snapshots import get_revert_target
+from manila_lite.share.manager.replication.members import find_on, require_active
+from manila_lite.share.manager.snapshots import (
+    PROGRESS_DONE,
+    REVERT_PAUSE,
+    RevertTarget,
+    SnapshotsEndpoint,
+    UnusableSnapshot,
+    expect,
+    get_revert_target,
+)
 from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import BROKEN
-from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.states.share_replica import BROKEN, ReplicaState
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -99,10 +101,7 @@ class ReplicatedSnapshotsEndpoint:
         return expect(session, job, SnapshotStatus.CREATING)
 
     def create_replicated_snapshot(
-        self,
-        job: JobContext,
-        snapshot_instance_id: str,
-        share_instance_id: str,
+        self, job: JobContext, snapshot_instance_id: str, share_instance_id: str
     ) -> None:
         snapshot: LoadedSnapshot = job.prepared
         with self._locked_share(job, snapshot.row.share_id) as share:
@@ -115,8 +114,7 @@ class ReplicatedSnapshotsEndpoint:
         row, server = snapshot.row, snapshot.share_server
         replica_list = share.replicas_for_driver(self.snapshots.names)
         instances = [
-            self.snapshots.view(one)
-            for one in share.instances_of(row.snapshot_id)
+            self.snapshots.view(one) for one in share.instances_of(row.snapshot_id)
         ]
         replies = _by_id(
             self.driver.create_replicated_snapshot(
@@ -124,10 +122,7 @@ class ReplicatedSnapshotsEndpoint:
             )
         )
         own = replies.get(row.id, {})
-        if (
-            own.get('status', SnapshotStatus.AVAILABLE)
-            != SnapshotStatus.AVAILABLE
-        ):
+        if own.get('status', SnapshotStatus.AVAILABLE) != SnapshotStatus.AVAILABLE:
             raise UnusableSnapshot(own)
         undo = functools.partial(
             self.driver.delete_replicated_snapshot,
@@ -140,10 +135,7 @@ class ReplicatedSnapshotsEndpoint:
             job.finish(self._created, row, replies)
 
     def _created(
-        self,
-        session: Session,
-        row: SnapshotInstanceRow,
-        replies: SnapshotReplies,
+        self, session: Session, row: SnapshotInstanceRow, replies: SnapshotReplies
     ) -> None:
         self.snapshots.created(session, row, replies.get(row.id, {}))
         for other in rows.list_for_snapshot(session, row.snapshot_id):
@@ -163,12 +155,8 @@ class ReplicatedSnapshotsEndpoint:
             fail_others(session, row, SnapshotStatus.CREATING, 'create_failed')
         return False
 
-    def dropped_create_replicated_snapshot(
-        self, session: Session, job: Claim
-    ) -> None:
-        release_share(
-            session, job.args['share_instance_id'], excluding=job.resource_id
-        )
+    def dropped_create_replicated_snapshot(self, session: Session, job: Claim) -> None:
+        release_share(session, job.args['share_instance_id'], excluding=job.resource_id)
 
     # Delete
 
@@ -215,16 +203,8 @@ class ReplicatedSnapshotsEndpoint:
             return
         own = find_on(instances, active.row.id)
         # Without an instance on the active replica, nothing is left.
-        replies = (
-            {}
-            if own is None
-            else self._remove(share, active, instances, removal)
-        )
-        if (
-            own
-            and replies.get(own.row.id, {}).get('status')
-            == SnapshotStatus.DELETING
-        ):
+        replies = {} if own is None else self._remove(share, active, instances, removal)
+        if own and replies.get(own.row.id, {}).get('status') == SnapshotStatus.DELETING:
             job.release(DELETING_PAUSE)
             return
         job.finish(self._deleted, row.snapshot_id, replies, force)
@@ -241,9 +221,7 @@ class ReplicatedSnapshotsEndpoint:
             exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
         ):
             if removal.snapshot.row.share_instance_id == active.row.id:
-                deny_all(
-                    self.driver, self.snapshots.view(removal.snapshot), removal
-                )
+                deny_all(self.driver, self.snapshots.view(removal.snapshot), removal)
             return _by_id(
                 self.driver.delete_replicated_snapshot(
                     driver_context(),
@@ -255,11 +233,7 @@ class ReplicatedSnapshotsEndpoint:
         return {}
 
     def _deleted(
-        self,
-        session: Session,
-        snapshot_id: str,
-        replies: SnapshotReplies,
-        force: bool,
+        self, session: Session, snapshot_id: str, replies: SnapshotReplies, force: bool
     ) -> None:
         rows.lock(session, snapshot_id)
         for row in rows.list_for_snapshot(session, snapshot_id):
@@ -292,10 +266,7 @@ class ReplicatedSnapshotsEndpoint:
         if own is not None and own.row.status == SnapshotStatus.DELETING:
             row = own.row
         self.snapshot_client.on(active.host).delete_replicated_snapshot(
-            session,
-            owner_context(job),
-            snapshot_instance_id=row.id,
-            force=force,
+            session, owner_context(job), snapshot_instance_id=row.id, force=force
         )
 
     def failed_delete_replicated_snapshot(
@@ -343,24 +314,15 @@ class ReplicatedSnapshotsEndpoint:
         replica_list = share.replicas_for_driver(self.snapshots.names)
         size = self.driver.revert_to_replicated_snapshot(
             driver_context(),
-            next(
-                one
-                for one in replica_list
-                if one['id'] == row.share_instance_id
-            ),
+            next(one for one in replica_list if one['id'] == row.share_instance_id),
             replica_list,
             self.snapshots.view(target.snapshot),
-            [
-                self.snapshots.view(one)
-                for one in share.instances_of(row.snapshot_id)
-            ],
+            [self.snapshots.view(one) for one in share.instances_of(row.snapshot_id)],
             target.share_rules,
             target.snapshot_rules,
             share_server=server,
         )
-        job.finish(
-            self._reverted, job.claim, target.snapshot, size or row.share_size
-        )
+        job.finish(self._reverted, job.claim, target.snapshot, size or row.share_size)
 
     def _reverted(
         self, session: Session, job: Claim, snapshot: LoadedSnapshot, size: int
@@ -400,9 +362,7 @@ class ReplicatedSnapshotsEndpoint:
         """Yield the share under its replica lock, or None without it."""
         with replica_lock(self.locks, job, share_id) as held:
             yield (
-                job.read(replica_view.load_replicated_share, share_id)
-                if held
-                else None
+                job.read(replica_view.load_replicated_share, share_id) if held else None
             )
 
 
@@ -420,11 +380,7 @@ def fail_others(
             fail_denials(session, id)
     if others:
         fire_matching(
-            session,
-            SNAPSHOT_INSTANCE,
-            event,
-            {'id': others},
-            updated_at=session.now,
+            session, SNAPSHOT_INSTANCE, event, {'id': others}, updated_at=session.now
         )
 
 
@@ -459,15 +415,11 @@ def _record_created(
         {'id': row.id},
         progress=PROGRESS_DONE,
         updated_at=session.now,
-        provider_location=(
-            reply.get('provider_location') or row.provider_location
-        ),
+        provider_location=(reply.get('provider_location') or row.provider_location),
     )
     if moved and row.mount_snapshot_support:
         snapshot_exports.replace(
-            session,
-            row.id,
-            normalise_export_locations(reply.get('export_locations')),
+            session, row.id, normalise_export_locations(reply.get('export_locations'))
         )
 
 
@@ -484,9 +436,7 @@ def _is_pending_on(row: SnapshotOnInstanceRow, force: bool) -> bool:
     )
 
 
-def _by_id(
-    replies: Iterable[ReplicatedSnapshotReply] | None,
-) -> SnapshotReplies:
+def _by_id(replies: Iterable[ReplicatedSnapshotReply] | None) -> SnapshotReplies:
     return {reply['id']: reply for reply in replies or ()}
 
 

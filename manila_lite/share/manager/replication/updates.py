@@ -18,50 +18,45 @@ import time
 import typing
 
 from manila_lite.context import RequestContext
-from manila_lite.coordination import Coordinator
-from manila_lite.coordination import NullCoordinator
+from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import updates as replica_updates
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import SyncedReplica
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
-from manila_lite.rpc.share import BINARY
-from manila_lite.rpc.share import ReplicaUpdatesRpc
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.db.rows import InstanceRow, SyncedReplica
+from manila_lite.db.session import Database, Session
+from manila_lite.rpc.contract import Client, implements
+from manila_lite.rpc.share import BINARY, ReplicaUpdatesRpc
+from manila_lite.share.drivers.base import ShareDriver, ShareForDriver
 from manila_lite.share.manager.driver_probe import BackendUnresponsive
-from manila_lite.share.manager.driver_view import replica_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view import replica_view, share_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    NameTemplates,
+)
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.replication import outcomes
-from manila_lite.share.manager.replication.lock import LOCKED_PAUSE
-from manila_lite.share.manager.replication.lock import ReplicaLocks
-from manila_lite.share.manager.replication.lock import replica_lock
-from manila_lite.share.manager.replication.outcome_writer import OutcomeWriter
-from manila_lite.share.manager.replication.outcome_writer import changed_fields
-from manila_lite.share.manager.replication.outcome_writer import (
-    is_promoting_or_reverting,
+from manila_lite.share.manager.replication.lock import (
+    LOCKED_PAUSE,
+    ReplicaLocks,
+    replica_lock,
 )
 from manila_lite.share.manager.replication.outcome_writer import (
+    OutcomeWriter,
+    changed_fields,
+    is_promoting_or_reverting,
     may_retry_rules,
 )
-from manila_lite.share.manager.replication.outcomes import DriverReply
-from manila_lite.share.manager.replication.outcomes import Transitions
-from manila_lite.share.manager.replication.probe import ProbeSubject
-from manila_lite.share.manager.replication.probe import ReplicaProbe
-from manila_lite.share.manager.replication.probe import ReplicaProbePending
-from manila_lite.share.manager.replication.probe import with_normalised_exports
-from manila_lite.share.manager.replication.probe import with_server
+from manila_lite.share.manager.replication.outcomes import DriverReply, Transitions
+from manila_lite.share.manager.replication.probe import (
+    ProbeSubject,
+    ReplicaProbe,
+    ReplicaProbePending,
+    with_normalised_exports,
+    with_server,
+)
 from manila_lite.share.manager.replication.roles import RoleWriter
 from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import PROMOTABLE
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_replica import PROMOTABLE, ReplicaState
 from manila_lite.work.job import JobContext
 
 LOG = logging.getLogger(__name__)
@@ -175,14 +170,10 @@ class ReplicaUpdatesEndpoint:
         try:
             done = self._update_page(job, page)
         except BackendUnresponsive as error:
-            LOG.warning(
-                'Replicas of %s are not updated: %s', self.service_host, error
-            )
+            LOG.warning('Replicas of %s are not updated: %s', self.service_host, error)
             job.finish()
             return
-        last = (
-            page.last if done == len(page.due) else page.due[done - 1].row.id
-        )
+        last = page.last if done == len(page.due) else page.due[done - 1].row.id
         if last is None:
             job.finish()
         else:
@@ -205,9 +196,7 @@ class ReplicaUpdatesEndpoint:
             for row in wanted
             if (replica := views[row.share_id].find_replica(row.id))
         ]
-        return ReplicaPage(
-            due, wanted[-1].id if len(rows) > self.page else None
-        )
+        return ReplicaPage(due, wanted[-1].id if len(rows) > self.page else None)
 
     def _update_page(self, job: JobContext, page: ReplicaPage) -> int:
         """Update replicas until it is time to yield; return the count."""
@@ -215,9 +204,7 @@ class ReplicaUpdatesEndpoint:
         synced: list[SyncedReplica] = []
         while done < len(page.due):
             try:
-                count = self._update_group(
-                    job, page.due[done : done + size], synced
-                )
+                count = self._update_group(job, page.due[done : done + size], synced)
             except BackendUnresponsive:
                 self.outcome_writer.write_synced(job.claim, synced)
                 raise
@@ -230,19 +217,14 @@ class ReplicaUpdatesEndpoint:
         return done
 
     def _update_group(
-        self,
-        job: JobContext,
-        group: list[DueReplica],
-        synced: list[SyncedReplica],
+        self, job: JobContext, group: list[DueReplica], synced: list[SyncedReplica]
     ) -> int:
         """Update replicas for at most `lock_seconds`; return the count.
 
         At least one is updated. Replicas whose lock is held elsewhere are
         left to the next pass.
         """
-        with ReplicaLocks(
-            self.locks, [one.row.share_id for one in group]
-        ) as locks:
+        with ReplicaLocks(self.locks, [one.row.share_id for one in group]) as locks:
             generations = job.read(
                 replica_updates.get_generations,
                 [one.row.id for one in group if locks.has(one.row.share_id)],
@@ -253,16 +235,13 @@ class ReplicaUpdatesEndpoint:
                 done += 1
                 if (
                     locks.has(one.row.share_id)
-                    and generations.get(one.row.id)
-                    == one.row.replica_generation
+                    and generations.get(one.row.id) == one.row.replica_generation
                 ):
                     self._update(
                         job,
                         one,
                         synced,
-                        functools.partial(
-                            locks.release_others, one.row.share_id
-                        ),
+                        functools.partial(locks.release_others, one.row.share_id),
                     )
                 if locks.are_released or time.monotonic() >= until:
                     break
@@ -270,9 +249,7 @@ class ReplicaUpdatesEndpoint:
 
     # One
 
-    def update_share_replica(
-        self, job: JobContext, share_replica_id: str
-    ) -> None:
+    def update_share_replica(self, job: JobContext, share_replica_id: str) -> None:
         share_id = job.read(replica_updates.find_share_id, share_replica_id)
         if share_id is None:
             job.finish()
@@ -293,19 +270,14 @@ class ReplicaUpdatesEndpoint:
         replica = view.find_replica(job.resource_id)
         if is_promoting_or_reverting([one.row for one in view.replicas]):
             return LOCKED_PAUSE
-        if (
-            replica is None
-            or replica.row.status not in replica_updates.POLLED_STATUSES
-        ):
+        if replica is None or replica.row.status not in replica_updates.POLLED_STATUSES:
             return None
         synced: list[SyncedReplica] = []
         try:
             self._update(job, DueReplica(replica, view), synced)
         except BackendUnresponsive as error:
             LOG.warning(
-                'The update of replica %s is deferred: %s',
-                replica.row.id,
-                error,
+                'The update of replica %s is deferred: %s', replica.row.id, error
             )
             return UNRESPONSIVE_PAUSE
         self.outcome_writer.write_synced(job.claim, synced)
@@ -342,10 +314,7 @@ class ReplicaUpdatesEndpoint:
                 )
 
     def _poll_snapshots(
-        self,
-        job: JobContext,
-        due: DueReplica,
-        on_slow: Callable[[], object] | None,
+        self, job: JobContext, due: DueReplica, on_slow: Callable[[], object] | None
     ) -> DueReplica | None:
         """Poll the pending snapshots; return the replica as it is then.
 
@@ -357,9 +326,7 @@ class ReplicaUpdatesEndpoint:
                 due,
                 one.row.id,
                 on_slow,
-                with_normalised_exports(
-                    self.driver.update_replicated_snapshot
-                ),
+                with_normalised_exports(self.driver.update_replicated_snapshot),
                 driver_context(),
                 due.view.replicas_for_driver(self.names),
                 self._for_driver(due.replica),
@@ -417,9 +384,7 @@ class ReplicaUpdatesEndpoint:
             )
         )
         if synced_at is not None:
-            synced.append(
-                SyncedReplica(row.id, row.replica_generation, synced_at)
-            )
+            synced.append(SyncedReplica(row.id, row.replica_generation, synced_at))
         if outcomes.claims_active_role(reply, row.replication_type):
             self.role_writer.request_correction(job.claim, view, row.id)
         state = outcomes.reported_state(reply, row.replication_type)
@@ -446,10 +411,7 @@ class ReplicaUpdatesEndpoint:
         self.outcome_writer.write_state(job.claim, due.replica, state, details)
 
     def _check_active(
-        self,
-        job: JobContext,
-        due: DueReplica,
-        on_slow: Callable[[], object] | None,
+        self, job: JobContext, due: DueReplica, on_slow: Callable[[], object] | None
     ) -> None:
         """Check the role of the active replica, or heal it.
 
@@ -525,6 +487,5 @@ class ReplicaUpdatesEndpoint:
 def _supports_replication(stats: Mapping[str, typing.Any]) -> bool:
     """Return whether a back end reports any replication type."""
     return any(
-        one.get('replication_type')
-        for one in (stats, *(stats.get('pools') or ()))
+        one.get('replication_type') for one in (stats, *(stats.get('pools') or ()))
     )

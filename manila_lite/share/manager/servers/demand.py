@@ -3,8 +3,7 @@
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.servers import server_load
-from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.servers import server_load, share_servers
 from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import InstanceRow
@@ -33,9 +32,7 @@ class ServerDemand(typing.NamedTuple):
             self.service_host, self.subnet_ids, self.encryption_key_ref
         )
 
-    def list_suitable(
-        self, session: Session, limits: ServerLimits
-    ) -> list[str]:
+    def list_suitable(self, session: Session, limits: ServerLimits) -> list[str]:
         """Return the ids of servers that have room for it, best first."""
         return share_servers.list_suitable(
             session,

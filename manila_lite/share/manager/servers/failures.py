@@ -4,8 +4,7 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.messages import Detail
-from manila_lite.messages import detail_in
+from manila_lite.messages import Detail, detail_in
 
 
 def failure_detail(error: Exception) -> Detail:

@@ -12,27 +12,23 @@ import logging
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.servers import idle_servers
-from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.rows import ServerIdRow
-from manila_lite.db.rows import ShareServerRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.queries.servers import idle_servers, share_servers
+from manila_lite.db.rows import ServerIdRow, ShareServerRow
+from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import ShareServersRpc
-from manila_lite.share.drivers.base import SecurityServiceForDriver
-from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import SecurityServiceForDriver, ShareDriver
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
-from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.share.manager.endpoint import require_status
-from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.endpoint import (
+    owner_context,
+    require_status,
+    undo_if_gone,
+)
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import SHARE_SERVER, ServerStatus
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -96,9 +92,7 @@ class ShareServersEndpoint:
         ):
             self._delete(session, row)
 
-    def disable_auto_delete(
-        self, session: Session, server_id: str | None
-    ) -> None:
+    def disable_auto_delete(self, session: Session, server_id: str | None) -> None:
         """Exclude a server from automatic deletion for good.
 
         It may contain resources that are no longer managed here.
@@ -118,15 +112,11 @@ class ShareServersEndpoint:
         )
 
     def _pages(
-        self,
-        find: Callable[..., Sequence[ServerIdRow]],
-        *args: datetime.datetime,
+        self, find: Callable[..., Sequence[ServerIdRow]], *args: datetime.datetime
     ) -> Iterator[list[str]]:
         """Yield the ids of servers of this back end, some at a time."""
         after = ''
-        while rows := self.db.read(
-            find, self.service_host, *args, after, BATCH
-        ):
+        while rows := self.db.read(find, self.service_host, *args, after, BATCH):
             yield [row.id for row in rows]
             if len(rows) < BATCH:
                 return
@@ -167,9 +157,7 @@ class ShareServersEndpoint:
 
     # Delete
 
-    def prepare_delete_share_server(
-        self, session: Session, job: Claim
-    ) -> LockedServer:
+    def prepare_delete_share_server(self, session: Session, job: Claim) -> LockedServer:
         locked = self._expect(session, job, ServerStatus.DELETING)
         if share_servers.is_used(session, job.resource_id):
             # Only after `reset_status`: requests are refused while in use.
@@ -211,9 +199,7 @@ class ShareServersEndpoint:
 
     # Manage and unmanage
 
-    def prepare_manage_share_server(
-        self, session: Session, job: Claim
-    ) -> LockedServer:
+    def prepare_manage_share_server(self, session: Session, job: Claim) -> LockedServer:
         return self._expect(session, job, ServerStatus.MANAGE_STARTING)
 
     def manage_share_server(
@@ -264,9 +250,7 @@ class ShareServersEndpoint:
                 server.row.id, subnet_id, rest
             )
         if rest and networks.admin is not None:
-            rest = networks.admin.manage_network_allocations(
-                server.row.id, None, rest
-            )
+            rest = networks.admin.manage_network_allocations(server.row.id, None, rest)
         if rest:
             raise exception.ManageInvalidShareServer(
                 reason=f'{", ".join(rest)} are in none of its subnets'
@@ -320,16 +304,10 @@ class ShareServersEndpoint:
 
     # All
 
-    def _expect(
-        self, session: Session, job: Claim, status: str
-    ) -> LockedServer:
+    def _expect(self, session: Session, job: Claim, status: str) -> LockedServer:
         """Return the locked server if it still waits for this work."""
-        server = server_view.load_server(
-            session, job.resource_id, lock_shared=True
-        )
-        require_status(
-            job, SHARE_SERVER, server.row.id, server.row.status, status
-        )
+        server = server_view.load_server(session, job.resource_id, lock_shared=True)
+        require_status(job, SHARE_SERVER, server.row.id, server.row.status, status)
         return LockedServer(
             server,
             [

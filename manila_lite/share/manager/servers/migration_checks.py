@@ -4,27 +4,23 @@ from collections.abc import Callable, Mapping
 import typing
 
 from manila_lite.context import RequestContext
-from manila_lite.db.rows import MigrationRow
-from manila_lite.db.rows import ShareServerRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.share.drivers.base import ServerMigrationCompatibility
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_probe import BackendUnresponsive
-from manila_lite.share.manager.driver_probe import DriverProbe
-from manila_lite.share.manager.driver_probe import ProbeResult
-from manila_lite.share.manager.driver_view import migration_view
-from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view.migration_view import (
-    LoadedMigration,
+from manila_lite.db.rows import MigrationRow, ShareServerRow
+from manila_lite.db.session import Database, Session
+from manila_lite.share.drivers.base import ServerMigrationCompatibility, ShareDriver
+from manila_lite.share.manager.driver_probe import (
+    BackendUnresponsive,
+    DriverProbe,
+    ProbeResult,
 )
+from manila_lite.share.manager.driver_view import migration_view, server_view
+from manila_lite.share.manager.driver_view.migration_view import LoadedMigration
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import MovingSnapshot
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    MovingSnapshot,
+)
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.states.share_server import SHARE_SERVER_TASK
-from manila_lite.states.share_server import ServerStatus
-from manila_lite.states.share_server import TaskState
+from manila_lite.states.share_server import SHARE_SERVER_TASK, ServerStatus, TaskState
 
 _UNMET = {
     'writable': 'the driver cannot keep the shares writable',
@@ -112,21 +108,17 @@ class MigrationChecks:
             read(migration_view.network_for_driver, id, source.row.id)
             for id in (source.row.share_network_id, network_id)
         )
-        return lambda context: (
-            self.driver.share_server_migration_check_compatibility(
-                context,
-                server_view.server_for_driver(source),
-                dest_host,
-                old_network,
-                new_network,
-                migration_view.request_spec(shares, snapshots),
-            )
+        return lambda context: self.driver.share_server_migration_check_compatibility(
+            context,
+            server_view.server_for_driver(source),
+            dest_host,
+            old_network,
+            new_network,
+            migration_view.request_spec(shares, snapshots),
         )
 
 
-ServerContents = tuple[
-    LoadedServer, list[LoadedInstance], list[MovingSnapshot]
-]
+ServerContents = tuple[LoadedServer, list[LoadedInstance], list[MovingSnapshot]]
 """A server with the shares and snapshots on it."""
 
 
@@ -138,9 +130,7 @@ class WantedOptions(typing.NamedTuple):
     preserve_snapshots: bool
 
 
-def _load_server_and_contents(
-    session: Session, server_id: str
-) -> ServerContents:
+def _load_server_and_contents(session: Session, server_id: str) -> ServerContents:
     return (
         server_view.load_server(session, server_id),
         *migration_view.load_contents(session, server_id),
@@ -152,9 +142,7 @@ def incompatibilities(
 ) -> list[str]:
     """Return the reasons why the driver cannot fulfil the request."""
     if not reply.get('compatible'):
-        return [
-            'the driver of the destination cannot migrate the share server'
-        ]
+        return ['the driver of the destination cannot migrate the share server']
     return [
         reason
         for name, reason in _UNMET.items()
@@ -162,9 +150,7 @@ def incompatibilities(
     ]
 
 
-def is_abandoned(
-    server: ShareServerRow, migration: MigrationRow | None
-) -> bool:
+def is_abandoned(server: ShareServerRow, migration: MigrationRow | None) -> bool:
     """Return whether no task will continue the migration of a server.
 
     An administrator may have reset the task state, or the status in the

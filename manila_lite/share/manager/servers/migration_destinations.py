@@ -8,38 +8,33 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.servers import migrations as server_migrations
-from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.rows import MigrationRow
-from manila_lite.db.rows import ShareServerRow
+from manila_lite.db.queries.servers import (
+    migrations as server_migrations,
+    share_servers,
+)
+from manila_lite.db.rows import MigrationRow, ShareServerRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.share import BINARY
-from manila_lite.share.drivers.base import ServerMigrationCompatibility
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_view import migration_view
-from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view.migration_view import (
-    LoadedMigration,
-)
+from manila_lite.share.drivers.base import ServerMigrationCompatibility, ShareDriver
+from manila_lite.share.manager.driver_view import migration_view, server_view
+from manila_lite.share.manager.driver_view.migration_view import LoadedMigration
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.demand import key_for_driver
-from manila_lite.share.manager.servers.migration_checks import MigrationChecks
 from manila_lite.share.manager.servers.migration_checks import (
+    MigrationChecks,
     incompatibilities,
 )
 from manila_lite.share.manager.servers.migration_phases import (
     ServerMigrationPhases,
+    store_details,
 )
-from manila_lite.share.manager.servers.migration_phases import store_details
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.share_server import ServerStatus
-from manila_lite.states.share_server import TaskState
+from manila_lite.states.share_server import ServerStatus, TaskState
 from manila_lite.work import table
-from manila_lite.work.job import JobContext
-from manila_lite.work.job import outside_of_jobs
+from manila_lite.work.job import JobContext, outside_of_jobs
 
 LOG = logging.getLogger(__name__)
 
@@ -72,9 +67,7 @@ class MigrationDestinations:
         self.names = names
         self.service_host = service_host
 
-    def choose(
-        self, job: JobContext, loaded: LoadedMigration
-    ) -> LoadedMigration:
+    def choose(self, job: JobContext, loaded: LoadedMigration) -> LoadedMigration:
         """Let the driver choose a destination, or create one."""
         if self.setup.networks is None:
             raise ServerMigrationRefused(
@@ -87,9 +80,7 @@ class MigrationDestinations:
         chosen = None
         if not loaded.migration.nondisruptive:
             chosen = self._choose(job, loaded)
-        return write_step(
-            job, 'placed', self._set_destination, loaded, reply, chosen
-        )
+        return write_step(job, 'placed', self._set_destination, loaded, reply, chosen)
 
     def _choose(self, job: JobContext, loaded: LoadedMigration) -> str | None:
         offered = job.read(self._suitable, loaded)
@@ -121,10 +112,7 @@ class MigrationDestinations:
         zone = services.get(session, self.service_host, BINARY).zone
         network_id = loaded.migration.new_share_network_id
         return [
-            row.id
-            for row in share_servers.list_zone_subnets(
-                session, network_id, zone
-            )
+            row.id for row in share_servers.list_zone_subnets(session, network_id, zone)
         ]
 
     def _set_destination(
@@ -145,24 +133,18 @@ class MigrationDestinations:
             return
         # A nondisruptive migration takes over the addresses of the source.
         subnets = (
-            []
-            if loaded.migration.nondisruptive
-            else self._subnets(session, loaded)
+            [] if loaded.migration.nondisruptive else self._subnets(session, loaded)
         )
         self.phases.create_destination(
             session,
             loaded,
             self.setup.initial_columns(
-                session,
-                session.new_id(),
-                loaded.migration.new_share_network_id,
+                session, session.new_id(), loaded.migration.new_share_network_id
             ),
             subnets,
         )
 
-    def set_up(
-        self, job: JobContext, loaded: LoadedMigration
-    ) -> LoadedMigration:
+    def set_up(self, job: JobContext, loaded: LoadedMigration) -> LoadedMigration:
         """Allocate addresses and set up the destination server.
 
         In a nondisruptive migration the driver sets it up itself at the
@@ -188,9 +170,7 @@ class MigrationDestinations:
             self.driver.teardown_server, {'server_id': server_id, **details}
         )
         with undo_if_gone(job, share_servers.find, server_id, undo, _LEAVING):
-            return write_step(
-                job, 'set up', self._record_set_up, loaded, details
-            )
+            return write_step(job, 'set up', self._record_set_up, loaded, details)
 
     def _record_set_up(
         self,
@@ -208,8 +188,7 @@ class MigrationDestinations:
         if loaded.destination is None:
             return  # nothing was begun
         self.driver.share_server_migration_cancel(
-            driver_context(),
-            *migration_view.driver_arguments(loaded, self.names),
+            driver_context(), *migration_view.driver_arguments(loaded, self.names)
         )
 
     @contextlib.contextmanager
@@ -227,9 +206,7 @@ class MigrationDestinations:
             yield
             stack.pop_all()
 
-    def _undo_if_rolled_back(
-        self, job: JobContext, loaded: LoadedMigration
-    ) -> None:
+    def _undo_if_rolled_back(self, job: JobContext, loaded: LoadedMigration) -> None:
         row, server = job.read(self._after, loaded)
         if row is not None and (
             row.open_for is not None
@@ -263,10 +240,7 @@ class MigrationDestinations:
 
 
 def write_step(
-    job: JobContext,
-    step: str,
-    function: Callable[..., object],
-    *args: typing.Any,
+    job: JobContext, step: str, function: Callable[..., object], *args: typing.Any
 ) -> LoadedMigration:
     """Write a step under the claim; return the migration as it is then."""
 

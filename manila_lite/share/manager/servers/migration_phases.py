@@ -11,35 +11,29 @@ import typing
 from manila_lite import messages
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.moves.server_migrations import end
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.servers import migrations as server_migrations
-from manila_lite.db.queries.servers import relocation as server_relocation
-from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import MigrationRow
-from manila_lite.db.rows import ServerShareRow
+from manila_lite.db.queries.admin import pools, services
+from manila_lite.db.queries.servers import (
+    migrations as server_migrations,
+    relocation as server_relocation,
+    share_servers,
+)
+from manila_lite.db.rows import InstanceRow, MigrationRow, ServerShareRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.transitions import fire, fire_matching, insert_row
 from manila_lite.host import Host
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
-from manila_lite.share.drivers.base import MigratedShare
-from manila_lite.share.drivers.base import MigratedSnapshot
-from manila_lite.share.drivers.base import ServerMigrationCompleteReply
-from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.manager.driver_view.migration_view import (
-    LoadedMigration,
+from manila_lite.share.drivers.base import (
+    MigratedShare,
+    MigratedSnapshot,
+    ServerMigrationCompleteReply,
+    normalise_export_locations,
 )
+from manila_lite.share.manager.driver_view.migration_view import LoadedMigration
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import SHARE_SERVER_TASK
-from manila_lite.states.share_server import TaskState
+from manila_lite.states.share_server import SHARE_SERVER, SHARE_SERVER_TASK, TaskState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work import table
 from manila_lite.work.notify import displayed_resource
@@ -56,11 +50,7 @@ class ServerMigrationPhases:
     """
 
     def __init__(
-        self,
-        access: Client,
-        snapshot_access: Client,
-        servers: Client,
-        message_ttl: int,
+        self, access: Client, snapshot_access: Client, servers: Client, message_ttl: int
     ):
         self.message_ttl = message_ttl
         self.access_client = access
@@ -112,9 +102,7 @@ class ServerMigrationPhases:
             destination_server_id=server_id,
         )
 
-    def _release_destination(
-        self, session: Session, migration: MigrationRow
-    ) -> None:
+    def _release_destination(self, session: Session, migration: MigrationRow) -> None:
         """Release an adopted destination; delete one that was created."""
         id = migration.destination_server_id
         if id is None:
@@ -127,11 +115,7 @@ class ServerMigrationPhases:
         self._remove(session, migration, id, migration.destination_host)
 
     def _remove(
-        self,
-        session: Session,
-        migration: MigrationRow,
-        server_id: str,
-        host: str,
+        self, session: Session, migration: MigrationRow, server_id: str, host: str
     ) -> None:
         """Request the deletion of a server, whose row is locked.
 
@@ -155,9 +139,7 @@ class ServerMigrationPhases:
 
     def cast_rules(self, session: Session, loaded: LoadedMigration) -> None:
         """Cast all rules to read-only while the shares are copied."""
-        server_migrations.update(
-            session, loaded.migration.id, casts_rules=True
-        )
+        server_migrations.update(session, loaded.migration.id, casts_rules=True)
         ids = [one.row.id for one in loaded.shares]
         self._resync_rules(
             session,
@@ -225,40 +207,23 @@ class ServerMigrationPhases:
             migration,
             destination.host,
             server_relocation.list_instances_with_rules(session, ids),
-            lambda: server_migrations.set_rules_readonly(
-                session, source.id, False
-            ),
+            lambda: server_migrations.set_rules_readonly(session, source.id, False),
         )
-        by_host = self._relocate(
-            session, loaded, reply.get('share_updates') or {}
-        )
+        by_host = self._relocate(session, loaded, reply.get('share_updates') or {})
         self._move(session, 'server_migrated', ids, snapshot_ids)
-        self._update_snapshots(
-            session, loaded, reply.get('snapshot_updates') or {}
-        )
+        self._update_snapshots(session, loaded, reply.get('snapshot_updates') or {})
         if migration.nondisruptive:
-            server_relocation.transfer_addresses(
-                session, source.id, destination.id
-            )
-        store_details(
-            session, destination.id, reply.get('backend_details') or {}
-        )
+            server_relocation.transfer_addresses(session, source.id, destination.id)
+        store_details(session, destination.id, reply.get('backend_details') or {})
         share_servers.update(
-            session,
-            destination.id,
-            idle_since=None,
-            source_share_server_id=source.id,
+            session, destination.id, idle_since=None, source_share_server_id=source.id
         )
         for machine in (SHARE_SERVER, SHARE_SERVER_TASK):
             fire_matching(session, machine, 'arrived', {'id': destination.id})
         self._end_task(session, source.id, 'completed')
-        fire_matching(
-            session, SHARE_SERVER, 'migrated_away', {'id': source.id}
-        )
+        fire_matching(session, SHARE_SERVER, 'migrated_away', {'id': source.id})
         self._remove(session, migration, source.id, source.host)
-        reserved = server_migrations.close(
-            session, migration, TaskState.COMPLETED
-        )
+        reserved = server_migrations.close(session, migration, TaskState.COMPLETED)
         _move_allocation(session, loaded, by_host, reserved)
 
     def _relocate(
@@ -307,9 +272,7 @@ class ServerMigrationPhases:
     ) -> None:
         """Store the new locations of snapshots, and resync their rules."""
         known = {one.row.id: one.row for one in loaded.snapshots}
-        reported = {
-            id: update for id, update in updates.items() if id in known
-        }
+        reported = {id: update for id, update in updates.items() if id in known}
         server_relocation.set_snapshot_locations(
             session,
             {
@@ -334,9 +297,7 @@ class ServerMigrationPhases:
             self.snapshot_access_client.on(
                 loaded.migration.destination_host
             ).sync_snapshot_access(
-                session,
-                owner_context(loaded.migration),
-                snapshot_instance_id=id,
+                session, owner_context(loaded.migration), snapshot_instance_id=id
             )
         server_relocation.mark_snapshot_rules_stale(session, ids_with_rules)
 
@@ -353,11 +314,7 @@ class ServerMigrationPhases:
             self.roll_back(session, source_id, 'failed', reason)
 
     def roll_back(
-        self,
-        session: Session,
-        source_id: str,
-        event: str,
-        reason: str | None = None,
+        self, session: Session, source_id: str, event: str, reason: str | None = None
     ) -> None:
         """Restore the state before the migration; idempotent.
 
@@ -366,16 +323,12 @@ class ServerMigrationPhases:
         migration = server_migrations.find_open(session, source_id)
         share_servers.lock(session, source_id)
         self._end_on_source(session, source_id, migration, 'server_returned')
-        fire_matching(
-            session, SHARE_SERVER, 'migrate_returned', {'id': source_id}
-        )
+        fire_matching(session, SHARE_SERVER, 'migrate_returned', {'id': source_id})
         self._end_task(session, source_id, event)
         if migration is not None:
             self._release_destination(session, migration)
             end(session, migration, _END_STATES[event], reason)
-        table.withdraw(
-            session, SHARE_SERVER_TASK.resource, source_id, _CONTINUE
-        )
+        table.withdraw(session, SHARE_SERVER_TASK.resource, source_id, _CONTINUE)
 
     def _end_task(self, session: Session, source_id: str, event: str) -> None:
         """Fire the last event of the task; one that was reset fails.
@@ -383,17 +336,11 @@ class ServerMigrationPhases:
         Without the migration nothing would continue it.
         """
         for name in (event, 'failed'):
-            if fire_matching(
-                session, SHARE_SERVER_TASK, name, {'id': source_id}
-            ):
+            if fire_matching(session, SHARE_SERVER_TASK, name, {'id': source_id}):
                 return
 
     def _give_up(
-        self,
-        session: Session,
-        source_id: str,
-        migration: MigrationRow,
-        reason: str,
+        self, session: Session, source_id: str, migration: MigrationRow, reason: str
     ) -> None:
         """Put everything into error for an administrator to check."""
         share_servers.lock(session, source_id)
@@ -407,14 +354,10 @@ class ServerMigrationPhases:
                 action=Action.UPDATE,
                 detail=Detail.UNKNOWN_ERROR,
                 ttl=self.message_ttl,
-                **displayed_resource(
-                    row.instance_id, row.share_id, row.replica_state
-                ),
+                **displayed_resource(row.instance_id, row.share_id, row.replica_state),
             )
         for id in (source_id, migration.destination_server_id):
-            fire_matching(
-                session, SHARE_SERVER, 'migration_failed', {'id': id}
-            )
+            fire_matching(session, SHARE_SERVER, 'migration_failed', {'id': id})
         fire_matching(session, SHARE_SERVER_TASK, 'failed', {'id': source_id})
         end(session, migration, TaskState.ERROR, reason)
 
@@ -428,9 +371,7 @@ class ServerMigrationPhases:
         """Move all that is on the source; return the rows of its shares."""
         rows = [
             row
-            for row in server_migrations.list_server_with_shares(
-                session, source_id
-            )
+            for row in server_migrations.list_server_with_shares(session, source_id)
             if row.instance_id
         ]
         ids = [row.instance_id for row in rows]
@@ -442,9 +383,7 @@ class ServerMigrationPhases:
             ids,
             [
                 row.id
-                for row in server_migrations.list_snapshot_instances(
-                    session, source_id
-                )
+                for row in server_migrations.list_snapshot_instances(session, source_id)
             ],
         )
         return rows

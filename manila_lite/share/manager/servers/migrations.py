@@ -10,48 +10,42 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.servers import migrations as server_migrations
-from manila_lite.db.queries.servers import relocation as server_relocation
-from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
+from manila_lite.db.queries.servers import (
+    migrations as server_migrations,
+    relocation as server_relocation,
+    share_servers,
+)
+from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
-from manila_lite.rpc.contract import implements
-from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc.contract import implements, work_kinds
 from manila_lite.rpc.share import ServerMigrationRpc
-from manila_lite.share.drivers.base import ServerMigrationStartReply
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_probe import BackendUnresponsive
-from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.drivers.base import ServerMigrationStartReply, ShareDriver
+from manila_lite.share.manager.driver_probe import BackendUnresponsive, DriverProbe
 from manila_lite.share.manager.driver_view import migration_view
 from manila_lite.share.manager.driver_view.migration_view import (
     DriverArguments,
-)
-from manila_lite.share.manager.driver_view.migration_view import (
     LoadedMigration,
 )
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import outdated
-from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.endpoint import outdated, require_status
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.servers.migration_checks import MigrationChecks
-from manila_lite.share.manager.servers.migration_checks import WantedOptions
-from manila_lite.share.manager.servers.migration_checks import is_abandoned
+from manila_lite.share.manager.servers.migration_checks import (
+    MigrationChecks,
+    WantedOptions,
+    is_abandoned,
+)
 from manila_lite.share.manager.servers.migration_destinations import (
     MigrationDestinations,
+    write_step,
 )
-from manila_lite.share.manager.servers.migration_destinations import write_step
 from manila_lite.share.manager.servers.migration_phases import (
     ServerMigrationPhases,
+    store_details,
 )
-from manila_lite.share.manager.servers.migration_phases import store_details
-from manila_lite.share.manager.servers.migration_progress import Progress
-from manila_lite.share.manager.servers.migration_progress import read_progress
+from manila_lite.share.manager.servers.migration_progress import Progress, read_progress
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import SHARE_SERVER_TASK
-from manila_lite.states.share_server import TaskState
+from manila_lite.states.share_server import SHARE_SERVER, SHARE_SERVER_TASK, TaskState
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
@@ -62,9 +56,7 @@ CAST_PAUSE = 2.0
 CAST_TIMEOUT = 600
 """Seconds after which a missing cast to read-only fails the migration."""
 
-_CONTINUE = work_kinds(ServerMigrationRpc)[
-    'server_migration.continue_server_migration'
-]
+_CONTINUE = work_kinds(ServerMigrationRpc)['server_migration.continue_server_migration']
 
 
 @implements(ServerMigrationRpc)
@@ -107,17 +99,13 @@ class ServerMigrationsEndpoint:
     ) -> LoadedMigration:
         return self._expect(session, job, TaskState.STARTING)
 
-    def start_server_migration(
-        self, job: JobContext, share_server_id: str
-    ) -> None:
+    def start_server_migration(self, job: JobContext, share_server_id: str) -> None:
         loaded: LoadedMigration = job.prepared
         if loaded.destination is None:
             loaded = self.destinations.choose(job, loaded)
         if not loaded.migration.is_set_up:
             loaded = self.destinations.set_up(job, loaded)
-        if not loaded.migration.writable and not self._is_cast_done(
-            job, loaded
-        ):
+        if not loaded.migration.writable and not self._is_cast_done(job, loaded):
             job.pause(CAST_PAUSE)
             return
         with self.destinations.undo_late_call(job, loaded):
@@ -135,9 +123,7 @@ class ServerMigrationsEndpoint:
         if not loaded.migration.casts_rules:
             write_step(job, 'cast', self.phases.cast_rules, loaded)
             return False
-        states = job.read(
-            server_relocation.get_rules_statuses, loaded.source.row.id
-        )
+        states = job.read(server_relocation.get_rules_statuses, loaded.source.row.id)
         if RulesStatus.ERROR in states:
             raise exception.ShareBackendException(
                 msg='access rules could not be cast to read-only'
@@ -163,11 +149,7 @@ class ServerMigrationsEndpoint:
     ) -> None:
         """Hand over to the work that polls the first phase."""
         table.hand_over(
-            session,
-            job,
-            _CONTINUE,
-            job.queue,
-            {'share_server_id': job.resource_id},
+            session, job, _CONTINUE, job.queue, {'share_server_id': job.resource_id}
         )
         fire(session, SHARE_SERVER_TASK, job.resource_id, 'started')
         store_details(
@@ -189,9 +171,7 @@ class ServerMigrationsEndpoint:
     ) -> LoadedMigration:
         return self._expect(session, job, TaskState.MIGRATING)
 
-    def continue_server_migration(
-        self, job: JobContext, share_server_id: str
-    ) -> None:
+    def continue_server_migration(self, job: JobContext, share_server_id: str) -> None:
         loaded: LoadedMigration = job.prepared
         arguments = migration_view.driver_arguments(loaded, self.names)
         with self.destinations.undo_late_call(job, loaded):
@@ -240,9 +220,7 @@ class ServerMigrationsEndpoint:
     ) -> LoadedMigration:
         return self._expect(session, job, TaskState.COMPLETING)
 
-    def complete_server_migration(
-        self, job: JobContext, share_server_id: str
-    ) -> None:
+    def complete_server_migration(self, job: JobContext, share_server_id: str) -> None:
         loaded: LoadedMigration = job.prepared
         if loaded.migration.phase == 1 or loaded.destination is None:
             # The task state was reset: nothing says that all is copied.
@@ -274,9 +252,7 @@ class ServerMigrationsEndpoint:
     ) -> LoadedMigration:
         return self._expect(session, job, TaskState.CANCELLING)
 
-    def cancel_server_migration(
-        self, job: JobContext, share_server_id: str
-    ) -> None:
+    def cancel_server_migration(self, job: JobContext, share_server_id: str) -> None:
         self.destinations.cancel(job.prepared)
         job.finish(self.phases.roll_back, share_server_id, 'cancelled')
 
@@ -294,26 +270,18 @@ class ServerMigrationsEndpoint:
         migration = server_migrations.find_open(session, job.resource_id)
         if not is_abandoned(server, migration):
             raise outdated(
-                job,
-                SHARE_SERVER,
-                server.id,
-                server.status,
-                'migrating without a task',
+                job, SHARE_SERVER, server.id, server.status, 'migrating without a task'
             )
         if migration is None or migration.phase == 2:
             return None
         return migration_view.load_migration(session, job.resource_id)
 
-    def settle_server_migration(
-        self, job: JobContext, share_server_id: str
-    ) -> None:
+    def settle_server_migration(self, job: JobContext, share_server_id: str) -> None:
         """Fail the migration of a server whose task is missing or reset."""
         loaded: LoadedMigration | None = job.prepared
         if loaded is not None and loaded.migration.can_cancel:
             self.destinations.cancel(loaded)
-        job.finish(
-            self.phases.fail, share_server_id, 'the migration was abandoned'
-        )
+        job.finish(self.phases.fail, share_server_id, 'the migration was abandoned')
 
     def failed_settle_server_migration(
         self, session: Session, job: Claim, error: Exception
@@ -324,14 +292,10 @@ class ServerMigrationsEndpoint:
         self.phases.fail(session, job.resource_id, str(error))
         return True
 
-    def _expect(
-        self, session: Session, job: Claim, task_state: str
-    ) -> LoadedMigration:
+    def _expect(self, session: Session, job: Claim, task_state: str) -> LoadedMigration:
         """Return the migration if it still waits for this work."""
         server = share_servers.get(session, job.resource_id, lock_shared=True)
-        require_status(
-            job, SHARE_SERVER_TASK, server.id, server.task_state, task_state
-        )
+        require_status(job, SHARE_SERVER_TASK, server.id, server.task_state, task_state)
         return migration_view.load_migration(session, job.resource_id)
 
     # Calls
@@ -357,14 +321,10 @@ class ServerMigrationsEndpoint:
             new_share_network_id,
         )
 
-    def hear_server_migration(
-        self, ctx: RequestContext, share_server_id: str
-    ) -> None:
+    def hear_server_migration(self, ctx: RequestContext, share_server_id: str) -> None:
         """Get the progress from the driver and store it."""
         try:
-            loaded = self.db.read(
-                migration_view.load_migration, share_server_id
-            )
+            loaded = self.db.read(migration_view.load_migration, share_server_id)
         except exception.ManilaLiteError:
             return  # it has ended meanwhile
         if loaded.destination is None or (

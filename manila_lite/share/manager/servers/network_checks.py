@@ -7,18 +7,18 @@ means no. All servers of the back end on the network must support it.
 from collections.abc import Sequence
 import typing
 
-from manila_lite.db.queries.networks import checks as network_checks
-from manila_lite.db.queries.networks import security_services
-from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.networks import (
+    checks as network_checks,
+    security_services,
+    share_networks,
+    subnets,
+)
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.server_with_shares import (
     ServerWithShares,
-)
-from manila_lite.share.manager.servers.server_with_shares import (
     load_server_with_shares,
 )
 from manila_lite.share.manager.servers.setup import ServerSetup
@@ -47,10 +47,7 @@ class NetworkChecks:
         return self._build_request(
             session,
             job,
-            (
-                _service(session, args['new_id']),
-                _service(session, args['current_id']),
-            ),
+            (_service(session, args['new_id']), _service(session, args['current_id'])),
         )
 
     def check_security_service(
@@ -84,9 +81,7 @@ class NetworkChecks:
 
     # Subnets
 
-    def prepare_check_allocations(
-        self, session: Session, job: Claim
-    ) -> CheckRequest:
+    def prepare_check_allocations(self, session: Session, job: Claim) -> CheckRequest:
         zone_id = job.args['zone_id']
         inside = share_networks.list_server_ids_in_subnets(
             session,
@@ -136,11 +131,7 @@ class NetworkChecks:
     # Both
 
     def _build_request(
-        self,
-        session: Session,
-        job: Claim,
-        facts: tuple,
-        among: set[str] | None = None,
+        self, session: Session, job: Claim, facts: tuple, among: set[str] | None = None
     ) -> CheckRequest:
         servers = [
             load_server_with_shares(session, row.id, self.setup)
@@ -151,18 +142,10 @@ class NetworkChecks:
         return CheckRequest(servers, facts)
 
     def _record(
-        self,
-        session: Session,
-        network_id: str,
-        operation: str,
-        compatible: bool,
+        self, session: Session, network_id: str, operation: str, compatible: bool
     ) -> None:
         network_checks.record_result(
-            session,
-            network_id,
-            operation,
-            self.setup.service_host,
-            bool(compatible),
+            session, network_id, operation, self.setup.service_host, bool(compatible)
         )
 
     def _record_failure(self, session: Session, job: Claim) -> bool:

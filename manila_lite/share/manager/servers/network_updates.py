@@ -8,31 +8,25 @@ change of its network, in the same transaction.
 from collections.abc import Mapping
 import typing
 
-from manila_lite import exception
-from manila_lite import messages
+from manila_lite import exception, messages
 from manila_lite.db.moves import share_networks as network_moves
 from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.networks import security_services
-from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.networks import security_services, share_networks, subnets
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.snapshots import exports as snapshot_exports
-from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.snapshots import exports as snapshot_exports, snapshots
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.messages import detail_in
+from manila_lite.db.transitions import fire, fire_matching
+from manila_lite.messages import Action, Detail, detail_in
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import NetworkUpdatesRpc
-from manila_lite.share.drivers.base import AccessReplies
-from manila_lite.share.drivers.base import SecurityServiceForDriver
-from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.drivers.base import (
+    AccessReplies,
+    SecurityServiceForDriver,
+    SnapshotForDriver,
+    normalise_export_locations,
+)
+from manila_lite.share.manager.driver_view import server_view, share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.endpoint import require_status
@@ -40,17 +34,12 @@ from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.network_checks import NetworkChecks
 from manila_lite.share.manager.servers.server_with_shares import (
     ServerWithShares,
-)
-from manila_lite.share.manager.servers.server_with_shares import (
     load_server_with_shares,
 )
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.access_rule import RuleState
+from manila_lite.states.access_rule import ACCESS_RULE, SHARE_INSTANCE_ACCESS, RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import SHARE_SERVER, ServerStatus
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
@@ -94,9 +83,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             server_view.security_service_for_driver(
                 security_services.get(session, job.args['new_id'])
             ),
-            server_view.security_service_for_driver(current)
-            if current
-            else None,
+            server_view.security_service_for_driver(current) if current else None,
         )
 
     def update_security_service(
@@ -118,9 +105,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             update.new,
             current_security_service=update.current,
         )
-        job.finish(
-            self._security_service_updated, job.claim, server, replies or {}
-        )
+        job.finish(self._security_service_updated, job.claim, server, replies or {})
 
     def _security_service_updated(
         self,
@@ -131,9 +116,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
     ) -> None:
         self._changed(session, job)
         for instance_id, rules in server.known_rules.items():
-            _record_rules(
-                session, instance_id, rules, replies.get(instance_id) or {}
-            )
+            _record_rules(session, instance_id, rules, replies.get(instance_id) or {})
 
     def failed_update_security_service(
         self, session: Session, job: Claim, error: Exception
@@ -150,9 +133,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         )
         return True
 
-    def dropped_update_security_service(
-        self, session: Session, job: Claim
-    ) -> None:
+    def dropped_update_security_service(self, session: Session, job: Claim) -> None:
         self._finish_change(session, job)
 
     # Addresses
@@ -183,9 +164,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             before.shares,
             snapshot_ids,
         )
-        job.finish(
-            self._allocations_updated, job.claim, subnet_id, reply or {}
-        )
+        job.finish(self._allocations_updated, job.claim, subnet_id, reply or {})
 
     def _allocate(self, server_id: str, subnet_id: str) -> None:
         if self.setup.networks is None:
@@ -202,9 +181,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         """Return the addresses of a server in its new subnet."""
         server = server_view.load_server(session, server_id)
         (info,) = server_view.network_info(
-            session,
-            server._replace(subnet_ids=[subnet_id]),
-            self.setup.backend_name,
+            session, server._replace(subnet_ids=[subnet_id]), self.setup.backend_name
         )
         return dict(info)
 
@@ -237,25 +214,16 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             if id in snapshot_ids:
                 _record_snapshot(session, id, reported)
 
-    def _add_subnet(
-        self, session: Session, server_id: str, subnet_id: str
-    ) -> None:
+    def _add_subnet(self, session: Session, server_id: str, subnet_id: str) -> None:
         known = share_servers.list_subnet_ids(session, [server_id])[server_id]
         if subnet_id not in known:
             share_servers.add_subnets(session, server_id, [subnet_id])
 
-    def _ids_on(
-        self, session: Session, server_id: str
-    ) -> tuple[set[str], set[str]]:
+    def _ids_on(self, session: Session, server_id: str) -> tuple[set[str], set[str]]:
         ids = [
-            row.id
-            for row in share_networks.list_share_instances(
-                session, [server_id]
-            )
+            row.id for row in share_networks.list_share_instances(session, [server_id])
         ]
-        return set(ids), set(
-            snapshots.list_ids_on_share_instances(session, ids)
-        )
+        return set(ids), set(snapshots.list_ids_on_share_instances(session, ids))
 
     def failed_update_allocations(
         self, session: Session, job: Claim, error: Exception
@@ -266,9 +234,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         """
         self._add_subnet(session, job.resource_id, job.args['subnet_id'])
         reported = getattr(error, 'detail_data', None)
-        details = isinstance(reported, Mapping) and reported.get(
-            'server_details'
-        )
+        details = isinstance(reported, Mapping) and reported.get('server_details')
         if isinstance(details, Mapping):
             share_servers.merge_details(session, job.resource_id, details)
         _, snapshot_ids = self._ids_on(session, job.resource_id)
@@ -305,9 +271,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
     def prepare_tell_subnet_metadata(
         self, session: Session, job: Claim
     ) -> SubnetUpdate:
-        network = share_networks.get_target(
-            session, job.args['share_network_id']
-        )
+        network = share_networks.get_target(session, job.args['share_network_id'])
         subnet = subnets.get(session, network.id, job.args['subnet_id'])
         return SubnetUpdate(
             network._asdict(),
@@ -331,9 +295,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             server_view.server_for_driver(update.server),
             metadata,
         )
-        job.finish(
-            self._record_metadata, job.claim, Detail.UPDATE_METADATA_SUCCESS
-        )
+        job.finish(self._record_metadata, job.claim, Detail.UPDATE_METADATA_SUCCESS)
 
     def failed_tell_subnet_metadata(
         self, session: Session, job: Claim, error: Exception
@@ -341,9 +303,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         self._record_metadata(session, job, Detail.UPDATE_METADATA_FAILURE)
         return True
 
-    def _record_metadata(
-        self, session: Session, job: Claim, detail: Detail
-    ) -> None:
+    def _record_metadata(self, session: Session, job: Claim, detail: Detail) -> None:
         self._notify_project(
             session,
             job,
@@ -437,10 +397,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
 
 
 def _record_rules(
-    session: Session,
-    instance_id: str,
-    rules: list[RuleView],
-    replies: AccessReplies,
+    session: Session, instance_id: str, rules: list[RuleView], replies: AccessReplies
 ) -> None:
     """Record the outcome for access rules after a security service update."""
     known = {rule.id: rule for rule in rules}
@@ -461,27 +418,17 @@ def _record_rules(
     ]
     if broken:
         fire_matching(
-            session,
-            ACCESS_RULE,
-            'broke',
-            {'id': broken},
-            updated_at=session.now,
+            session, ACCESS_RULE, 'broke', {'id': broken}, updated_at=session.now
         )
-        fire_matching(
-            session, SHARE_INSTANCE_ACCESS, 'failed', {'id': instance_id}
-        )
+        fire_matching(session, SHARE_INSTANCE_ACCESS, 'failed', {'id': instance_id})
 
 
 def _record_snapshot(session: Session, id: str, reported: typing.Any) -> None:
     """Store the new location and exports of a snapshot."""
     if not isinstance(reported, Mapping):
         reported = {'export_locations': reported}
-    snapshots.set_provider_location(
-        session, id, reported.get('provider_location')
-    )
+    snapshots.set_provider_location(session, id, reported.get('provider_location'))
     if reported.get('export_locations') is not None:
         snapshot_exports.replace(
-            session,
-            id,
-            normalise_export_locations(reported['export_locations']),
+            session, id, normalise_export_locations(reported['export_locations'])
         )

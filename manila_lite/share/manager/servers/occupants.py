@@ -9,23 +9,20 @@ from collections.abc import Mapping, Sequence
 import typing
 
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.servers.server_load import NO_LIMITS
-from manila_lite.db.queries.servers.server_load import ServerLimits
+from manila_lite.db.queries.servers.server_load import NO_LIMITS, ServerLimits
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_view import group_view
-from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.group_view import CloneSource
-from manila_lite.share.manager.driver_view.group_view import LoadedGroup
+from manila_lite.share.manager.driver_view import group_view, server_view, share_view
+from manila_lite.share.manager.driver_view.group_view import CloneSource, LoadedGroup
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    NameTemplates,
+)
 from manila_lite.share.manager.endpoint import is_on
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers import demand as demands
-from manila_lite.share.manager.servers.demand import ServerDemand
-from manila_lite.share.manager.servers.demand import key_for_driver
+from manila_lite.share.manager.servers.demand import ServerDemand, key_for_driver
 from manila_lite.share.manager.servers.failures import no_server
 
 _ROOM_FOR_GROUP = 1
@@ -58,9 +55,7 @@ class Occupant(abc.ABC):
     def demand(self, session: Session, service_host: str) -> ServerDemand:
         """Return what it demands of its server."""
 
-    def offer(
-        self, session: Session, service_host: str, limits: ServerLimits
-    ) -> Offer:
+    def offer(self, session: Session, service_host: str, limits: ServerLimits) -> Offer:
         """Return the servers that it may be put on; may raise no_server."""
         demand = self.demand(session, service_host)
         ids = demand.list_suitable(session, limits)
@@ -70,9 +65,7 @@ class Occupant(abc.ABC):
         self, session: Session, ids: Sequence[str], demand: ServerDemand
     ) -> Offer:
         servers = server_view.load_servers(session, ids)
-        return Offer(
-            [servers[id] for id in ids if id in servers], set(ids), demand
-        )
+        return Offer([servers[id] for id in ids if id in servers], set(ids), demand)
 
     @abc.abstractmethod
     def choose(
@@ -81,9 +74,7 @@ class Occupant(abc.ABC):
         """Let the driver choose; None lets another server be built."""
 
     @abc.abstractmethod
-    def bind(
-        self, session: Session, server_id: str, limits: ServerLimits
-    ) -> bool:
+    def bind(self, session: Session, server_id: str, limits: ServerLimits) -> bool:
         """Put it on an active server with room; False if it has none."""
 
     @abc.abstractmethod
@@ -102,10 +93,7 @@ class NewShare(Occupant):
     resource = 'share instance'
 
     def __init__(
-        self,
-        instance: LoadedInstance,
-        source: CloneSource | None,
-        names: NameTemplates,
+        self, instance: LoadedInstance, source: CloneSource | None, names: NameTemplates
     ):
         self.instance = instance
         self.source = source
@@ -117,16 +105,10 @@ class NewShare(Occupant):
     def demand(self, session: Session, service_host: str) -> ServerDemand:
         row = self.instance.row
         return demands.demand_of(
-            session,
-            service_host,
-            row,
-            row.size,
-            demands.key_of_server(session, row),
+            session, service_host, row, row.size, demands.key_of_server(session, row)
         )
 
-    def offer(
-        self, session: Session, service_host: str, limits: ServerLimits
-    ) -> Offer:
+    def offer(self, session: Session, service_host: str, limits: ServerLimits) -> Offer:
         if self._is_on_server_of_source(service_host):
             limits = NO_LIMITS  # it has no other server, full or not
         return super().offer(session, service_host, limits)
@@ -194,15 +176,11 @@ class NewShare(Occupant):
             )
         return chosen
 
-    def bind(
-        self, session: Session, server_id: str, limits: ServerLimits
-    ) -> bool:
+    def bind(self, session: Session, server_id: str, limits: ServerLimits) -> bool:
         row = self.instance.row
         if self.source and server_id == self.source.share.row.share_server_id:
             limits = NO_LIMITS
-        return share_servers.bind(
-            session, self.id, server_id, row.size, limits
-        )
+        return share_servers.bind(session, self.id, server_id, row.size, limits)
 
     def attach(self, session: Session, server_id: str) -> bool:
         return share_servers.attach(session, self.id, server_id)
@@ -219,24 +197,18 @@ class StayingShare(NewShare):
     The server keeps it even if it has more shares than its limits allow.
     """
 
-    def __init__(
-        self, instance: LoadedInstance, server_id: str, names: NameTemplates
-    ):
+    def __init__(self, instance: LoadedInstance, server_id: str, names: NameTemplates):
         super().__init__(instance, None, names)
         self.server_id = server_id
 
-    def offer(
-        self, session: Session, service_host: str, limits: ServerLimits
-    ) -> Offer:
+    def offer(self, session: Session, service_host: str, limits: ServerLimits) -> Offer:
         return super().offer(session, service_host, NO_LIMITS)
 
     def _offer(
         self, session: Session, ids: Sequence[str], demand: ServerDemand
     ) -> Offer:
         if self.server_id not in ids:
-            raise no_server(
-                f'the share cannot stay on share server {self.server_id}'
-            )
+            raise no_server(f'the share cannot stay on share server {self.server_id}')
         return super()._offer(session, ids, demand)
 
     def choose(
@@ -244,9 +216,7 @@ class StayingShare(NewShare):
     ) -> Mapping[str, typing.Any] | None:
         return {'id': self.server_id}
 
-    def bind(
-        self, session: Session, server_id: str, limits: ServerLimits
-    ) -> bool:
+    def bind(self, session: Session, server_id: str, limits: ServerLimits) -> bool:
         return super().bind(session, server_id, NO_LIMITS)
 
 
@@ -266,9 +236,7 @@ class NewGroup(Occupant):
         self.share_network_id = group.row.share_network_id
 
     def demand(self, session: Session, service_host: str) -> ServerDemand:
-        return demands.demand_of(
-            session, service_host, self.group.row, _ROOM_FOR_GROUP
-        )
+        return demands.demand_of(session, service_host, self.group.row, _ROOM_FOR_GROUP)
 
     def choose(
         self, driver: ShareDriver, offer: Offer
@@ -279,9 +247,7 @@ class NewGroup(Occupant):
             self.group.for_driver,
         )
 
-    def bind(
-        self, session: Session, server_id: str, limits: ServerLimits
-    ) -> bool:
+    def bind(self, session: Session, server_id: str, limits: ServerLimits) -> bool:
         return share_servers.bind_group(
             session, self.id, server_id, _ROOM_FOR_GROUP, limits
         )

@@ -7,13 +7,13 @@ from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.base import NetworkInfo
-from manila_lite.share.drivers.base import SecurityServiceForDriver
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.manager.driver_view import access_view
-from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.drivers.base import (
+    NetworkInfo,
+    SecurityServiceForDriver,
+    ShareForDriver,
+    ShareServerForDriver,
+)
+from manila_lite.share.manager.driver_view import access_view, server_view, share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.servers.setup import ServerSetup
@@ -41,9 +41,7 @@ class ServerWithShares(typing.NamedTuple):
         return [
             {
                 'share_instance_id': id,
-                'access_rules': [
-                    rule.for_driver for rule in rules if not rule.hidden
-                ],
+                'access_rules': [rule.for_driver for rule in rules if not rule.hidden],
             }
             for id, rules in self.known_rules.items()
         ]
@@ -57,9 +55,7 @@ class ServerWithShares(typing.NamedTuple):
                 for one in self.for_driver['network_allocations']
                 if one['label'] == 'admin'
             ],
-            'subnets': [
-                subnet_allocations(info) for info in self.network_info
-            ],
+            'subnets': [subnet_allocations(info) for info in self.network_info],
         }
 
 
@@ -77,28 +73,17 @@ def subnet_allocations(info: NetworkInfo) -> dict[str, typing.Any]:
 
 
 def load_server_with_shares(
-    session: Session,
-    server_id: str,
-    setup: ServerSetup,
-    *,
-    lock_shared: bool = False,
+    session: Session, server_id: str, setup: ServerSetup, *, lock_shared: bool = False
 ) -> ServerWithShares:
     """Read a server with its network, its shares and their access rules.
 
     With `lock_shared` its row is locked against changes until the
     transaction ends. Raises ShareServerNotFound.
     """
-    server = server_view.load_server(
-        session, server_id, lock_shared=lock_shared
-    )
+    server = server_view.load_server(session, server_id, lock_shared=lock_shared)
     instances = share_view.load_instances(
         session,
-        [
-            row.id
-            for row in share_networks.list_share_instances(
-                session, [server_id]
-            )
-        ],
+        [row.id for row in share_networks.list_share_instances(session, [server_id])],
     )
     return ServerWithShares(
         server,
@@ -109,10 +94,7 @@ def load_server_with_shares(
                 session, server.row.share_network_id
             )
         ],
-        [
-            share_view.share_for_driver(one, setup.names.share)
-            for one in instances
-        ],
+        [share_view.share_for_driver(one, setup.names.share) for one in instances],
         {
             one.row.id: access_view.rule_views(
                 one.row,

@@ -13,42 +13,38 @@ import typing
 from manila_lite import exception
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.servers.server_load import NO_LIMITS
-from manila_lite.db.queries.servers.server_load import ServerLimits
+from manila_lite.db.queries.servers.server_load import NO_LIMITS, ServerLimits
 from manila_lite.db.rows import InstanceRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import insert_row
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from manila_lite.messages import explanation_in
-from manila_lite.share.drivers.base import NetworkInfo
-from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import ShareServerSupport
+from manila_lite.db.session import Database, Session
+from manila_lite.db.transitions import fire, insert_row
+from manila_lite.messages import Action, Detail, explanation_in
+from manila_lite.share.drivers.base import NetworkInfo, ShareDriver, ShareServerSupport
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view.group_view import CloneSource
-from manila_lite.share.manager.driver_view.group_view import LoadedGroup
+from manila_lite.share.manager.driver_view.group_view import CloneSource, LoadedGroup
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    NameTemplates,
+)
 from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.servers.demand import key_for_driver
-from manila_lite.share.manager.servers.failures import failure_detail
-from manila_lite.share.manager.servers.failures import no_server
-from manila_lite.share.manager.servers.failures import reported_details
-from manila_lite.share.manager.servers.networks import ServerNetworks
-from manila_lite.share.manager.servers.networks import with_servers
-from manila_lite.share.manager.servers.occupants import NewGroup
-from manila_lite.share.manager.servers.occupants import NewShare
-from manila_lite.share.manager.servers.occupants import Occupant
-from manila_lite.share.manager.servers.occupants import Offer
-from manila_lite.share.manager.servers.occupants import StayingShare
+from manila_lite.share.manager.servers.failures import (
+    failure_detail,
+    no_server,
+    reported_details,
+)
+from manila_lite.share.manager.servers.networks import ServerNetworks, with_servers
+from manila_lite.share.manager.servers.occupants import (
+    NewGroup,
+    NewShare,
+    Occupant,
+    Offer,
+    StayingShare,
+)
 from manila_lite.states.machine import Machine
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import SHARE_SERVER, ServerStatus
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
@@ -92,9 +88,7 @@ class ServerSetup:
         self.backend_name = backend_name
         self.message_ttl = message_ttl
 
-    def complete_stats(
-        self, stats: Mapping[str, typing.Any]
-    ) -> dict[str, typing.Any]:
+    def complete_stats(self, stats: Mapping[str, typing.Any]) -> dict[str, typing.Any]:
         """Add to the statistics of a driver what only the manager knows.
 
         IP versions are limited to those of the network plug-in, and
@@ -141,9 +135,7 @@ class ServerSetup:
         server = self._provide(job, occupant)
         return None if job.closed else instance._replace(server=server)
 
-    def _require_security_services(
-        self, job: JobContext, row: InstanceRow
-    ) -> None:
+    def _require_security_services(self, job: JobContext, row: InstanceRow) -> None:
         """Raise if the network lacks what the protocol of a share needs."""
         needed = self.driver.dhss_mandatory_security_service_association.get(
             row.share_proto.lower()
@@ -170,9 +162,7 @@ class ServerSetup:
         server = self._provide(job, NewGroup(group))
         return None if job.closed else group._replace(server=server)
 
-    def _provide(
-        self, job: JobContext, occupant: Occupant
-    ) -> LoadedServer | None:
+    def _provide(self, job: JobContext, occupant: Occupant) -> LoadedServer | None:
         """Return its server; None without one, or if the work has to wait."""
         if self.networks is None:
             if occupant.share_network_id is not None:
@@ -202,9 +192,7 @@ class ServerSetup:
         offer = job.read(occupant.offer, self.service_host, self.limits)
         chosen = self._choose(occupant, offer)
         if chosen is not None:
-            return self.db.write(
-                self._bind, job.claim, occupant, chosen, by=job.claim
-            )
+            return self.db.write(self._bind, job.claim, occupant, chosen, by=job.claim)
         try:
             server_id = self.db.write(
                 self._start_build, job.claim, occupant, offer, by=job.claim
@@ -222,13 +210,8 @@ class ServerSetup:
 
     def _require_usable(self, server: LoadedServer) -> None:
         """Raise if an administrator has reset the server meanwhile."""
-        if server.row.status not in (
-            ServerStatus.ACTIVE,
-            ServerStatus.CREATING,
-        ):
-            raise no_server(
-                f'share server {server.row.id} is {server.row.status}'
-            )
+        if server.row.status not in (ServerStatus.ACTIVE, ServerStatus.CREATING):
+            raise no_server(f'share server {server.row.id} is {server.row.status}')
 
     def _choose(self, occupant: Occupant, offer: Offer) -> str | None:
         """Return the id of the candidate chosen by the driver, if any."""
@@ -238,9 +221,7 @@ class ServerSetup:
         if chosen is None:
             return None
         if chosen['id'] not in {each.row.id for each in offer.candidates}:
-            raise no_server(
-                'the driver chose a share server that was not offered'
-            )
+            raise no_server('the driver chose a share server that was not offered')
         server_id: str = chosen['id']
         return server_id
 
@@ -273,9 +254,7 @@ class ServerSetup:
                 session,
                 SHARE_SERVER,
                 'create',
-                **self.initial_columns(
-                    session, server_id, occupant.share_network_id
-                ),
+                **self.initial_columns(session, server_id, occupant.share_network_id),
                 encryption_key_ref=demand.encryption_key_ref,
                 build_key=demand.build_key,
             ),
@@ -337,11 +316,7 @@ class ServerSetup:
             security_services=network_info[0]['security_services'],
         )
         with undo_if_gone(
-            job,
-            share_servers.find,
-            server.row.id,
-            undo,
-            given_up=[ServerStatus.ERROR],
+            job, share_servers.find, server.row.id, undo, given_up=[ServerStatus.ERROR]
         ):
             return self.db.write(
                 self._built, job.claim, server.row.id, details, by=job.claim
@@ -361,9 +336,7 @@ class ServerSetup:
         assert self.networks is not None
         number = self.addresses_per_subnet
         for subnet_id in server.subnet_ids:
-            self.networks.user.allocate_network(
-                server.row.id, subnet_id, number
-            )
+            self.networks.user.allocate_network(server.row.id, subnet_id, number)
         for_admins = self.driver.get_admin_network_allocations_number()
         if for_admins:
             if self.networks.admin is None:
@@ -371,13 +344,9 @@ class ServerSetup:
                     reason='admin_network_config_group is not set, and the '
                     f'driver needs {for_admins} addresses there'
                 )
-            self.networks.admin.allocate_network(
-                server.row.id, None, for_admins
-            )
+            self.networks.admin.allocate_network(server.row.id, None, for_admins)
 
-    def network_info(
-        self, session: Session, server_id: str
-    ) -> list[NetworkInfo]:
+    def network_info(self, session: Session, server_id: str) -> list[NetworkInfo]:
         """Read the desired network setup of a server, by subnet."""
         server = server_view.load_server(session, server_id)
         return server_view.network_info(session, server, self.backend_name)
@@ -390,8 +359,7 @@ class ServerSetup:
     ) -> dict[str, typing.Any]:
         """Set up a server by the driver; return the details to store."""
         details = self.driver.setup_server(
-            network_info,
-            metadata={**metadata, **key_for_driver(encryption_key_ref)},
+            network_info, metadata={**metadata, **key_for_driver(encryption_key_ref)}
         )
         return dict(details or {})
 
@@ -417,9 +385,7 @@ class ServerSetup:
 
     # Failure
 
-    def record_failure(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
+    def record_failure(self, session: Session, job: Claim, error: Exception) -> bool:
         """Fail the share together with the server built for it.
 
         Returns False when there is no such server.
@@ -455,13 +421,7 @@ class ServerSetup:
     ) -> bool:
         if not self.fail_build(session, server_id, error):
             return False
-        fire(
-            session,
-            machine,
-            job.resource_id,
-            'create_failed',
-            updated_at=session.now,
-        )
+        fire(session, machine, job.resource_id, 'create_failed', updated_at=session.now)
         notify_user(
             session,
             job,
@@ -485,9 +445,7 @@ class ServerSetup:
         ):
             return False
         self.give_up(session, server_id, 'create_failed')
-        share_servers.merge_details(
-            session, server_id, reported_details(error)
-        )
+        share_servers.merge_details(session, server_id, reported_details(error))
         return True
 
     def give_up(self, session: Session, server_id: str, event: str) -> None:

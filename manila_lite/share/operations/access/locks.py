@@ -13,14 +13,14 @@ from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.db.rows import ResourceLockRow
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.states.locks import ACTIONS
-from manila_lite.states.locks import NOT_LOCKABLE
-from manila_lite.states.locks import LockContext
-from manila_lite.states.locks import ResourceAction
-from manila_lite.states.locks import ResourceType
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.states.locks import (
+    ACTIONS,
+    NOT_LOCKABLE,
+    LockContext,
+    ResourceAction,
+    ResourceType,
+)
 from manila_lite.states.share_instance import InstanceStatus
 
 _SERVICE_ROLE = 'service'
@@ -109,9 +109,7 @@ def lock_rule(
     if deletion:
         share = LockRequest(share_id, ResourceType.SHARE)
         try:
-            _refuse_not_lockable(
-                share, locks.lock_share_rows(session, share_id)
-            )
+            _refuse_not_lockable(share, locks.lock_share_rows(session, share_id))
         except exception.ResourceNotLockable as error:
             raise exception.InvalidShare(reason=error.msg) from error
         lock_id = _insert(session, ctx, rule, share_id)
@@ -134,11 +132,7 @@ def lock_rule(
 
 
 def unlock_rule(
-    session: Session,
-    ctx: RequestContext,
-    access_id: str,
-    *,
-    unrestrict: bool = False,
+    session: Session, ctx: RequestContext, access_id: str, *, unrestrict: bool = False
 ) -> None:
     """Raise AccessRuleLocked unless the rule may be denied.
 
@@ -149,9 +143,7 @@ def unlock_rule(
     rule_locks = locks.list_for_resource(session, access_id)
     if not rule_locks:
         return
-    if not unrestrict or not all(
-        _may_delete(ctx, lock) for lock in rule_locks
-    ):
+    if not unrestrict or not all(_may_delete(ctx, lock) for lock in rule_locks):
         raise exception.AccessRuleLocked(access_id=access_id)
     locks.delete_many(session, [lock.id for lock in rule_locks])
 
@@ -164,11 +156,7 @@ def lock_context_of(ctx: RequestContext) -> str:
 
 
 _MAY_CHANGE = {
-    LockContext.ADMIN: (
-        LockContext.USER,
-        LockContext.SERVICE,
-        LockContext.ADMIN,
-    ),
+    LockContext.ADMIN: (LockContext.USER, LockContext.SERVICE, LockContext.ADMIN),
     LockContext.SERVICE: (LockContext.USER, LockContext.SERVICE),
 }
 """Contexts whose locks may be changed, by the context of the caller."""
@@ -193,13 +181,9 @@ def _may_delete(ctx: RequestContext, lock: rows.ResourceLockRow) -> bool:
     return may_change(ctx, lock) and ctx.can('resource_lock:delete', lock)
 
 
-def _require_change_allowed(
-    ctx: RequestContext, lock: rows.ResourceLockRow
-) -> None:
+def _require_change_allowed(ctx: RequestContext, lock: rows.ResourceLockRow) -> None:
     if not may_change(ctx, lock):
-        raise exception.Forbidden(
-            f'Lock {lock.id} may not be changed by this user.'
-        )
+        raise exception.Forbidden(f'Lock {lock.id} may not be changed by this user.')
 
 
 def _lock_resource(
@@ -217,23 +201,17 @@ def _lock_resource(
         or ctx.is_admin
     ):
         raise exception.InvalidInput(
-            reason=f'{request.resource_type} {request.resource_id} could '
-            'not be found'
+            reason=f'{request.resource_type} {request.resource_id} could not be found'
         )
     ctx.authorize('resource_lock:create', rows[0])
     return rows
 
 
-def _refuse_offered(
-    request: LockRequest, rows: Sequence[rows.LockableRow]
-) -> None:
+def _refuse_offered(request: LockRequest, rows: Sequence[rows.LockableRow]) -> None:
     """Refuse a lock that would change hands with the share."""
-    if any(
-        row.share_status == InstanceStatus.AWAITING_TRANSFER for row in rows
-    ):
+    if any(row.share_status == InstanceStatus.AWAITING_TRANSFER for row in rows):
         raise exception.ResourceNotLockable(
-            resource_type=request.resource_type,
-            resource_id=request.resource_id,
+            resource_type=request.resource_type, resource_id=request.resource_id
         )
 
 
@@ -245,8 +223,7 @@ def _refuse_not_lockable(
         or rows[0].is_soft_deleted
     ):
         raise exception.ResourceNotLockable(
-            resource_type=request.resource_type,
-            resource_id=request.resource_id,
+            resource_type=request.resource_type, resource_id=request.resource_id
         )
 
 

@@ -11,28 +11,28 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.coordination import Coordinator
-from manila_lite.coordination import NullCoordinator
+from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db import rows
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
+from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import TransitionBatch
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations.access import locks as resource_locks
-from manila_lite.share.operations.access import targets as access_targets
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import DENIED
-from manila_lite.states.access_rule import RULES_EDITABLE
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.access_rule import RulesStatus
+from manila_lite.share.operations.access import (
+    locks as resource_locks,
+    targets as access_targets,
+)
+from manila_lite.states.access_rule import (
+    ACCESS_RULE,
+    DENIED,
+    RULES_EDITABLE,
+    SHARE_INSTANCE_ACCESS,
+    RulesStatus,
+)
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_network import NetworkStatus
 from manila_lite.states.share_replica import PASSIVE
-from manila_lite.work.admission import AdmissionControl
-from manila_lite.work.admission import admission_controlled
+from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
 class NewAccessRule(typing.NamedTuple):
@@ -204,9 +204,7 @@ class Access:
             },
         )
         self._mark_changing(moves, instances)
-        resource_locks.unlock_rule(
-            session, ctx, access_id, unrestrict=unrestrict
-        )
+        resource_locks.unlock_rule(session, ctx, access_id, unrestrict=unrestrict)
 
     @admission_controlled
     @_serialised
@@ -223,9 +221,7 @@ class Access:
     ) -> None:
         """Change the level of a rule; does nothing if it has that level."""
         if (
-            share_rules.list_mappings(session, share.id, access_id)[
-                0
-            ].access_level
+            share_rules.list_mappings(session, share.id, access_id)[0].access_level
             == level
         ):
             return
@@ -290,11 +286,7 @@ class Access:
         return instances
 
     def _submit(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        instance_id: str,
-        host: str,
+        self, session: Session, ctx: RequestContext, instance_id: str, host: str
     ) -> None:
         self.access.on(host).sync_access(session, ctx, instance_id=instance_id)
 
@@ -310,10 +302,7 @@ class Access:
         moves.write()
         return (
             RulesStatus.ERROR
-            if any(
-                row.access_rules_status == RulesStatus.ERROR
-                for row in instances
-            )
+            if any(row.access_rules_status == RulesStatus.ERROR for row in instances)
             else RulesStatus.OUT_OF_SYNC
         )
 
@@ -336,22 +325,17 @@ def _is_unplaced(row: rows.RuleInstanceRow) -> bool:
     )
 
 
-def _check(
-    instances: Sequence[rows.RuleInstanceRow], allow_in_error: bool
-) -> None:
+def _check(instances: Sequence[rows.RuleInstanceRow], allow_in_error: bool) -> None:
     """Refuse the change if one instance cannot take it.
 
     Errors do not name instances, which users cannot see.
     """
     allowed = (
-        RULES_EDITABLE
-        if allow_in_error
-        else RULES_EDITABLE - {InstanceStatus.ERROR}
+        RULES_EDITABLE if allow_in_error else RULES_EDITABLE - {InstanceStatus.ERROR}
     )
     if any(row.status in _MIGRATING for row in instances):
         raise exception.InvalidShare(
-            reason='access rules cannot be changed while the share is being '
-            'migrated'
+            reason='access rules cannot be changed while the share is being migrated'
         )
     if any(row.host is None or row.status not in allowed for row in instances):
         raise exception.InvalidShare(
@@ -359,10 +343,7 @@ def _check(
             'of its replicas is not placed yet, is busy, or is in a '
             'status that does not allow it'
         )
-    if any(
-        row.network_status not in (None, NetworkStatus.ACTIVE)
-        for row in instances
-    ):
+    if any(row.network_status not in (None, NetworkStatus.ACTIVE) for row in instances):
         raise exception.InvalidShareNetwork(
             reason='access rules cannot be changed while the share network '
             'is not active'

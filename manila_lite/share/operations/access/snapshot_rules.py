@@ -11,28 +11,20 @@ from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import fire_matching
-from manila_lite.db.transitions import insert_rows
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire_matching, insert_rows
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.access import targets as access_targets
-from manila_lite.share.operations.replication.snapshots import (
-    status_determining,
-)
+from manila_lite.share.operations.replication.snapshots import status_determining
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.snapshot_instance import SnapshotStatus
-from manila_lite.work.admission import AdmissionControl
-from manila_lite.work.admission import admission_controlled
+from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
 class SnapshotAccess:
     """Operations on snapshot access. Each method is one transaction."""
 
-    def __init__(
-        self, db: Database, work: Client, admission: AdmissionControl
-    ):
+    def __init__(self, db: Database, work: Client, admission: AdmissionControl):
         self.db = db
         self.work = work
         self.admission = admission
@@ -83,10 +75,7 @@ class SnapshotAccess:
             ],
         )
         return snapshot_rules.SnapshotAccessRuleView(
-            access_id,
-            access_type,
-            access_to,
-            SNAPSHOT_ACCESS_RULE.initial['allow'],
+            access_id, access_type, access_to, SNAPSHOT_ACCESS_RULE.initial['allow']
         )
 
     @transaction
@@ -109,10 +98,7 @@ class SnapshotAccess:
         )
 
     def _begin(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        snapshot: rows.SnapshotTarget,
+        self, session: Session, ctx: RequestContext, snapshot: rows.SnapshotTarget
     ) -> Sequence[rows.MountableInstanceRow]:
         """Submit the work, lock the instances and check them."""
         if snapshot.host:
@@ -134,11 +120,7 @@ class SnapshotAccess:
         return instances
 
     def _submit(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        instance_id: str,
-        host: str,
+        self, session: Session, ctx: RequestContext, instance_id: str, host: str
     ) -> None:
         self.work.on(host).sync_snapshot_access(
             session, ctx, snapshot_instance_id=instance_id
@@ -146,8 +128,7 @@ class SnapshotAccess:
 
 
 def _check(
-    snapshot: rows.SnapshotTarget,
-    instances: Sequence[rows.MountableInstanceRow],
+    snapshot: rows.SnapshotTarget, instances: Sequence[rows.MountableInstanceRow]
 ) -> None:
     """Refuse the change if one instance cannot take it.
 

@@ -68,9 +68,7 @@ def _ip(access_to: str, ipv6: bool = True) -> str:
 
 
 def _user(access_to: str) -> str:
-    if not _USER.fullmatch(access_to) or _ONLY_DOTS_AND_BLANKS.fullmatch(
-        access_to
-    ):
+    if not _USER.fullmatch(access_to) or _ONLY_DOTS_AND_BLANKS.fullmatch(access_to):
         raise _not_valid('user', access_to)
     return access_to
 
@@ -99,6 +97,5 @@ _NORMALISERS: dict[str, Callable[[str], str]] = {
 
 def _not_valid(access_type: str, access_to: str) -> Exception:
     return exception.InvalidShareAccess(
-        reason=f'{access_to[:80]!r} is not a valid access_to for type '
-        f'{access_type}'
+        reason=f'{access_to[:80]!r} is not a valid access_to for type {access_type}'
     )

@@ -14,18 +14,12 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.groups import member_sources
-from manila_lite.db.queries.groups import share_groups
-from manila_lite.db.queries.types import group_types
-from manila_lite.db.queries.types import qos_types
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.groups import member_sources, share_groups
+from manila_lite.db.queries.types import group_types, qos_types, types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
+from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import insert_row
-from manila_lite.quota import charges
-from manila_lite.quota import shares as share_quota
+from manila_lite.quota import charges, shares as share_quota
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.encryption_keys import charge_key
 from manila_lite.quota.groups import DELTAS
@@ -34,8 +28,7 @@ from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
 from manila_lite.share.operations.shares import insertion
 from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.work.admission import AdmissionControl
-from manila_lite.work.admission import admission_controlled
+from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
 class ShareGroupCopies:
@@ -142,9 +135,7 @@ class ShareGroupCopies:
             session, Owner(project_id, ctx.user_id), DELTAS, limits=self.limits
         )
         for type_id, share_type in types.items():
-            sizes = [
-                one.size for one in members if one.share_type_id == type_id
-            ]
+            sizes = [one.size for one in members if one.share_type_id == type_id]
             has_replicas = 'replication_type' in share_type.extra_specs
             share_quota.charge(
                 session,
@@ -157,9 +148,7 @@ class ShareGroupCopies:
             )
         keys = {one.encryption_key_ref for one in members}
         for key_ref in sorted(key for key in keys if key is not None):
-            users = [
-                one for one in members if one.encryption_key_ref == key_ref
-            ]
+            users = [one for one in members if one.encryption_key_ref == key_ref]
             charge_key(
                 session,
                 Owner(project_id, ctx.user_id, users[0].share_type_id),
@@ -204,9 +193,7 @@ class ShareGroupCopies:
         )
 
 
-def _share_type(
-    session: Session, ctx: RequestContext, type_id: str
-) -> TypeWithSpecs:
+def _share_type(session: Session, ctx: RequestContext, type_id: str) -> TypeWithSpecs:
     """Return the type of a member, which its owner may use."""
     found = share_types.find_usable(session, type_id, ctx.project_id, True)
     if found is None:
@@ -275,9 +262,7 @@ def _refuse_without_support(members: Sequence[rows.MemberSourceRow]) -> None:
             )
 
 
-def _allocate(
-    session: Session, members: Sequence[rows.MemberSourceRow]
-) -> None:
+def _allocate(session: Session, members: Sequence[rows.MemberSourceRow]) -> None:
     """Count the new shares on their pools, last to avoid deadlocks."""
     by_host = collections.Counter[str]()
     for one in members:

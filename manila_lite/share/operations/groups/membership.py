@@ -10,8 +10,7 @@ from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.share.operations.shares.share_request import ShareRequest
-from manila_lite.states.share_group import IN_POOL
-from manila_lite.states.share_group import GroupStatus
+from manila_lite.states.share_group import IN_POOL, GroupStatus
 
 
 def lock_group(
@@ -33,8 +32,7 @@ def lock_group(
         )
     if group.status != GroupStatus.AVAILABLE:
         raise exception.InvalidShareGroup(
-            reason=f'share group {group.id} must be available, not '
-            f'{group.status}'
+            reason=f'share group {group.id} must be available, not {group.status}'
         )
     if group.host is None:
         raise exception.InvalidShareGroup(
@@ -43,9 +41,7 @@ def lock_group(
     return group
 
 
-def with_group(
-    request: ShareRequest, group: rows.ShareGroupRow | None
-) -> ShareRequest:
+def with_group(request: ShareRequest, group: rows.ShareGroupRow | None) -> ShareRequest:
     """Return the request on the network and in the zone of its group.
 
     It may repeat them. Raises InvalidInput where it, or the snapshot of the
@@ -56,8 +52,7 @@ def with_group(
     if request.share_network_id not in (None, group.share_network_id):
         field = 'snapshot_id' if request.snapshot_id else 'share_network_id'
         raise exception.InvalidInput(
-            reason=f'{field}: the share network must be that of the share '
-            'group'
+            reason=f'{field}: the share network must be that of the share group'
         )
     zone = group.availability_zone or request.availability_zone
     if request.availability_zone not in (None, zone):
@@ -65,9 +60,7 @@ def with_group(
             reason=f'availability_zone must be {zone}, that of the share group'
         )
     return dataclasses.replace(
-        request,
-        share_network_id=group.share_network_id,
-        availability_zone=zone,
+        request, share_network_id=group.share_network_id, availability_zone=zone
     )
 
 
@@ -106,8 +99,7 @@ def check(
         return
     if not _is_with(group, source.host):
         raise exception.InvalidInput(
-            reason='snapshot_id: the snapshot is not on the back end of the '
-            'share group'
+            reason='snapshot_id: the snapshot is not on the back end of the share group'
         )
     if source.share_server_id != group.share_server_id:
         raise exception.InvalidInput(
@@ -119,7 +111,4 @@ def check(
 def _is_with(group: rows.ShareGroupRow, host: str) -> bool:
     if group.consistent_snapshot_support == IN_POOL:
         return host == group.host
-    return (
-        Host.parse(host).service_host
-        == Host.parse(group.host or '').service_host
-    )
+    return Host.parse(host).service_host == Host.parse(group.host or '').service_host

@@ -11,30 +11,20 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.groups import share_groups
-from manila_lite.db.queries.groups import snapshots
-from manila_lite.db.queries.types import group_types
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.groups import share_groups, snapshots
+from manila_lite.db.queries.types import group_types, types as share_types
 from manila_lite.db.queries.types.group_types import ShareGroupTypeRecord
 from manila_lite.db.queries.types.types import TypeWithSpecs
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
-from manila_lite.quota.groups import DELTAS
-from manila_lite.quota.groups import remove_and_credit
+from manila_lite.quota.groups import DELTAS, remove_and_credit
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations.reset_events import refuse_contradiction
-from manila_lite.share.operations.reset_events import reset_event
-from manila_lite.share.operations.shares import placement
-from manila_lite.share.operations.shares import share_request
-from manila_lite.states.share_group import CONSISTENCIES
-from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.work.admission import AdmissionControl
-from manila_lite.work.admission import placement_controlled
+from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
+from manila_lite.share.operations.shares import placement, share_request
+from manila_lite.states.share_group import CONSISTENCIES, SHARE_GROUP
+from manila_lite.work.admission import AdmissionControl, placement_controlled
 
 CONSISTENT_SNAPSHOTS = 'consistent_snapshot_support'
 """The group spec that says within what snapshots are consistent."""
@@ -116,9 +106,7 @@ class ShareGroups:
             consistent_snapshot_support=_consistency(group_type),
             created_at=session.now,
         )
-        share_groups.insert_share_types(
-            session, group_id, [one.id for one in types]
-        )
+        share_groups.insert_share_types(session, group_id, [one.id for one in types])
         self.scheduler.create_share_group(
             session,
             ctx,
@@ -153,8 +141,7 @@ class ShareGroups:
         wanted = request.share_types or [self.default_type]
         if not all(wanted):
             raise exception.InvalidInput(
-                reason='share_types is required: there is no default share '
-                'type'
+                reason='share_types is required: there is no default share type'
             )
         found = {}
         for one in dict.fromkeys(wanted):
@@ -190,9 +177,7 @@ class ShareGroups:
     # Delete
 
     @transaction
-    def delete(
-        self, session: Session, ctx: RequestContext, group_id: str
-    ) -> None:
+    def delete(self, session: Session, ctx: RequestContext, group_id: str) -> None:
         """Request the deletion of a share group without shares."""
         fire(session, SHARE_GROUP, group_id, 'delete', updated_at=session.now)
         if share_groups.has_members(session, group_id):
@@ -225,8 +210,7 @@ class ShareGroups:
     def _refuse_snapshots(self, session: Session, group_id: str) -> None:
         if snapshots.has_any(session, group_id):
             raise exception.InvalidShareGroup(
-                reason=f'share group {group_id} has snapshots; delete them '
-                'first'
+                reason=f'share group {group_id} has snapshots; delete them first'
             )
 
     # Administration
@@ -241,13 +225,9 @@ class ShareGroups:
         refuse_contradiction(session, SHARE_GROUP, group_id, event)
 
 
-def _check_network(
-    request: ShareGroupRequest, types: Sequence[TypeWithSpecs]
-) -> None:
+def _check_network(request: ShareGroupRequest, types: Sequence[TypeWithSpecs]) -> None:
     """Require a share network if, and only if, the types have DHSS true."""
-    with_servers = [
-        one for one in types if one.flag('driver_handles_share_servers')
-    ]
+    with_servers = [one for one in types if one.flag('driver_handles_share_servers')]
     if with_servers and len(with_servers) != len(types):
         raise exception.InvalidInput(
             reason='share_types: driver_handles_share_servers must be the '
@@ -267,9 +247,7 @@ def _check_network(
 
 
 def _allowed_zones(
-    request: ShareGroupRequest,
-    zone: str | None,
-    types: Sequence[TypeWithSpecs],
+    request: ShareGroupRequest, zone: str | None, types: Sequence[TypeWithSpecs]
 ) -> list[str]:
     """Return the zones that all types allow; empty means any."""
     allowed: set[str] | None = None if zone is None else {zone}

@@ -14,27 +14,18 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves.snapshots import release_shares
-from manila_lite.db.queries.groups import member_sources
-from manila_lite.db.queries.groups import share_groups
-from manila_lite.db.queries.groups import snapshots
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_all
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.queries.groups import member_sources, share_groups, snapshots
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire, fire_all, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
-from manila_lite.quota.groups import SNAPSHOT_DELTAS
-from manila_lite.quota.groups import remove_snapshot_and_credit
+from manila_lite.quota.groups import SNAPSHOT_DELTAS, remove_snapshot_and_credit
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations.reset_events import refuse_contradiction
-from manila_lite.share.operations.reset_events import reset_event
+from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.work.admission import AdmissionControl
-from manila_lite.work.admission import admission_controlled
+from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
 class ShareGroupSnapshots:
@@ -67,8 +58,7 @@ class ShareGroupSnapshots:
         locked = share_groups.lock(session, group.id)
         if locked.status != GroupStatus.AVAILABLE:
             raise exception.InvalidShareGroup(
-                reason=f'share group {group.id} must be available, not '
-                f'{locked.status}'
+                reason=f'share group {group.id} must be available, not {locked.status}'
             )
         if locked.host is None:
             raise exception.InvalidShareGroup(
@@ -81,10 +71,7 @@ class ShareGroupSnapshots:
         fire_all(
             session,
             SHARE_INSTANCE,
-            [
-                one.instance_id
-                for one in snapshots.list_shares(session, group.id)
-            ],
+            [one.instance_id for one in snapshots.list_shares(session, group.id)],
             'snapshot',
         )
         # Behind the guard: none of them changes or leaves the group now.
@@ -131,16 +118,10 @@ class ShareGroupSnapshots:
             snapshots.update(session, snapshot_id, values)
 
     @transaction
-    def delete(
-        self, session: Session, ctx: RequestContext, snapshot_id: str
-    ) -> None:
+    def delete(self, session: Session, ctx: RequestContext, snapshot_id: str) -> None:
         """Request the deletion of a snapshot with all its members."""
         fire(
-            session,
-            SHARE_GROUP_SNAPSHOT,
-            snapshot_id,
-            'delete',
-            updated_at=session.now,
+            session, SHARE_GROUP_SNAPSHOT, snapshot_id, 'delete', updated_at=session.now
         )
         member_sources.check_not_being_cloned(session, snapshot_id)
         snapshot = snapshots.get(session, snapshot_id)
@@ -159,29 +140,17 @@ class ShareGroupSnapshots:
         snapshot = snapshots.get(session, snapshot_id)
         members = snapshots.list_members(session, [snapshot_id])[snapshot_id]
         release_shares(
-            session,
-            [one.share_instance_id for one in members],
-            excluding=snapshot_id,
+            session, [one.share_instance_id for one in members], excluding=snapshot_id
         )
         remove_snapshot_and_credit(session, snapshot, 'force_delete')
 
     @transaction
     def reset_status(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        snapshot_id: str,
-        status: str,
+        self, session: Session, ctx: RequestContext, snapshot_id: str, status: str
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_GROUP_SNAPSHOT, status)
-        fire(
-            session,
-            SHARE_GROUP_SNAPSHOT,
-            snapshot_id,
-            event,
-            updated_at=session.now,
-        )
+        fire(session, SHARE_GROUP_SNAPSHOT, snapshot_id, event, updated_at=session.now)
         refuse_contradiction(session, SHARE_GROUP_SNAPSHOT, snapshot_id, event)
 
 

@@ -2,12 +2,10 @@
 
 from manila_lite import exception
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations
+from manila_lite.db.queries.shares import instances as share_instances, migrations
 from manila_lite.db.session import Session
 from manila_lite.states import share_server
-from manila_lite.states.share_task import RUNNING
-from manila_lite.states.share_task import ShareTask
+from manila_lite.states.share_task import RUNNING, ShareTask
 
 
 def refuse_migrating(

@@ -6,8 +6,7 @@ from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
-from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import ShareNetworkRow
+from manila_lite.db.rows import InstanceRow, ShareNetworkRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_network import NetworkStatus
 from manila_lite.states.share_server import ServerStatus
@@ -65,15 +64,11 @@ def lock_networks(
     or sees the migration. The locks are shared, so no order is needed.
     """
     if instance.share_network_id is not None:
-        _require_active(
-            share_networks.lock_shared(session, instance.share_network_id)
-        )
+        _require_active(share_networks.lock_shared(session, instance.share_network_id))
     if network_id is not None:
         _check_destination(session, ctx, instance, network_id, zone)
     if instance.share_server_id is not None:
-        server = share_servers.get(
-            session, instance.share_server_id, lock_shared=True
-        )
+        server = share_servers.get(session, instance.share_server_id, lock_shared=True)
         if server.status != ServerStatus.ACTIVE:
             raise exception.InvalidShare(
                 reason=f'share {instance.share_id} is on share server '
@@ -111,13 +106,11 @@ def _check_destination(
 def _require_active(network: ShareNetworkRow) -> None:
     if network.status != NetworkStatus.ACTIVE:
         raise exception.InvalidInput(
-            reason=f'share network {network.id} must be active, not '
-            f'{network.status}'
+            reason=f'share network {network.id} must be active, not {network.status}'
         )
 
 
 def _not_found(network_id: str) -> exception.ManilaLiteError:
     return exception.InvalidInput(
-        reason=f'new_share_network_id: share network {network_id} could not '
-        'be found'
+        reason=f'new_share_network_id: share network {network_id} could not be found'
     )

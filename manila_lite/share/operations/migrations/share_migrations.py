@@ -12,38 +12,32 @@ from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves import migrated_snapshots
 from manila_lite.db.queries.access import snapshot_rules
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations
+from manila_lite.db.queries.admin import pools, services
+from manila_lite.db.queries.shares import instances as share_instances, migrations
 from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.queries.types import qos_types
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types import qos_types, types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import read_transaction
-from manila_lite.db.session import transaction
+from manila_lite.db.session import Database, Session, read_transaction, transaction
 from manila_lite.db.transitions import fire
 from manila_lite.host import Host
 from manila_lite.quota import share_migrations as migration_quota
 from manila_lite.rpc.contract import Client
-from manila_lite.rpc.data import BINARY as DATA_BINARY
-from manila_lite.rpc.data import DRIVER_ONLY
+from manila_lite.rpc.data import BINARY as DATA_BINARY, DRIVER_ONLY
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations.migrations import networks
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.reset_events import check_phase
 from manila_lite.share.operations.shares import share_request
 from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_task import OF_COPY
-from manila_lite.states.share_task import OF_DRIVER
-from manila_lite.states.share_task import RUNNING
-from manila_lite.states.share_task import SHARE_TASK
-from manila_lite.states.share_task import WAITING
-from manila_lite.states.share_task import ShareTask
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.share_task import (
+    OF_COPY,
+    OF_DRIVER,
+    RUNNING,
+    SHARE_TASK,
+    WAITING,
+    ShareTask,
+)
 
 _NOTHING_YET = frozenset(
     {ShareTask.STARTING, ShareTask.IN_PROGRESS, ShareTask.COPY_STARTING}
@@ -179,9 +173,7 @@ class ShareMigrations:
         """Return the availability zone of the destination."""
         host = Host.parse(text)
         if not (host.machine and host.backend and host.pool):
-            raise exception.InvalidInput(
-                reason='host must be host@backend#pool'
-            )
+            raise exception.InvalidInput(reason='host must be host@backend#pool')
         zone = self._require_up(session, host.service_host)
         if not pools.pool_exists(session, text):
             raise exception.HostNotFound(
@@ -250,9 +242,7 @@ class ShareMigrations:
         progress is returned.
         """
         task, migration = self._get(share.id)
-        if migration is not None and (
-            task.task_state == ShareTask.DRIVER_IN_PROGRESS
-        ):
+        if migration is not None and (task.task_state == ShareTask.DRIVER_IN_PROGRESS):
             self._refresh(ctx, migration)
             task, migration = self._get(share.id)
         state = task.task_state
@@ -272,9 +262,7 @@ class ShareMigrations:
             total or 0, orjson.loads(details or '{}'), state, heard_at
         )
 
-    def _refresh(
-        self, ctx: RequestContext, migration: rows.ShareMigrationRow
-    ) -> None:
+    def _refresh(self, ctx: RequestContext, migration: rows.ShareMigrationRow) -> None:
         work = self.work.on(migration.source_host)
         try:
             work.hear_share_migration(ctx, share_id=migration.share_id)
@@ -328,9 +316,7 @@ class ShareMigrations:
             )
 
 
-def _check_instances(
-    session: Session, migration: rows.ShareMigrationRow
-) -> None:
+def _check_instances(session: Session, migration: rows.ShareMigrationRow) -> None:
     """Refuse the second phase unless both instances still wait for it."""
     for id, wanted in (
         (migration.source_instance_id, InstanceStatus.MIGRATING),
@@ -387,17 +373,11 @@ def _check_reset(
 
 
 def _refuse_immovable(
-    session: Session,
-    instance: rows.InstanceRow,
-    options: ShareMigrationOptions,
+    session: Session, instance: rows.InstanceRow, options: ShareMigrationOptions
 ) -> None:
     """Raise InvalidShare if the share cannot be migrated by itself."""
     has_snapshots = snapshots.has_snapshots(session, instance.id)
-    if (
-        has_snapshots
-        and options.force_host_assisted
-        and not options.preserve_snapshots
-    ):
+    if has_snapshots and options.force_host_assisted and not options.preserve_snapshots:
         # The published code of this refusal is 409.
         raise exception.ShareHasSnapshots(share_id=instance.share_id)
     reasons = {
@@ -414,9 +394,7 @@ def _refuse_immovable(
     }
     for reason, applies in reasons.items():
         if applies:
-            raise exception.InvalidShare(
-                reason=f'share {instance.share_id} {reason}'
-            )
+            raise exception.InvalidShare(reason=f'share {instance.share_id} {reason}')
 
 
 def _refuse_unsupported(options: ShareMigrationOptions) -> None:
@@ -445,9 +423,7 @@ def _find_new_type(
             reason=f'new_share_type_id: share type {id} could not be found'
         )
     reasons = {
-        'is for shares with replicas': found.extra_specs.get(
-            'replication_type'
-        ),
+        'is for shares with replicas': found.extra_specs.get('replication_type'),
         'does not support the snapshots of the share': (
             not found.flag('snapshot_support')
             and snapshots.has_snapshots(session, instance.id)
@@ -461,8 +437,7 @@ def _find_new_type(
             and not found.extra_specs.get('encryption_support')
         ),
         'does not support the mount point name of the share': (
-            instance.mount_point_name
-            and not found.flag('mount_point_name_support')
+            instance.mount_point_name and not found.flag('mount_point_name_support')
         ),
     }
     for reason, applies in reasons.items():

@@ -11,21 +11,19 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.queries.networks import checks as network_checks
-from manila_lite.db.queries.networks import security_services
-from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.networks import (
+    checks as network_checks,
+    security_services,
+    share_networks,
+    subnets,
+)
 from manila_lite.db.queries.shares import migrations
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_all
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire, fire_all
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.networks import checks
-from manila_lite.share.operations.networks.checks import CheckResult
-from manila_lite.share.operations.networks.checks import NetworkChange
+from manila_lite.share.operations.networks.checks import CheckResult, NetworkChange
 from manila_lite.share.operations.servers.release import release_unused
 from manila_lite.states.share_network import SHARE_NETWORK
 from manila_lite.states.share_server import SHARE_SERVER
@@ -86,9 +84,7 @@ class NetworkChanges:
         self._check_replaceable(session, network, current_id, new_id)
         servers = share_networks.list_servers(session, network_id)
         if servers:
-            self._change_services(
-                session, ctx, network, servers, new_id, current_id
-            )
+            self._change_services(session, ctx, network, servers, new_id, current_id)
         security_services.replace(session, network_id, current_id, new_id)
 
     @transaction
@@ -115,16 +111,10 @@ class NetworkChanges:
         servers = share_networks.list_servers(session, network_id)
         if not servers:
             return NO_SERVERS
-        change = NetworkChange(
-            checks.SECURITY_SERVICE_UPDATE, (current_id, new_id)
-        )
+        change = NetworkChange(checks.SECURITY_SERVICE_UPDATE, (current_id, new_id))
         checks.require_ready(session, network, servers, change, self.down_time)
         for host in checks.begin_check(
-            session,
-            network_id,
-            change,
-            checks.hosts_of(servers),
-            restart=restart,
+            session, network_id, change, checks.hosts_of(servers), restart=restart
         ):
             self.updates.on(host).check_security_service(
                 session,
@@ -138,11 +128,7 @@ class NetworkChanges:
 
     @transaction
     def remove_security_service(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        network_id: str,
-        service_id: str,
+        self, session: Session, ctx: RequestContext, network_id: str, service_id: str
     ) -> None:
         """Detach a security service."""
         share_networks.lock(session, network_id)
@@ -152,8 +138,7 @@ class NetworkChanges:
             raise _not_modifiable(network_id, 'removed from')
         if not security_services.detach(session, network_id, service_id):
             raise exception.InvalidShareNetwork(
-                reason=f'security service {service_id} is not attached to '
-                f'{network_id}'
+                reason=f'security service {service_id} is not attached to {network_id}'
             )
 
     def _lock_new_service(
@@ -180,9 +165,7 @@ class NetworkChanges:
         current = next(
             (
                 row
-                for row in security_services.list_for_network(
-                    session, network.id
-                )
+                for row in security_services.list_for_network(session, network.id)
                 if row.id == current_id
             ),
             None,
@@ -212,9 +195,7 @@ class NetworkChanges:
             session,
             network,
             servers,
-            NetworkChange(
-                checks.SECURITY_SERVICE_UPDATE, (current_id, new_id)
-            ),
+            NetworkChange(checks.SECURITY_SERVICE_UPDATE, (current_id, new_id)),
         )
         for server in servers:
             self.updates.on(server.host).update_security_service(
@@ -235,17 +216,9 @@ class NetworkChanges:
     ) -> None:
         """Move the network and its servers to their changing statuses."""
         checks.require_ready(session, network, servers, change, self.down_time)
-        checks.require_compatible(
-            session, network.id, change, checks.hosts_of(servers)
-        )
+        checks.require_compatible(session, network.id, change, checks.hosts_of(servers))
         network_checks.delete_all(session, network.id)
-        fire(
-            session,
-            SHARE_NETWORK,
-            network.id,
-            'change',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_NETWORK, network.id, 'change', updated_at=session.now)
         fire_all(
             session,
             SHARE_SERVER,
@@ -274,18 +247,13 @@ class NetworkChanges:
         Without `allow_several`, a zone may have only one subnet.
         """
         network = share_networks.lock(session, network_id)
-        zone_id, servers = self._new_subnet(
-            session, network_id, zone, allow_several
-        )
+        zone_id, servers = self._new_subnet(session, network_id, zone, allow_several)
         if servers:
             self._begin_change(
                 session, network, servers, _allocation_change(zone_id, subnet)
             )
         subnet_id = subnets.insert(
-            session,
-            network_id,
-            {'availability_zone_id': zone_id, **subnet},
-            metadata,
+            session, network_id, {'availability_zone_id': zone_id, **subnet}, metadata
         )
         for server in servers:
             self.updates.on(server.host).update_allocations(
@@ -316,11 +284,7 @@ class NetworkChanges:
         change = _allocation_change(zone_id, subnet)
         checks.require_ready(session, network, servers, change, self.down_time)
         for host in checks.begin_check(
-            session,
-            network_id,
-            change,
-            checks.hosts_of(servers),
-            restart=restart,
+            session, network_id, change, checks.hosts_of(servers), restart=restart
         ):
             self.updates.on(host).check_allocations(
                 session,
@@ -363,11 +327,7 @@ class NetworkChanges:
 
     @transaction
     def delete_subnet(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        network_id: str,
-        subnet_id: str,
+        self, session: Session, ctx: RequestContext, network_id: str, subnet_id: str
     ) -> None:
         """Delete a subnet, and its share servers if they are idle."""
         network = share_networks.lock(session, network_id)
@@ -408,13 +368,9 @@ class NetworkChanges:
 
         `driver_values` are sent to the back ends of the servers in the subnet.
         """
-        change = (
-            subnets.METADATA.replace if replace else subnets.METADATA.merge
-        )
+        change = subnets.METADATA.replace if replace else subnets.METADATA.merge
         metadata = change(session, subnet_id, values)
-        servers = (
-            subnets.list_servers(session, subnet_id) if driver_values else ()
-        )
+        servers = subnets.list_servers(session, subnet_id) if driver_values else ()
         for server in servers:
             self.updates.on(server.host).tell_subnet_metadata(
                 session,
@@ -449,16 +405,11 @@ def _allocation_change(
 ) -> NetworkChange:
     return NetworkChange(
         checks.ALLOCATION_UPDATE,
-        (
-            zone_id,
-            subnet.get('neutron_net_id'),
-            subnet.get('neutron_subnet_id'),
-        ),
+        (zone_id, subnet.get('neutron_net_id'), subnet.get('neutron_subnet_id')),
     )
 
 
 def _not_modifiable(network_id: str, what: str) -> exception.ManilaLiteError:
     return exception.ShareNetworkNotModifiable(
-        share_network_id=network_id,
-        reason=f'security services cannot be {what} it',
+        share_network_id=network_id, reason=f'security services cannot be {what} it'
     )

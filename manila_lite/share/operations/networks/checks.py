@@ -14,8 +14,7 @@ import orjson
 from manila_lite import exception
 from manila_lite.db import rows
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.networks import checks as network_checks
-from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.networks import checks as network_checks, share_networks
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Session
 from manila_lite.rpc.share import BINARY
@@ -43,9 +42,7 @@ class NetworkChange:
     @property
     def operation(self) -> str:
         """The key under which answers about the change are stored."""
-        return hashlib.sha256(
-            orjson.dumps((self.support, *self.facts))
-        ).hexdigest()
+        return hashlib.sha256(orjson.dumps((self.support, *self.facts))).hexdigest()
 
 
 class CheckResult(typing.NamedTuple):
@@ -89,8 +86,7 @@ def require_ready(
             )
         if not getattr(server, change.support):
             raise exception.InvalidShareNetwork(
-                reason=f'a share server of {network.id} does not support '
-                'the change'
+                reason=f'a share server of {network.id} does not support the change'
             )
     up = {
         service.host
@@ -104,8 +100,7 @@ def require_ready(
     for group in share_networks.list_share_groups(session, server_ids):
         if group.status in SHARE_GROUP.in_flight:
             raise exception.InvalidShareNetwork(
-                reason=f'share group {group.id} on {network.id} is '
-                f'{group.status}'
+                reason=f'share group {group.id} on {network.id} is {group.status}'
             )
     for share in share_networks.list_share_instances(session, server_ids):
         if (
@@ -155,9 +150,7 @@ def begin_check(
     return list(hosts)
 
 
-def get_result(
-    session: Session, network_id: str, change: NetworkChange
-) -> CheckResult:
+def get_result(session: Session, network_id: str, change: NetworkChange) -> CheckResult:
     """Return the answers about a change so far."""
     return combine_answers(
         network_checks.get_results(session, network_id, change.operation)
@@ -165,17 +158,13 @@ def get_result(
 
 
 def require_compatible(
-    session: Session,
-    network_id: str,
-    change: NetworkChange,
-    hosts: Sequence[str],
+    session: Session, network_id: str, change: NetworkChange, hosts: Sequence[str]
 ) -> None:
     """Refuse a change unless all back ends have confirmed it."""
     answers = network_checks.get_results(session, network_id, change.operation)
     if sorted(answers) != list(hosts):
         raise exception.InvalidShareNetwork(
-            reason=f'{network_id} is in use; request a check of the change '
-            'first'
+            reason=f'{network_id} is in use; request a check of the change first'
         )
     compatible = combine_answers(answers).compatible
     if compatible is None:

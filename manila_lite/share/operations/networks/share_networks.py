@@ -5,14 +5,10 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.networks import share_networks, subnets
 from manila_lite.db.queries.shares import migrations
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.rpc.contract import Client
@@ -27,9 +23,7 @@ _QUOTA_DELTAS = {'share_networks': 1}
 class ShareNetworks:
     """Operations on share networks. Each method is one transaction."""
 
-    def __init__(
-        self, db: Database, limits: Mapping[str, int], servers: Client
-    ):
+    def __init__(self, db: Database, limits: Mapping[str, int], servers: Client):
         self.db = db
         self.limits = limits
         self.servers = servers
@@ -70,9 +64,7 @@ class ShareNetworks:
             description=description,
             created_at=session.now,
         )
-        subnets.insert(
-            session, network_id, {'availability_zone_id': zone_id, **subnet}
-        )
+        subnets.insert(session, network_id, {'availability_zone_id': zone_id, **subnet})
         return network_id
 
     @transaction
@@ -114,9 +106,7 @@ class ShareNetworks:
         subnets.update(session, defaults[0].id, subnet)
 
     @transaction
-    def delete(
-        self, session: Session, ctx: RequestContext, network_id: str
-    ) -> None:
+    def delete(self, session: Session, ctx: RequestContext, network_id: str) -> None:
         """Delete a network without shares and groups; credit its quota.
 
         Its idle share servers are deleted too, its security services not.
@@ -155,11 +145,7 @@ class ShareNetworks:
 
     @transaction
     def reset_status(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        network_id: str,
-        status: str,
+        self, session: Session, ctx: RequestContext, network_id: str, status: str
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
         fire(

@@ -5,8 +5,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db import rows
-from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.access import snapshot_rules
+from manila_lite.db.queries.access import share_rules, snapshot_rules
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
@@ -15,18 +14,16 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import TransitionBatch
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.replication import guards
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import DENIED
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
-from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import READABLE
-from manila_lite.states.share_replica import SHARE_REPLICA
-from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.snapshot_instance import LEAVING
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.access_rule import (
+    ACCESS_RULE,
+    DENIED,
+    SHARE_INSTANCE_ACCESS,
+    SNAPSHOT_ACCESS_RULE,
+    RulesStatus,
+)
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.share_replica import READABLE, SHARE_REPLICA, ReplicaState
+from manila_lite.states.snapshot_instance import LEAVING, SNAPSHOT_INSTANCE
 
 
 def get_source(
@@ -36,15 +33,9 @@ def get_source(
     if not instances:
         raise exception.ShareNotFound(share_id=share_id)
     guards.refuse_during_promotion(instances)
-    active = [
-        row for row in instances if row.replica_state == ReplicaState.ACTIVE
-    ]
+    active = [row for row in instances if row.replica_state == ReplicaState.ACTIVE]
     usable = sorted(
-        (
-            row
-            for row in active
-            if row.status == InstanceStatus.AVAILABLE and row.host
-        ),
+        (row for row in active if row.status == InstanceStatus.AVAILABLE and row.host),
         key=lambda row: (row.created_at, row.id),
     )
     if usable:
@@ -101,9 +92,7 @@ def list_zones(
 
 
 def _check_network(specs: Mapping[str, str], network_id: str | None) -> None:
-    with_servers = share_types.is_true(
-        specs.get('driver_handles_share_servers')
-    )
+    with_servers = share_types.is_true(specs.get('driver_handles_share_servers'))
     if network_id is not None and not with_servers:
         raise exception.InvalidInput(
             reason='share_network_id cannot be used with a share type whose '
@@ -164,23 +153,16 @@ def insert_rows(
                 for row in rules
             ],
         )
-        moves.fire(
-            SHARE_INSTANCE_ACCESS, 'change', {replica_id: RulesStatus.ACTIVE}
-        )
+        moves.fire(SHARE_INSTANCE_ACCESS, 'change', {replica_id: RulesStatus.ACTIVE})
     if snapshot_instances:
-        _insert_snapshot_rows(
-            session, moves, active.id, replica_id, snapshot_instances
-        )
+        _insert_snapshot_rows(session, moves, active.id, replica_id, snapshot_instances)
     moves.write()
 
 
-def insert_missing_snapshots(
-    session: Session, active_id: str, replica_id: str
-) -> bool:
+def insert_missing_snapshots(session: Session, active_id: str, replica_id: str) -> bool:
     """Insert the snapshot instances that a replica lacks, if any."""
     present = {
-        row.snapshot_id
-        for row in snapshots.list_on_share_instance(session, replica_id)
+        row.snapshot_id for row in snapshots.list_on_share_instance(session, replica_id)
     }
     missing = [
         row
@@ -202,9 +184,7 @@ def _insert_snapshot_rows(
     snapshot_instances: Sequence[rows.SnapshotInstanceRow],
 ) -> None:
     """Insert its snapshot instances and their access rules."""
-    instance_ids = {
-        row.snapshot_id: session.new_id() for row in snapshot_instances
-    }
+    instance_ids = {row.snapshot_id: session.new_id() for row in snapshot_instances}
     moves.insert_rows(
         SNAPSHOT_INSTANCE,
         'create',
@@ -227,15 +207,10 @@ def _insert_snapshot_rows(
                 {
                     'id': session.new_id(),
                     'access_id': rule.access_id,
-                    'share_snapshot_instance_id': instance_ids[
-                        rule.snapshot_id
-                    ],
+                    'share_snapshot_instance_id': instance_ids[rule.snapshot_id],
                     'created_at': session.now,
                 }
-                for rule in snapshot_rules.list_on_share_instance(
-                    session, active_id
-                )
-                if rule.state not in DENIED
-                and rule.snapshot_id in instance_ids
+                for rule in snapshot_rules.list_on_share_instance(session, active_id)
+                if rule.state not in DENIED and rule.snapshot_id in instance_ids
             ],
         )

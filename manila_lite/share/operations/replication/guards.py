@@ -14,8 +14,7 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import LEAVING
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_replica import LEAVING, ReplicaState
 
 _RESIZE_EXCLUDED = frozenset(
     {InstanceStatus.REPLICATION_CHANGE, InstanceStatus.CREATING}
@@ -61,21 +60,13 @@ def get_active(instances: Sequence[typing.Any], share_id: str) -> typing.Any:
 
     Raises InvalidShare without an active one.
     """
-    active = [
-        row for row in instances if row.replica_state == ReplicaState.ACTIVE
-    ]
+    active = [row for row in instances if row.replica_state == ReplicaState.ACTIVE]
     if not active:
-        raise exception.InvalidShare(
-            reason=f'share {share_id} has no active replica'
-        )
-    return min(
-        active, key=lambda row: (row.status in LEAVING, row.created_at, row.id)
-    )
+        raise exception.InvalidShare(reason=f'share {share_id} has no active replica')
+    return min(active, key=lambda row: (row.status in LEAVING, row.created_at, row.id))
 
 
-def refuse_replicas(
-    session: Session, share: rows.ShareTarget
-) -> Sequence[typing.Any]:
+def refuse_replicas(session: Session, share: rows.ShareTarget) -> Sequence[typing.Any]:
     """Return the instances of a share; raises ShareHasReplicas for several.
 
     `share` is a row of `shares.target`. No second replica can be added until
@@ -89,9 +80,7 @@ def refuse_replicas(
     return instances
 
 
-def get_only_instance(
-    session: Session, share: rows.ShareTarget
-) -> rows.ShareTarget:
+def get_only_instance(session: Session, share: rows.ShareTarget) -> rows.ShareTarget:
     """Return the only instance of a share; raises InvalidShare for others.
 
     One that is migrated has two, and so does one whose migration has left

@@ -10,10 +10,8 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota.replicas import remove_and_credit
 from manila_lite.rpc.contract import Client
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import LEAVING
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.share_replica import LEAVING, ReplicaState
 
 
 def remove(
@@ -60,9 +58,7 @@ def remove(
     )
 
 
-def refuse_last_active(
-    instances: Sequence[typing.Any], replica: typing.Any
-) -> None:
+def refuse_last_active(instances: Sequence[typing.Any], replica: typing.Any) -> None:
     """Raise if the share would be left without an active replica."""
     if is_last_active(instances, replica):
         raise exception.ReplicationException(
@@ -71,9 +67,7 @@ def refuse_last_active(
         )
 
 
-def is_last_active(
-    instances: Sequence[typing.Any], replica: typing.Any
-) -> bool:
+def is_last_active(instances: Sequence[typing.Any], replica: typing.Any) -> bool:
     """Return whether no other replica that stays is active."""
     return replica.replica_state == ReplicaState.ACTIVE and not any(
         row.replica_state == ReplicaState.ACTIVE and row.status not in LEAVING

@@ -13,29 +13,27 @@ from manila_lite.db import rows
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
+from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
-from manila_lite.quota.shares import owner_of
-from manila_lite.quota.shares import replica_deltas
+from manila_lite.quota.shares import owner_of, replica_deltas
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations.replication import creation
-from manila_lite.share.operations.replication import guards
-from manila_lite.share.operations.replication import removal as replica_removal
-from manila_lite.share.operations.replication import resets
+from manila_lite.share.operations.replication import (
+    creation,
+    guards,
+    removal as replica_removal,
+    resets,
+)
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.shares import placement
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import SHARE_REPLICA
-from manila_lite.states.share_replica import WRITABLE
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.share_replica import SHARE_REPLICA, WRITABLE, ReplicaState
 from manila_lite.states.share_task import RUNNING
-from manila_lite.work.admission import AdmissionControl
-from manila_lite.work.admission import admission_controlled
-from manila_lite.work.admission import placement_controlled
+from manila_lite.work.admission import (
+    AdmissionControl,
+    admission_controlled,
+    placement_controlled,
+)
 
 
 class Replicas:
@@ -88,9 +86,7 @@ class Replicas:
         if share.share_group_id is not None:
             raise _replication_error(f'share {share.id} is in a share group')
         if share.task_state in RUNNING:
-            raise _replication_error(
-                f'share {share.id} is busy: {share.task_state}'
-            )
+            raise _replication_error(f'share {share.id} is busy: {share.task_state}')
         instances = replicas.lock_instances(session, share.id)
         active = creation.get_source(session, instances, share.id)
         if active.is_soft_deleted:
@@ -102,10 +98,7 @@ class Replicas:
         creation.insert_rows(session, active, replica_id, zone, network_id)
         replicas.METADATA.insert(session, replica_id, metadata or {})
         charges.charge(
-            session,
-            owner_of(active),
-            replica_deltas(active),
-            limits=self.limits,
+            session, owner_of(active), replica_deltas(active), limits=self.limits
         )
         self.scheduler.create_share_replica(
             session,
@@ -120,10 +113,7 @@ class Replicas:
 
     @transaction
     def delete(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        replica: rows.ReplicaTarget,
+        self, session: Session, ctx: RequestContext, replica: rows.ReplicaTarget
     ) -> None:
         """Request the deletion of a replica, except the last active one."""
         instances = replicas.lock_instances(session, replica.share_id)
@@ -138,10 +128,7 @@ class Replicas:
 
     @transaction
     def force_delete(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        replica: rows.ReplicaTarget,
+        self, session: Session, ctx: RequestContext, replica: rows.ReplicaTarget
     ) -> None:
         """Request deletion from any status; driver errors are ignored."""
         instances = replicas.lock_instances(session, replica.share_id)
@@ -173,8 +160,7 @@ class Replicas:
             return False
         if replica.replication_type == WRITABLE:
             raise _replication_error(
-                'replicas cannot be promoted if the replication type is '
-                'writable'
+                'replicas cannot be promoted if the replication type is writable'
             )
         if locked.status != InstanceStatus.AVAILABLE:
             raise _replication_error(
@@ -193,19 +179,10 @@ class Replicas:
             raise exception.PromotionNeedsAdmin(
                 replica_id=locked.id, replica_state=locked.replica_state
             )
-        fire(
-            session,
-            SHARE_INSTANCE,
-            locked.id,
-            'promote',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_INSTANCE, locked.id, 'promote', updated_at=session.now)
         replicas.advance_generation(session, locked.share_id)
         self.replication.on(locked.host).promote_share_replica(
-            session,
-            ctx,
-            instance_id=locked.id,
-            quiesce_wait_time=quiesce_wait_time,
+            session, ctx, instance_id=locked.id, quiesce_wait_time=quiesce_wait_time
         )
         return True
 
@@ -214,18 +191,13 @@ class Replicas:
     @admission_controlled
     @transaction
     def resync(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        replica: rows.ReplicaTarget,
+        self, session: Session, ctx: RequestContext, replica: rows.ReplicaTarget
     ) -> bool:
         """Request an update of a replica now; False if it is active."""
         if replica.replica_state == ReplicaState.ACTIVE:
             return False
         if replica.host is None:
-            raise _replication_error(
-                f'replica {replica.id} is not on a back end'
-            )
+            raise _replication_error(f'replica {replica.id} is not on a back end')
         self.updates.on(replica.host).update_share_replica(
             session, ctx, share_replica_id=replica.id
         )
@@ -259,9 +231,7 @@ class Replicas:
         replica_state: str,
     ) -> None:
         """Set `replica_state`; the active replica cannot be changed."""
-        event = reset_event(
-            SHARE_REPLICA, replica_state, field='replica_state'
-        )
+        event = reset_event(SHARE_REPLICA, replica_state, field='replica_state')
         activates = replica_state == ReplicaState.ACTIVE
         if activates and replica.host:
             # Lock order: the work first, then the replicas.
@@ -276,30 +246,18 @@ class Replicas:
             )
         guards.refuse_during_promotion(instances)
         if not activates:
-            fire(
-                session,
-                SHARE_REPLICA,
-                locked.id,
-                event,
-                updated_at=session.now,
-            )
+            fire(session, SHARE_REPLICA, locked.id, event, updated_at=session.now)
             return
         if replica.replication_type != WRITABLE and any(
             row.replica_state == ReplicaState.ACTIVE for row in instances
         ):
-            raise _replication_error(
-                'another replica is active; promote this one'
-            )
-        replica_moves.activate(
-            session, locked, replica.replication_type, event
-        )
+            raise _replication_error('another replica is active; promote this one')
+        replica_moves.activate(session, locked, replica.replication_type, event)
         replicas.advance_generation(session, locked.share_id)
         mark_for_resync(session, [locked.id])
 
 
-def _find_replica(
-    instances: Sequence[typing.Any], replica_id: str
-) -> typing.Any:
+def _find_replica(instances: Sequence[typing.Any], replica_id: str) -> typing.Any:
     """Return the row of a replica from the locked instances."""
     for row in instances:
         if row.id == replica_id and row.replica_state is not None:

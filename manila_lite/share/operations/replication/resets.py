@@ -14,11 +14,8 @@ from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.migrations.guards import refuse_reset
 from manila_lite.share.operations.replication import creation
 from manila_lite.share.operations.reset_events import refuse_contradiction
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import LEAVING
-from manila_lite.states.share_replica import SHARE_REPLICA
-from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.states.share_replica import LEAVING, SHARE_REPLICA, ReplicaState
 
 
 def reset_status(
@@ -63,9 +60,7 @@ def reset_status(
 
 
 def _add_missing_snapshots(
-    session: Session,
-    instances: Sequence[typing.Any],
-    replica: rows.InstanceRow,
+    session: Session, instances: Sequence[typing.Any], replica: rows.InstanceRow
 ) -> None:
     source = next(
         (
@@ -84,11 +79,5 @@ def _add_missing_snapshots(
     if replica.replica_state == ReplicaState.ACTIVE:
         replica_moves.retire(session, replica, replica.replication_type)
     elif replica.replica_state == ReplicaState.IN_SYNC:
-        fire(
-            session,
-            SHARE_REPLICA,
-            replica.id,
-            'fell_behind',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_REPLICA, replica.id, 'fell_behind', updated_at=session.now)
     replicas.advance_generation(session, replica.share_id)

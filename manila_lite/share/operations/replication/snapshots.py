@@ -12,16 +12,14 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import LEAVING
-from manila_lite.states.share_replica import UP_TO_DATE
-from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.snapshot_instance import DELETABLE
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SnapshotStatus
-
-_BEING_DELETED = frozenset(
-    {InstanceStatus.DELETING, InstanceStatus.DEFERRED_DELETING}
+from manila_lite.states.share_replica import LEAVING, UP_TO_DATE, ReplicaState
+from manila_lite.states.snapshot_instance import (
+    DELETABLE,
+    SNAPSHOT_INSTANCE,
+    SnapshotStatus,
 )
+
+_BEING_DELETED = frozenset({InstanceStatus.DELETING, InstanceStatus.DEFERRED_DELETING})
 
 
 class LockedReplicas(typing.NamedTuple):
@@ -100,10 +98,7 @@ def are_replicated(rows: Iterable[typing.Any]) -> bool:
 
 
 def check_displayed_status(
-    snapshot_id: str,
-    rows: Sequence[typing.Any],
-    allowed: Iterable[str],
-    event: str,
+    snapshot_id: str, rows: Sequence[typing.Any], allowed: Iterable[str], event: str
 ) -> None:
     """Raise InvalidStatus unless the displayed status is allowed."""
     status = snapshots.displayed_status(rows)
@@ -148,17 +143,11 @@ def deletion_event(row: typing.Any) -> str:
     )
 
 
-def instance_for_work(
-    rows: Sequence[typing.Any], active: typing.Any
-) -> typing.Any:
+def instance_for_work(rows: Sequence[typing.Any], active: typing.Any) -> typing.Any:
     """Return the instance that the work about all of them is filed under."""
-    return next(
-        (row for row in rows if row.share_instance_id == active.id), rows[0]
-    )
+    return next((row for row in rows if row.share_instance_id == active.id), rows[0])
 
 
 def status_determining(rows: Sequence[typing.Any]) -> list[typing.Any]:
     """Return the instances that determine the status of the snapshot."""
-    return [row for row in rows if row.replica_state in UP_TO_DATE] or list(
-        rows
-    )
+    return [row for row in rows if row.replica_state in UP_TO_DATE] or list(rows)

@@ -54,8 +54,7 @@ def refuse_destination(server: typing.Any, options: MigrationOptions) -> None:
         )
     if destination.service_host == server.host:
         raise exception.ShareServerNotMigratable(
-            reason=f'share server {server.id} is already on '
-            f'{destination.service_host}'
+            reason=f'share server {server.id} is already on {destination.service_host}'
         )
 
 
@@ -80,11 +79,7 @@ def refuse_shares(
         _refuse(server, 'has no shares, so there is nothing to migrate')
     _refuse_listed(
         server,
-        (
-            row
-            for row in share_rows
-            if row.instance_status != InstanceStatus.AVAILABLE
-        ),
+        (row for row in share_rows if row.instance_status != InstanceStatus.AVAILABLE),
         f'has shares that are not {InstanceStatus.AVAILABLE}',
     )
     _refuse_listed(
@@ -98,11 +93,7 @@ def refuse_shares(
     refuse_share_replicas(rows)
     _refuse_listed(
         server,
-        (
-            row
-            for row in share_rows
-            if row.access_rules_status != RulesStatus.ACTIVE
-        ),
+        (row for row in share_rows if row.access_rules_status != RulesStatus.ACTIVE),
         'has shares whose access rules are changing or in error',
     )
     _refuse_listed(
@@ -136,9 +127,7 @@ def refuse_share_replicas(rows: Sequence[typing.Any]) -> None:
     server = rows[0]
     if not server.share_replicas_migration_support:
         _refuse_listed(
-            server,
-            (row for row in rows if row.has_copies),
-            'has shares with replicas',
+            server, (row for row in rows if row.has_copies), 'has shares with replicas'
         )
 
 
@@ -154,9 +143,7 @@ def _refuse_listed(
 
 
 def _refuse(server: typing.Any, why: str) -> typing.NoReturn:
-    raise exception.ShareServerNotMigratable(
-        reason=f'share server {server.id} {why}'
-    )
+    raise exception.ShareServerNotMigratable(reason=f'share server {server.id} {why}')
 
 
 def plan_migration(
@@ -171,9 +158,7 @@ def plan_migration(
     _refuse_network(server, networks, network_id)
     subnets = [row for row in networks if row.id == network_id]
     usable = [row for row in subnets if row.zone == service.zone] or [
-        row
-        for row in subnets
-        if row.zone is None and row.subnet_id is not None
+        row for row in subnets if row.zone is None and row.subnet_id is not None
     ]
     reasons = []
     if not usable:
@@ -181,9 +166,9 @@ def plan_migration(
             f'share network {network_id} has no subnet for '
             f'availability zone {service.zone}'
         )
-    elif options.nondisruptive and _network_identities(
-        usable
-    ) != _network_identities(row for row in networks if row.is_used):
+    elif options.nondisruptive and _network_identities(usable) != _network_identities(
+        row for row in networks if row.is_used
+    ):
         reasons.append(
             'a migration cannot be nondisruptive if the '
             'network of the share server changes'
@@ -197,9 +182,7 @@ def plan_migration(
 
 
 def refuse_unknown_network(
-    server: typing.Any,
-    networks: Sequence[typing.Any],
-    options: MigrationOptions,
+    server: typing.Any, networks: Sequence[typing.Any], options: MigrationOptions
 ) -> None:
     """Raise InvalidInput if the network of the request does not exist."""
     network_id = options.new_share_network_id or server.share_network_id

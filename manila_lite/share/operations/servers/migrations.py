@@ -10,39 +10,34 @@ import orjson
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.moves import server_migrations as migration_moves
-from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.servers import migrations as server_migrations
-from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import read_transaction
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import TransitionBatch
-from manila_lite.db.transitions import fire
+from manila_lite.db.queries.admin import pools, services
+from manila_lite.db.queries.servers import (
+    migrations as server_migrations,
+    share_servers,
+)
+from manila_lite.db.session import Database, Session, read_transaction, transaction
+from manila_lite.db.transitions import TransitionBatch, fire
 from manila_lite.host import Host
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations.reset_events import check_phase
 from manila_lite.share.operations.servers import migration_checks
-from manila_lite.share.operations.servers.migration_checks import (
-    MigrationOptions,
-)
+from manila_lite.share.operations.servers.migration_checks import MigrationOptions
 from manila_lite.share.operations.servers.settling import settle_migration
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_server import RUNNING
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import SHARE_SERVER_TASK
-from manila_lite.states.share_server import ServerStatus
-from manila_lite.states.share_server import TaskState
+from manila_lite.states.share_server import (
+    RUNNING,
+    SHARE_SERVER,
+    SHARE_SERVER_TASK,
+    ServerStatus,
+    TaskState,
+)
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 CAPABILITIES = ('writable', 'nondisruptive', 'preserve_snapshots')
 OPTIONAL_OPERATIONS = ('migration_cancel', 'migration_get_progress')
 
-_COPIED = frozenset(
-    {TaskState.PHASE1_DONE, TaskState.COMPLETING, TaskState.COMPLETED}
-)
+_COPIED = frozenset({TaskState.PHASE1_DONE, TaskState.COMPLETING, TaskState.COMPLETED})
 
 _MAX_ROUNDS = 5
 """How often to plan again when others have changed pools or shares."""
@@ -88,9 +83,7 @@ class ServerMigrations:
     not allow a request about a running migration is Invalid.
     """
 
-    def __init__(
-        self, db: Database, scheduler: Client, work: Client, down_time: float
-    ):
+    def __init__(self, db: Database, scheduler: Client, work: Client, down_time: float):
         self.db = db
         self.scheduler = scheduler
         self.work = work
@@ -103,9 +96,7 @@ class ServerMigrations:
     ) -> MigrationCompatibility:
         """Return whether a server can be migrated; changes nothing."""
         plan = self._plan(server_id, options, snapshots=True)
-        reasons = plan.network_reasons or self._reasons_without_room(
-            ctx, options, plan
-        )
+        reasons = plan.network_reasons or self._reasons_without_room(ctx, options, plan)
         if reasons:
             return MigrationCompatibility(
                 False,
@@ -148,9 +139,7 @@ class ServerMigrations:
                     reason='; '.join(answer['reasons'])
                 )
             try:
-                self._accept(
-                    ctx, server_id, options, plan, answer['reservations']
-                )
+                self._accept(ctx, server_id, options, plan, answer['reservations'])
             except _PlanOutdated:
                 continue
             return
@@ -172,9 +161,7 @@ class ServerMigrations:
         if not rows:
             raise exception.ShareServerNotFound(share_server_id=server_id)
         networks = server_migrations.list_networks_with_subnets(
-            session,
-            {rows[0].share_network_id, options.new_share_network_id},
-            server_id,
+            session, {rows[0].share_network_id, options.new_share_network_id}, server_id
         )
         migration_checks.refuse_unknown_network(rows[0], networks, options)
         migration_checks.refuse_destination(rows[0], options)
@@ -187,9 +174,7 @@ class ServerMigrations:
             else (),
             options,
         )
-        return migration_checks.plan_migration(
-            rows, service, networks, options
-        )
+        return migration_checks.plan_migration(rows, service, networks, options)
 
     def _service(self, session: Session, host: str) -> typing.Any:
         service_host = Host.parse(host).service_host
@@ -228,9 +213,7 @@ class ServerMigrations:
         moves = TransitionBatch(session)
         moves.fire_one(SHARE_SERVER, server_id, 'migrate')
         rows = server_migrations.list_server_with_shares(session, server_id)
-        snapshots = server_migrations.list_snapshot_instances(
-            session, server_id
-        )
+        snapshots = server_migrations.list_snapshot_instances(session, server_id)
         migration_checks.refuse_shares(rows, snapshots, options)
         moves.fire(
             SHARE_SERVER_TASK,
@@ -294,9 +277,7 @@ class ServerMigrations:
     # Complete or cancel
 
     @transaction
-    def complete(
-        self, session: Session, ctx: RequestContext, server_id: str
-    ) -> str:
+    def complete(self, session: Session, ctx: RequestContext, server_id: str) -> str:
         """Request the second phase; return the id of the destination."""
         migration = self._continue(session, server_id, 'complete')
         server = share_servers.get(session, server_id)
@@ -314,9 +295,7 @@ class ServerMigrations:
         return migration.destination_server_id
 
     @transaction
-    def cancel(
-        self, session: Session, ctx: RequestContext, server_id: str
-    ) -> None:
+    def cancel(self, session: Session, ctx: RequestContext, server_id: str) -> None:
         """Request that the migration is rolled back."""
         migration = self._continue(session, server_id, 'cancel')
         if not migration.can_cancel:
@@ -327,17 +306,13 @@ class ServerMigrations:
             session, ctx, share_server_id=server_id
         )
 
-    def _continue(
-        self, session: Session, server_id: str, event: str
-    ) -> typing.Any:
+    def _continue(self, session: Session, server_id: str, event: str) -> typing.Any:
         """Fire the event and return the running migration."""
         # The guard comes first: of two requests the second sees its effect.
         try:
             fire(session, SHARE_SERVER_TASK, server_id, event)
         except exception.InvalidStatus as error:
-            raise exception.InvalidShareServer(
-                reason=error.public_message
-            ) from error
+            raise exception.InvalidShareServer(reason=error.public_message) from error
         migration = server_migrations.find_open(session, server_id)
         if migration is None:
             raise exception.InvalidShareServer(
@@ -348,9 +323,7 @@ class ServerMigrations:
 
     # Progress
 
-    def progress(
-        self, ctx: RequestContext, server_id: str
-    ) -> MigrationProgress:
+    def progress(self, ctx: RequestContext, server_id: str) -> MigrationProgress:
         """Return the progress of the newest migration from a server.
 
         The back end is asked; if it does not answer, the last known progress
@@ -367,9 +340,7 @@ class ServerMigrations:
     def _refresh(self, ctx: RequestContext, migration: typing.Any) -> None:
         work = self.work.on(migration.destination_host)
         try:
-            work.hear_server_migration(
-                ctx, share_server_id=migration.source_server_id
-            )
+            work.hear_server_migration(ctx, share_server_id=migration.source_server_id)
         except exception.ServiceUnavailable:
             return  # the last known progress is returned
 
@@ -387,11 +358,7 @@ class ServerMigrations:
 
     @transaction
     def reset_task_state(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        server_id: str,
-        task_state: str,
+        self, session: Session, ctx: RequestContext, server_id: str, task_state: str
     ) -> None:
         """Set the task state to one of `TaskState`."""
         fire(
@@ -420,18 +387,15 @@ class _PlanOutdated(exception.ManilaLiteError):
 
 
 def _progress(migration: typing.Any) -> MigrationProgress:
-    task_state = (
-        migration.outcome or migration.task_state or TaskState.COMPLETED
-    )
+    task_state = migration.outcome or migration.task_state or TaskState.COMPLETED
     total = migration.progress
     if task_state in _COPIED:
         total = 100
     elif task_state != TaskState.MIGRATING:
         total = None
-    is_destination_gone = migration.outcome not in (
-        None,
-        TaskState.COMPLETED,
-    ) and (migration.phase == 1)
+    is_destination_gone = migration.outcome not in (None, TaskState.COMPLETED) and (
+        migration.phase == 1
+    )
     return MigrationProgress(
         total,
         orjson.loads(migration.progress_details or '{}'),

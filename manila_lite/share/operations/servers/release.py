@@ -44,13 +44,9 @@ def release_unused(
         raise in_use('it has share groups')
     share_networks.detach_servers(session, ids)
     service_ids = [
-        row.id
-        for row in share_servers.list_security_services(session, network_id)
+        row.id for row in share_servers.list_security_services(session, network_id)
     ]
     for server in servers:
         work.on(server.host).delete_share_server(
-            session,
-            ctx,
-            share_server_id=server.id,
-            security_service_ids=service_ids,
+            session, ctx, share_server_id=server.id, security_service_ids=service_ids
         )

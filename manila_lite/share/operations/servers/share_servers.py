@@ -11,19 +11,14 @@ from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.queries.networks.subnets import Subnet
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire, insert_row
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations import network_rules
-from manila_lite.share.operations.reset_events import refuse_contradiction
-from manila_lite.share.operations.reset_events import reset_event
+from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
 from manila_lite.share.operations.servers.settling import settle_migration
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import SHARE_SERVER, ServerStatus
 
 _DELETABLE = frozenset({ServerStatus.ACTIVE, ServerStatus.ERROR})
 """Statuses in which users may delete; `inactive` is for migrations."""
@@ -41,9 +36,7 @@ class ManageServerRequest:
     share_network_id: str
     identifier: str
     share_network_subnet_id: str | None = None
-    driver_options: dict[str, typing.Any] = dataclasses.field(
-        default_factory=dict
-    )
+    driver_options: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
 
 class ShareServers:
@@ -54,11 +47,7 @@ class ShareServers:
     """
 
     def __init__(
-        self,
-        db: Database,
-        work: Client,
-        migration_work: Client,
-        down_time: float,
+        self, db: Database, work: Client, migration_work: Client, down_time: float
     ):
         self.db = db
         self.work = work
@@ -80,33 +69,24 @@ class ShareServers:
                 allowed=', '.join(sorted(_DELETABLE)),
             )
         self._refuse_used(session, server)
-        fire(
-            session, SHARE_SERVER, server.id, 'delete', updated_at=session.now
-        )
+        fire(session, SHARE_SERVER, server.id, 'delete', updated_at=session.now)
         self.work.on(server.host).delete_share_server(
             session, ctx, share_server_id=server.id
         )
 
     @transaction
     def manage(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        request: ManageServerRequest,
+        self, session: Session, ctx: RequestContext, request: ManageServerRequest
     ) -> str:
         """Accept a server that exists on a back end and return its id."""
-        network = network_rules.lock_active_shared(
-            session, request.share_network_id
-        )
+        network = network_rules.lock_active_shared(session, request.share_network_id)
         service = self._service(session, request.host)
         network_subnets = self._subnets(
             session, request, network.id, service.availability_zone_id
         )
         # The row of the service is locked: of two requests for one
         # identifier the second sees the server of the first.
-        if share_servers.is_identifier_known(
-            session, service.host, request.identifier
-        ):
+        if share_servers.is_identifier_known(session, service.host, request.identifier):
             raise exception.InvalidShareServer(
                 reason=f'{request.identifier} on {service.host} is '
                 'already managed, or similar to an identifier that is'
@@ -164,9 +144,7 @@ class ShareServers:
         ]
         subnet_id = request.share_network_subnet_id
         if subnet_id is None:
-            named = min(
-                serving, key=lambda one: not one.is_default, default=None
-            )
+            named = min(serving, key=lambda one: not one.is_default, default=None)
         else:
             named = next((one for one in serving if one.id == subnet_id), None)
         if named is None:
@@ -195,13 +173,7 @@ class ShareServers:
         With `force`, driver errors are ignored.
         """
         self._lock(session, server)
-        fire(
-            session,
-            SHARE_SERVER,
-            server.id,
-            'unmanage',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_SERVER, server.id, 'unmanage', updated_at=session.now)
         self._refuse_used(session, server)
         self.work.on(server.host).unmanage_share_server(
             session, ctx, share_server_id=server.id, force=force
@@ -221,9 +193,7 @@ class ShareServers:
         # What builds it is the work of a share or a group.
         is_being_built = share_servers.get(
             session, server.id
-        ).build_key is not None and share_servers.has_work_begun(
-            session, server.id
-        )
+        ).build_key is not None and share_servers.has_work_begun(session, server.id)
         # No share waits any longer for this server to be built.
         fire(
             session,
@@ -245,8 +215,6 @@ class ShareServers:
             raise exception.ShareServerNotFound(share_server_id=server.id)
         return status
 
-    def _refuse_used(
-        self, session: Session, server: rows.ServerTarget
-    ) -> None:
+    def _refuse_used(self, session: Session, server: rows.ServerTarget) -> None:
         if share_servers.is_used(session, server.id):
             raise exception.ShareServerInUse(share_server_id=server.id)

@@ -34,21 +34,14 @@ def lock_source_shared(
 
 
 def complete_request(
-    request: ShareRequest,
-    source: typing.Any,
-    proto: str,
-    *,
-    allow_other_zone: bool,
+    request: ShareRequest, source: typing.Any, proto: str, *, allow_other_zone: bool
 ) -> ShareRequest:
     """Return the request with defaults from the snapshot.
 
     Raises InvalidInput where it contradicts the snapshot. A clone may be in
     another zone only with `allow_other_zone`.
     """
-    if (
-        request.check_clone_support
-        and not source.create_share_from_snapshot_support
-    ):
+    if request.check_clone_support and not source.create_share_from_snapshot_support:
         raise exception.InvalidInput(
             reason='the share of the snapshot does not support creating '
             'shares from its snapshots'
@@ -99,6 +92,5 @@ def check_type(source: typing.Any, share_type_id: str | None) -> None:
     """Refuse a type other than that of the snapshot's share."""
     if share_type_id != source.share_type_id:
         raise exception.InvalidInput(
-            reason='share_type must be that of the share of the snapshot, '
-            'or omitted'
+            reason='share_type must be that of the share of the snapshot, or omitted'
         )

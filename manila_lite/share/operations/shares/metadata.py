@@ -6,9 +6,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.rows import ShareTarget
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
+from manila_lite.db.session import Database, Session, transaction
 from manila_lite.rpc.contract import Client
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.work.admission import AdmissionControl
@@ -62,9 +60,7 @@ class ShareMetadata:
             return shares.METADATA.replace(session, share_id, values, keep)
         return shares.METADATA.merge(session, share_id, values)
 
-    def _submit(
-        self, session: Session, ctx: RequestContext, share_id: str
-    ) -> None:
+    def _submit(self, session: Session, ctx: RequestContext, share_id: str) -> None:
         """Submit the update of each instance that users write to.
 
         An instance without a host is given one later, because of the lock,

@@ -8,16 +8,13 @@ from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.shares import instances as share_instances, shares
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
 from manila_lite.quota.encryption_keys import release_key
-from manila_lite.quota.shares import deltas_of
-from manila_lite.quota.shares import owner_of
-from manila_lite.quota.shares import remove_and_credit
+from manila_lite.quota.shares import deltas_of, owner_of, remove_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import unserved
 from manila_lite.share.operations.replication import removal as replica_removal
@@ -26,9 +23,7 @@ from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 
 def refuse_dependents(
-    session: Session,
-    share: rows.ShareTarget,
-    error: type[exception.ManilaLiteError],
+    session: Session, share: rows.ShareTarget, error: type[exception.ManilaLiteError]
 ) -> bool:
     """Refuse after the moves, which prevent new dependents.
 
@@ -55,9 +50,7 @@ def retry_snapshots(
     """
     for row in snapshots.list_in_deferred_deletion(session, share_instance_id):
         # A pass of the back end may have just done the same.
-        with contextlib.suppress(
-            exception.InvalidStatus, exception.ResourceNotFound
-        ):
+        with contextlib.suppress(exception.InvalidStatus, exception.ResourceNotFound):
             fire(session, SNAPSHOT_INSTANCE, row.id, 'retry_deferred')
             work.on(row.host).delete_snapshot_instance_deferred(
                 session, ctx, snapshot_instance_id=row.id
@@ -89,39 +82,27 @@ def remove_instance(
     )
 
 
-def deletion_event(
-    session: Session, row: rows.ShareTarget, down_time: float
-) -> str:
+def deletion_event(session: Session, row: rows.ShareTarget, down_time: float) -> str:
     """Return the event by which a tenant's deletion begins."""
-    if unserved.can_delete(
-        session, SHARE_INSTANCE, row.status, row.host, down_time
-    ):
+    if unserved.can_delete(session, SHARE_INSTANCE, row.status, row.host, down_time):
         return unserved.EVENT
     return 'delete'
 
 
 def remove_unserved(
-    session: Session,
-    ctx: RequestContext,
-    provisioning: Client,
-    row: rows.ShareTarget,
+    session: Session, ctx: RequestContext, provisioning: Client, row: rows.ShareTarget
 ) -> None:
     """Remove an instance that its back end may not have begun to create."""
     if row.share_server_id is None and unserved.withdraw_creation(
         session, SHARE_INSTANCE, row.instance_id
     ):
-        remove_and_credit(
-            session, share_instances.get(session, row.instance_id)
-        )
+        remove_and_credit(session, share_instances.get(session, row.instance_id))
     else:
         remove_instance(session, ctx, provisioning, row.instance_id)
 
 
 def remove_deferred(
-    session: Session,
-    ctx: RequestContext,
-    provisioning: Client,
-    row: rows.ShareTarget,
+    session: Session, ctx: RequestContext, provisioning: Client, row: rows.ShareTarget
 ) -> None:
     """Credit quota now and leave the back end to the deferred deletion."""
     instance = share_instances.get(session, row.instance_id)
@@ -146,7 +127,5 @@ def remove_replica(
         return False
     if replica_removal.is_last_active(instances, replica):
         raise exception.ShareHasReplicas(share_id=share_id)
-    replica_removal.remove(
-        session, ctx, replication, instances, replica, force=True
-    )
+    replica_removal.remove(session, ctx, replication, instances, replica, force=True)
     return True

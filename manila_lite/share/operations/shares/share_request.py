@@ -55,8 +55,7 @@ def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:
         and not specs.get('encryption_support')
     ):
         raise exception.InvalidInput(
-            reason='encryption_key_ref requires a share type with '
-            'encryption_support'
+            reason='encryption_key_ref requires a share type with encryption_support'
         )
     check_mount_point_support(request, share_type)
     check_size(request.size, specs, creating=True)
@@ -79,13 +78,9 @@ def check_network(request: ShareRequest, share_type: TypeWithSpecs) -> None:
         )
 
 
-def check_mount_point_support(
-    request: ShareRequest, share_type: TypeWithSpecs
-) -> None:
+def check_mount_point_support(request: ShareRequest, share_type: TypeWithSpecs) -> None:
     """Refuse a mount point name if the type does not support one."""
-    if request.mount_point_name and not share_type.flag(
-        'mount_point_name_support'
-    ):
+    if request.mount_point_name and not share_type.flag('mount_point_name_support'):
         raise exception.InvalidInput(
             reason='mount_point_name requires a share type with '
             'mount_point_name_support'
@@ -96,8 +91,7 @@ def check_protocol(proto: str, enabled: Collection[str]) -> None:
     """Refuse a protocol (in upper case) that is not enabled."""
     if proto not in enabled:
         raise exception.InvalidInput(
-            reason=f'share_proto {proto} is not one of '
-            f'{", ".join(sorted(enabled))}'
+            reason=f'share_proto {proto} is not one of {", ".join(sorted(enabled))}'
         )
 
 
@@ -145,9 +139,7 @@ def type_zones(share_type: TypeWithSpecs) -> list[str]:
     return [zone.strip() for zone in text.split(',') if zone.strip()]
 
 
-def allowed_zones(
-    request: ShareRequest, share_type: TypeWithSpecs | None
-) -> list[str]:
+def allowed_zones(request: ShareRequest, share_type: TypeWithSpecs | None) -> list[str]:
     """Return the zones the share may be placed in; empty means any."""
     allowed: list[str] = []
     if request.apply_type_zones and share_type is not None:
@@ -193,12 +185,8 @@ def full_mount_point_name(
     """Return the mount point name with the prefix of the type or option."""
     if not request.mount_point_name or share_type is None:
         return None
-    prefix = share_type.extra_specs.get(
-        'provisioning:mount_point_prefix', prefix
-    )
-    name = (
-        prefix.replace('{project_id}', project_id) + request.mount_point_name
-    )
+    prefix = share_type.extra_specs.get('provisioning:mount_point_prefix', prefix)
+    name = prefix.replace('{project_id}', project_id) + request.mount_point_name
     if not _MOUNT_POINT.fullmatch(name):
         raise exception.InvalidInput(
             reason='mount_point_name may contain letters, digits, _ and -, '

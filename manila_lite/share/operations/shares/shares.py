@@ -10,16 +10,11 @@ from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.shares import affinity
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.shares import affinity, instances as share_instances, shares
 from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.queries.types import qos_types
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types import qos_types, types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
-from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.db.session import transaction
+from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire
 from manila_lite.quota import shares as share_quota
 from manila_lite.quota.charges import Owner
@@ -27,22 +22,26 @@ from manila_lite.quota.encryption_keys import charge_key
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import unserved
 from manila_lite.share.operations.groups import membership
-from manila_lite.share.operations.migrations.guards import refuse_migrating
-from manila_lite.share.operations.migrations.guards import refuse_running
-from manila_lite.share.operations.replication import guards as replica_guards
-from manila_lite.share.operations.replication import resets
+from manila_lite.share.operations.migrations.guards import (
+    refuse_migrating,
+    refuse_running,
+)
+from manila_lite.share.operations.replication import guards as replica_guards, resets
 from manila_lite.share.operations.reset_events import reset_event
-from manila_lite.share.operations.shares import clone_request
-from manila_lite.share.operations.shares import insertion
-from manila_lite.share.operations.shares import placement
-from manila_lite.share.operations.shares import removal
-from manila_lite.share.operations.shares import share_request
+from manila_lite.share.operations.shares import (
+    clone_request,
+    insertion,
+    placement,
+    removal,
+    share_request,
+)
 from manila_lite.share.operations.shares.share_request import ShareRequest
-from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.work.admission import AdmissionControl
-from manila_lite.work.admission import admission_controlled
-from manila_lite.work.admission import placement_controlled
+from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
+from manila_lite.work.admission import (
+    AdmissionControl,
+    admission_controlled,
+    placement_controlled,
+)
 
 
 class Shares:
@@ -92,9 +91,7 @@ class Shares:
         share_request.check_protocol(proto, self.protocols)
         source = None
         if request.snapshot_id:
-            source = clone_request.lock_source_shared(
-                session, ctx, request.snapshot_id
-            )
+            source = clone_request.lock_source_shared(session, ctx, request.snapshot_id)
             request = clone_request.complete_request(
                 request, source, proto, allow_other_zone=self.schedules_clones
             )
@@ -117,9 +114,7 @@ class Shares:
         hints = placement.parse_hints(session, ctx, request.scheduler_hints)
         capabilities = share_types.capability_columns(share_type)
         project_id = typing.cast(str, ctx.project_id)
-        owner = Owner(
-            project_id, ctx.user_id, share_type.id if share_type else None
-        )
+        owner = Owner(project_id, ctx.user_id, share_type.id if share_type else None)
         size = typing.cast(int, request.size)  # at least that of a snapshot
         share_quota.charge(
             session,
@@ -130,9 +125,7 @@ class Shares:
             gigabytes=size,
             replicas=1 if capabilities['replication_type'] else 0,
         )
-        charge_key(
-            session, owner, request.encryption_key_ref, limits=self.limits
-        )
+        charge_key(session, owner, request.encryption_key_ref, limits=self.limits)
         share_id, instance_id = insertion.insert(
             session,
             ctx,
@@ -160,15 +153,10 @@ class Shares:
             request.metadata,
         )
         affinity.record(
-            session,
-            share_id,
-            hints,
-            of_project=None if ctx.is_admin else project_id,
+            session, share_id, hints, of_project=None if ctx.is_admin else project_id
         )
         if source is not None:
-            self._clone(
-                session, ctx, source, request, instance_id, zones, hints
-            )
+            self._clone(session, ctx, source, request, instance_id, zones, hints)
             return share_id
         self.scheduler.create_share_instance(
             session, ctx, instance_id=instance_id, zones=zones, hints=hints
@@ -200,9 +188,7 @@ class Shares:
                 source_host=source.host,
             )
             return
-        pools.adjust_allocated(
-            session, source.host, typing.cast(int, request.size)
-        )
+        pools.adjust_allocated(session, source.host, typing.cast(int, request.size))
         self.provisioning.on(source.host).create_share_from_snapshot(
             session, ctx, instance_id=instance_id, snapshot_id=source.id
         )
@@ -267,9 +253,7 @@ class Shares:
         instance = share_instances.get(session, target.instance_id)
         refuse_running(share.id, instance.task_state)
         if not instance.size:
-            raise exception.InvalidInput(
-                reason='the size of the share is not known'
-            )
+            raise exception.InvalidInput(reason='the size of the share is not known')
         growth = new_size - instance.size
         if growth <= 0:
             raise exception.InvalidInput(
@@ -291,11 +275,7 @@ class Shares:
             gigabytes=growth,
             replicas=target.replica_count,
         )
-        args = {
-            'instance_id': instance.id,
-            'new_size': new_size,
-            'growth': growth,
-        }
+        args = {'instance_id': instance.id, 'new_size': new_size, 'growth': growth}
         if not force:
             self.scheduler.extend_share_instance(session, ctx, **args)
             return
@@ -325,8 +305,7 @@ class Shares:
                 f'{instance.size} GiB, not be {new_size}'
             )
         share_request.check_size(
-            new_size,
-            share_types.get_extra_specs(session, instance.share_type_id),
+            new_size, share_types.get_extra_specs(session, instance.share_type_id)
         )
         self.provisioning.on(instance.host).shrink_share_instance(
             session, ctx, instance_id=instance.id, new_size=new_size
@@ -345,22 +324,16 @@ class Shares:
             event = self._deletion_event(session, instance)
             fire(session, SHARE_INSTANCE, instance.instance_id, event)
             events.append(event)
-        leaving = removal.refuse_dependents(
-            session, share, exception.ShareNotAllowed
-        )
+        leaving = removal.refuse_dependents(session, share, exception.ShareNotAllowed)
         for instance, event in zip(instances, events, strict=True):
             if leaving:
                 removal.retry_snapshots(
                     session, ctx, self.snapshots, instance.instance_id
                 )
             if event == unserved.EVENT:
-                removal.remove_unserved(
-                    session, ctx, self.provisioning, instance
-                )
+                removal.remove_unserved(session, ctx, self.provisioning, instance)
             elif event == 'defer_delete':
-                removal.remove_deferred(
-                    session, ctx, self.provisioning, instance
-                )
+                removal.remove_deferred(session, ctx, self.provisioning, instance)
             else:
                 removal.remove_instance(
                     session,
@@ -379,9 +352,7 @@ class Shares:
         for instance in instances:
             fire(session, SHARE_INSTANCE, instance.instance_id, 'force_delete')
         refuse_migrating(session, share.id)
-        leaving = removal.refuse_dependents(
-            session, share, exception.InvalidShare
-        )
+        leaving = removal.refuse_dependents(session, share, exception.InvalidShare)
         for instance in instances:
             if leaving:
                 removal.retry_snapshots(
@@ -413,22 +384,15 @@ class Shares:
         locks.check_share_not_locked(session, share_id)
         if snapshots.has_snapshots(session, instance_id):
             raise exception.ShareNotAllowed(
-                reason=f'share instance {instance_id} has snapshots; '
-                'delete them first'
+                reason=f'share instance {instance_id} has snapshots; delete them first'
             )
         removal.remove_instance(
             session, ctx, self.provisioning, instance_id, force=True
         )
 
-    def _deletion_event(
-        self, session: Session, instance: rows.ShareTarget
-    ) -> str:
+    def _deletion_event(self, session: Session, instance: rows.ShareTarget) -> str:
         event = removal.deletion_event(session, instance, self.down_time)
-        if (
-            event == 'delete'
-            and self.deferred_deletion_enabled
-            and instance.host
-        ):
+        if event == 'delete' and self.deferred_deletion_enabled and instance.host:
             return 'defer_delete'
         return event
 
@@ -443,9 +407,7 @@ class Shares:
         replica_guards.refuse_replicas(session, share)
         # Creating a snapshot moves the instance and so waits for this lock.
         locks.lock_share_rows(session, share.id)
-        if not shares.soft_delete(
-            session, share.id, session.now + self.retention
-        ):
+        if not shares.soft_delete(session, share.id, session.now + self.retention):
             raise exception.ShareNotAllowed(
                 reason=f'status of share {share.id} must be one of '
                 f'available, error, not {share.status}'
@@ -461,20 +423,14 @@ class Shares:
         if not share.is_soft_deleted:
             return False
         if not shares.restore(session, share.id):
-            raise exception.ShareNotAllowed(
-                reason=f'share {share.id} is being deleted'
-            )
+            raise exception.ShareNotAllowed(reason=f'share {share.id} is being deleted')
         return True
 
     # Administration
 
     @transaction
     def reset_status(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        instance_id: str,
-        status: str,
+        self, session: Session, ctx: RequestContext, instance_id: str, status: str
     ) -> None:
         """Set a status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_INSTANCE, status)

@@ -20,9 +20,7 @@ def allow_access(
         if version and len(version) == 3 and (version < '2.7')
         else 'allow_access'
     )
-    answer = api.act(
-        share_id, name, CLIENT | body, expect=expect, version=version
-    )
+    answer = api.act(share_id, name, CLIENT | body, expect=expect, version=version)
     return answer.json.get('access', answer.json)
 
 
@@ -60,14 +58,9 @@ def list_rules(
 
 
 def show_rule(
-    api: ApiClient,
-    access_id: str,
-    expect: int = 200,
-    version: str | None = None,
+    api: ApiClient, access_id: str, expect: int = 200, version: str | None = None
 ) -> typing.Any:
-    answer = api.get(
-        f'/share-access-rules/{access_id}', expect=expect, version=version
-    )
+    answer = api.get(f'/share-access-rules/{access_id}', expect=expect, version=version)
     return answer.get('access', answer)
 
 

@@ -3,12 +3,14 @@
 import pytest
 
 from tests.functional.api import differences
-from tests.functional.api.access.access_client import allow_access
-from tests.functional.api.access.access_client import create_lock
-from tests.functional.api.access.access_client import delete_lock
-from tests.functional.api.access.access_client import deny_access
-from tests.functional.api.access.access_client import list_locks
-from tests.functional.api.access.access_client import show_rule
+from tests.functional.api.access.access_client import (
+    allow_access,
+    create_lock,
+    delete_lock,
+    deny_access,
+    list_locks,
+    show_rule,
+)
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
 from tests.support.api_client import ApiClient
@@ -24,8 +26,7 @@ def service(cloud):
 
 
 @pytest.mark.parametrize(
-    'action, code',
-    [('soft_delete', 403), ('force_delete', 400), ('unmanage', 403)],
+    'action, code', [('soft_delete', 403), ('force_delete', 400), ('unmanage', 403)]
 )
 @pytest.mark.facts('bp-allow-locking-shares.1')
 def test_locked_share_is_not_removed(admin, member, share, action, code):
@@ -36,9 +37,7 @@ def test_locked_share_is_not_removed(admin, member, share, action, code):
 
 
 @pytest.mark.parametrize('version', ['2.6', '2.99'])
-def test_no_instance_of_a_locked_share_is_removed(
-    cloud, admin, member, share, version
-):
+def test_no_instance_of_a_locked_share_is_removed(cloud, admin, member, share, version):
     lock_id = create_lock(member, share)['id']
     (instance,) = admin.get(f'/shares/{share}/instances')['share_instances']
     before = member.show(share)
@@ -53,13 +52,8 @@ def test_no_instance_of_a_locked_share_is_removed(
 
 
 @pytest.mark.facts('bp-allow-locking-shares.1')
-def test_locked_share_is_deleted_after_the_last_lock(
-    cloud, member, admin, share
-):
-    first, second = (
-        create_lock(member, share)['id'],
-        create_lock(admin, share)['id'],
-    )
+def test_locked_share_is_deleted_after_the_last_lock(cloud, member, admin, share):
+    first, second = (create_lock(member, share)['id'], create_lock(admin, share)['id'])
     delete_lock(member, first)
     member.delete(share, expect=403)
     delete_lock(admin, second)
@@ -126,13 +120,11 @@ def test_lock_by_another_project_counts_for_a_rule(
 
 
 @pytest.mark.facts('LP2161758')
-def test_share_is_locked_until_its_last_locked_rule_is_gone(
-    cloud, member, share
-):
+def test_share_is_locked_until_its_last_locked_rule_is_gone(cloud, member, share):
     rules = [
-        allow_access(
-            member, share, access_to=f'10.0.0.{number}', lock_deletion=True
-        )['id']
+        allow_access(member, share, access_to=f'10.0.0.{number}', lock_deletion=True)[
+            'id'
+        ]
         for number in (1, 2)
     ]
     cloud.settle()
@@ -207,8 +199,7 @@ def test_default_action_is_delete(member, share):
 @pytest.mark.facts('resource_lock_context')
 def test_context_is_the_callers(admin, member, service, share):
     assert [
-        create_lock(api, share)['lock_context']
-        for api in (member, admin, service)
+        create_lock(api, share)['lock_context'] for api in (member, admin, service)
     ] == ['user', 'admin', 'service']
 
 
@@ -231,13 +222,7 @@ def test_invalid_lock_is_refused(member, share, body):
     member.request(
         'POST',
         '/resource-locks',
-        {
-            'resource_lock': {
-                'resource_id': share,
-                'resource_type': 'share',
-                **body,
-            }
-        },
+        {'resource_lock': {'resource_id': share, 'resource_type': 'share', **body}},
         expect=400,
     )
     assert list_locks(member) == []
@@ -249,18 +234,14 @@ def test_wrapper_is_required(member):
 
 def test_share_of_another_project_is_unknown(member, stranger, share):
     answers = [
-        create_lock(stranger, id, expect=400)['badRequest']['message'].replace(
-            id, ''
-        )
+        create_lock(stranger, id, expect=400)['badRequest']['message'].replace(id, '')
         for id in (share, UNKNOWN)
     ]
     assert answers[0] == answers[1]
 
 
 def test_public_share_is_only_locked_by_its_project(admin, stranger, share):
-    admin.request(
-        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
-    )
+    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200)
     create_lock(stranger, share, expect=403)
 
 
@@ -284,9 +265,7 @@ def test_rules_can_be_locked_from_2_82(member, share):
 
 
 def test_rule_of_another_project_is_unknown(member, stranger, share):
-    create_lock(
-        stranger, allow_access(member, share)['id'], 'access_rule', expect=400
-    )
+    create_lock(stranger, allow_access(member, share)['id'], 'access_rule', expect=400)
 
 
 @pytest.mark.facts('add-access-visibility-and-delete-locks.3')
@@ -299,9 +278,7 @@ def test_visibility_is_locked_once(admin, member, share):
 
 
 @pytest.mark.parametrize('state', ['queued_to_deny', 'error'])
-def test_rule_being_denied_cannot_be_locked_against_it(
-    cloud, member, share, state
-):
+def test_rule_being_denied_cannot_be_locked_against_it(cloud, member, share, state):
     if state == 'error':
         cloud.driver('alpha').faults.fail_next('update_access')
         cloud.driver('beta').faults.fail_next('update_access')
@@ -371,19 +348,14 @@ def test_reason_is_changed_and_removed(member, share):
 def test_nothing_else_is_changed(member, share, body):
     lock = create_lock(member, share)
     member.request(
-        'PUT',
-        f'/resource-locks/{lock["id"]}',
-        {'resource_lock': body},
-        expect=400,
+        'PUT', f'/resource-locks/{lock["id"]}', {'resource_lock': body}, expect=400
     )
     assert list_locks(member) == [lock]
 
 
 @differences.proves('resource locks changed to show')
 def test_deletion_lock_cannot_become_a_visibility_lock(member, share):
-    lock = create_lock(
-        member, allow_access(member, share)['id'], 'access_rule'
-    )
+    lock = create_lock(member, allow_access(member, share)['id'], 'access_rule')
     member.request(
         'PUT',
         f'/resource-locks/{lock["id"]}',
@@ -394,9 +366,7 @@ def test_deletion_lock_cannot_become_a_visibility_lock(member, share):
 
 
 def test_visibility_lock_can_become_a_deletion_lock(member, share):
-    lock = create_lock(
-        member, allow_access(member, share)['id'], 'access_rule', 'show'
-    )
+    lock = create_lock(member, allow_access(member, share)['id'], 'access_rule', 'show')
     changed = member.request(
         'PUT',
         f'/resource-locks/{lock["id"]}',
@@ -496,12 +466,12 @@ def test_list_is_sorted(admin, many, key):
 
 
 def test_list_by_resource(member, many, share):
-    assert [
-        one['id'] for one in list_locks(member, f'?resource_id={share}')
-    ] == [many[4], many[1], many[0]]
-    assert [one['id'] for one in list_locks(member, f'?id={many[3]}')] == [
-        many[3]
+    assert [one['id'] for one in list_locks(member, f'?resource_id={share}')] == [
+        many[4],
+        many[1],
+        many[0],
     ]
+    assert [one['id'] for one in list_locks(member, f'?id={many[3]}')] == [many[3]]
 
 
 @pytest.mark.parametrize('caller', ['admin', 'service'])
@@ -509,8 +479,7 @@ def test_administrators_and_services_see_all_projects(request, many, caller):
     api = request.getfixturevalue(caller)
     assert len(list_locks(api, '?all_projects=1')) == 6
     assert [
-        one['id']
-        for one in list_locks(api, '?all_projects=1&project_id=another')
+        one['id'] for one in list_locks(api, '?all_projects=1&project_id=another')
     ] == [many[5]]
 
 
@@ -532,10 +501,7 @@ def test_owner_sees_who_has_locked_a_share_and_why(
         for one in (on_share, on_rule):
             shown = api.get(f'/resource-locks/{one["id"]}')['resource_lock']
             assert shown == one
-            assert (shown['user_id'], shown['project_id']) == (
-                'nova',
-                'services',
-            )
+            assert (shown['user_id'], shown['project_id']) == ('nova', 'services')
     assert list_locks(stranger) == []
     stranger.get(f'/resource-locks/{on_share["id"]}', expect=404)
 
@@ -545,19 +511,14 @@ def test_count_is_of_all_that_match(member, many):
     path = '/resource-locks?limit=1&lock_reason=mounted'
     assert member.get(f'{path}&with_count=true')['count'] == 2
     assert 'count' not in member.get(path)
-    assert 'count' not in member.get(
-        '/resource-locks?lock_reason=x&with_count=true'
-    )
+    assert 'count' not in member.get('/resource-locks?lock_reason=x&with_count=true')
 
 
 def test_full_page_links_to_the_next(member, many):
     answer = member.get('/resource-locks?limit=3')
     (link,) = answer['resource_locks_links']
     following = member.get(link['href'].partition('/v2')[2])
-    assert [one['id'] for one in following['resource_locks']] == [
-        many[1],
-        many[0],
-    ]
+    assert [one['id'] for one in following['resource_locks']] == [many[1], many[0]]
     assert 'resource_locks_links' not in following
 
 

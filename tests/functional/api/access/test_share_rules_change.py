@@ -4,16 +4,17 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models.access import InstanceAccessRule
-from tests.functional.api.access.access_client import CLIENT
-from tests.functional.api.access.access_client import allow_access
-from tests.functional.api.access.access_client import create_lock
-from tests.functional.api.access.access_client import delete_lock
-from tests.functional.api.access.access_client import deny_access
-from tests.functional.api.access.access_client import list_locks
-from tests.functional.api.access.access_client import list_rules
-from tests.functional.api.access.access_client import show_rule
-from tests.functional.api.samples.replicas import insert_replica
-from tests.functional.api.samples.replicas import make_replicable
+from tests.functional.api.access.access_client import (
+    CLIENT,
+    allow_access,
+    create_lock,
+    delete_lock,
+    deny_access,
+    list_locks,
+    list_rules,
+    show_rule,
+)
+from tests.functional.api.samples.replicas import insert_replica, make_replicable
 from tests.functional.api.snapshot_client import UNKNOWN
 from tests.support.access import ShareRules
 from tests.support.api_client import ApiClient
@@ -110,11 +111,7 @@ def test_kinds_of_clients(member, share, kind, target, since):
             version=f'2.{since - 1}',
         )
     rule = allow_access(
-        member,
-        share,
-        access_type=kind,
-        access_to=target,
-        version=f'2.{max(since, 7)}',
+        member, share, access_type=kind, access_to=target, version=f'2.{max(since, 7)}'
     )
     assert (rule['access_type'], rule['access_to']) == (kind, target)
 
@@ -249,15 +246,9 @@ def test_state_of_another_instance_hinders_changes_until_2_73(
     insert_replica(cloud, share, status=status)
     for version, code in (('2.73', older), ('2.74', newer)):
         target = f'10.0.1.{version[-1]}'
-        allow_access(
-            member, share, access_to=target, expect=code, version=version
-        )
+        allow_access(member, share, access_to=target, expect=code, version=version)
         deny_access(
-            member,
-            share,
-            rule,
-            expect=202 if code == 200 else code,
-            version=version,
+            member, share, rule, expect=202 if code == 200 else code, version=version
         )
 
 
@@ -289,12 +280,8 @@ def test_failed_rule_blocks_others_below_2_28_only(cloud, member, share):
     cloud.settle()
     assert show_rule(member, bad)['state'] == 'error'
     assert member.show(share)['access_rules_status'] == 'error'
-    allow_access(
-        member, share, access_to='10.0.0.2', expect=400, version='2.27'
-    )
-    good = allow_access(member, share, access_to='10.0.0.2', version='2.28')[
-        'id'
-    ]
+    allow_access(member, share, access_to='10.0.0.2', expect=400, version='2.27')
+    good = allow_access(member, share, access_to='10.0.0.2', version='2.28')['id']
     cloud.settle()
     assert show_rule(member, good)['state'] == 'active'
     assert member.show(share)['access_rules_status'] == 'error'
@@ -335,9 +322,7 @@ def test_rule_that_no_instance_has_is_not_visible(cloud, member, share):
     """Otherwise it would be seen and could not be denied."""
     rule = allow_access(member, share)['id']
     cloud.settle()
-    cloud.db.write(
-        lambda session: session.run(sa.delete(InstanceAccessRule.__table__))
-    )
+    cloud.db.write(lambda session: session.run(sa.delete(InstanceAccessRule.__table__)))
     show_rule(member, rule, expect=404)
     assert list_rules(member, share) == []
     deny_access(member, share, rule, expect=404)
@@ -375,10 +360,7 @@ def test_rule_being_denied_shows_the_error_of_the_share(cloud, member, share):
     cloud.settle()
     deny_access(member, share, rule)
     found = member.act(share, 'access_list', expect=200, version='2.27')
-    assert [one['state'] for one in found.json['access_list']] == [
-        'error',
-        'error',
-    ]
+    assert [one['state'] for one in found.json['access_list']] == ['error', 'error']
 
 
 @pytest.mark.parametrize('access_id', [UNKNOWN, 'x'])
@@ -400,10 +382,7 @@ def test_level_is_changed(cloud, member, share):
     rule = allow_access(member, share)['id']
     cloud.settle()
     changed = change(member, rule, 'ro')['access']
-    assert (changed['access_level'], changed['state']) == (
-        'ro',
-        'queued_to_update',
-    )
+    assert (changed['access_level'], changed['state']) == ('ro', 'queued_to_update')
     assert changed['updated_at'] is not None
     cloud.settle()
     assert show_rule(member, rule) == changed | {'state': 'active'}
@@ -416,9 +395,7 @@ def test_level_of_any_kind_of_client_is_changed(cloud, member, share):
         ('cert', 'client.example'),
         ('cephx', 'bob'),
     ):
-        rule = allow_access(member, share, access_type=kind, access_to=target)[
-            'id'
-        ]
+        rule = allow_access(member, share, access_type=kind, access_to=target)['id']
         cloud.settle()
         change(member, rule, 'ro')
         cloud.settle()
@@ -462,9 +439,7 @@ def test_rule_being_denied_keeps_its_level(member, share):
 
 @pytest.mark.facts('LP2075967', 'unrestrict_access.2')
 def test_locked_rule_is_not_denied(cloud, member, share):
-    rule = allow_access(
-        member, share, lock_deletion=True, lock_reason='mounted'
-    )
+    rule = allow_access(member, share, lock_deletion=True, lock_reason='mounted')
     cloud.settle()
     (of_rule,) = list_locks(member, '?resource_type=access_rule')
     assert (
@@ -548,9 +523,7 @@ def metadata(api, rule, values, expect=200):
 
 @pytest.mark.facts('access-metadata', 'add-share-access-metadata.3')
 def test_metadata_merges_and_answers_all_keys(member, share):
-    rule = allow_access(member, share, metadata={'color': 'red', 'x': 'y'})[
-        'id'
-    ]
+    rule = allow_access(member, share, metadata={'color': 'red', 'x': 'y'})['id']
     expected = {'color': 'blue', 'x': 'y', 'new': 'z'}
     assert metadata(member, rule, {'color': 'blue', 'new': 'z'}) == {
         'metadata': expected
@@ -560,14 +533,7 @@ def test_metadata_merges_and_answers_all_keys(member, share):
 
 @pytest.mark.parametrize(
     'values',
-    [
-        {'': 'x'},
-        {'x': ''},
-        {'x': None},
-        'x',
-        {'x': 'y' * 1024},
-        {'x' * 256: 'y'},
-    ],
+    [{'': 'x'}, {'x': ''}, {'x': None}, 'x', {'x': 'y' * 1024}, {'x' * 256: 'y'}],
 )
 def test_invalid_metadata_is_refused(member, share, values):
     rule = allow_access(member, share)['id']
@@ -577,9 +543,7 @@ def test_invalid_metadata_is_refused(member, share, values):
 
 @pytest.mark.facts('access-metadata')
 def test_metadata_key_is_removed_once(member, share):
-    rule = allow_access(member, share, metadata={'color': 'red', 'x': 'y'})[
-        'id'
-    ]
+    rule = allow_access(member, share, metadata={'color': 'red', 'x': 'y'})['id']
     path = f'/share-access-rules/{rule}/metadata/color'
     member.request('DELETE', path, expect=200)
     assert show_rule(member, rule)['metadata'] == {'x': 'y'}
@@ -590,7 +554,8 @@ def test_metadata_key_is_removed_once(member, share):
 def test_list_has_the_metadata(member, share):
     allow_access(member, share, metadata={'color': 'red'})
     allow_access(member, share, access_to='10.0.0.2')
-    assert [
-        rule['metadata'] for rule in list_rules(member, share, version='2.45')
-    ] == [{'color': 'red'}, {}]
+    assert [rule['metadata'] for rule in list_rules(member, share, version='2.45')] == [
+        {'color': 'red'},
+        {},
+    ]
     list_rules(member, share, version='2.44', expect=404)

@@ -6,15 +6,16 @@ import sqlalchemy as sa
 from manila_lite.db.models import access
 from manila_lite.states.access_rule import STATES_BY_RANK
 from tests.functional.api import differences
-from tests.functional.api.access.access_client import allow_access
-from tests.functional.api.access.access_client import create_lock
-from tests.functional.api.access.access_client import delete_lock
-from tests.functional.api.access.access_client import deny_access
-from tests.functional.api.access.access_client import list_locks
-from tests.functional.api.access.access_client import list_rules
-from tests.functional.api.access.access_client import show_rule
-from tests.functional.api.samples.replicas import insert_replica
-from tests.functional.api.samples.replicas import make_replicable
+from tests.functional.api.access.access_client import (
+    allow_access,
+    create_lock,
+    delete_lock,
+    deny_access,
+    list_locks,
+    list_rules,
+    show_rule,
+)
+from tests.functional.api.samples.replicas import insert_replica, make_replicable
 from tests.functional.api.snapshot_client import UNKNOWN
 from tests.support.api_client import ApiClient
 
@@ -36,10 +37,7 @@ def rules(member, share):
         for body in (
             {'access_to': '10.0.0.1', 'metadata': {'color': 'red'}},
             {'access_to': '10.0.0.0/24', 'access_level': 'ro'},
-            {
-                'access_to': 'fd00::1',
-                'metadata': {'color': 'red', 'shape': 'round'},
-            },
+            {'access_to': 'fd00::1', 'metadata': {'color': 'red', 'shape': 'round'}},
             {'access_type': 'user', 'access_to': 'alice'},
         )
     ]
@@ -93,9 +91,7 @@ def test_list_needs_a_share(member):
 @pytest.mark.facts('LP1917417')
 def test_share_of_another_project_is_unknown(member, stranger, share):
     answers = [
-        list_rules(stranger, id, expect=400)['badRequest']['message'].replace(
-            id, ''
-        )
+        list_rules(stranger, id, expect=400)['badRequest']['message'].replace(id, '')
         for id in (share, UNKNOWN)
     ]
     assert answers[0] == answers[1]
@@ -106,9 +102,7 @@ def test_rules_of_a_public_share_are_hidden_from_other_projects(
     admin, member, stranger, share
 ):
     rule = allow_access(member, share)['id']
-    admin.request(
-        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
-    )
+    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200)
     list_rules(stranger, share, expect=403)
     stranger.act(share, 'access_list', expect=403, version='2.44')
     show_rule(stranger, rule, expect=404)
@@ -160,9 +154,9 @@ def test_rule_shows_the_worst_of_its_states(cloud, member, replicated):
             for states in ((worse, better), (better, worse)):
                 set_states(cloud, rule, *states)
                 assert show_rule(member, rule)['state'] == worse
-                assert [
-                    one['state'] for one in list_rules(member, replicated)
-                ] == [worse]
+                assert [one['state'] for one in list_rules(member, replicated)] == [
+                    worse
+                ]
 
 
 def test_share_shows_the_worst_of_its_instances(cloud, member, replicated):
@@ -179,9 +173,7 @@ def test_share_shows_the_worst_of_its_instances(cloud, member, replicated):
     assert show_rule(member, rule)['share_id'] == replicated
 
 
-def test_share_skips_instances_that_are_not_available(
-    cloud, member, replicated
-):
+def test_share_skips_instances_that_are_not_available(cloud, member, replicated):
     _set_status_of_one(cloud, replicated, 'error', of='status')
     _set_status_of_one(cloud, replicated, 'error')
     assert member.show(replicated)['access_rules_status'] == 'active'
@@ -214,8 +206,7 @@ def _set_status_of_one(cloud, share, status, of='access_rules_status'):
 
 @differences.proves('access rules being updated')
 @pytest.mark.parametrize(
-    'state, older',
-    [('queued_to_update', 'queued_to_apply'), ('updating', 'applying')],
+    'state, older', [('queued_to_update', 'queued_to_apply'), ('updating', 'applying')]
 )
 def test_update_states_are_shown_from_2_88(cloud, member, share, state, older):
     rule = allow_access(member, share)['id']
@@ -235,11 +226,7 @@ def test_update_states_are_shown_from_2_88(cloud, member, share, state, older):
 def hidden(cloud, member, share):
     """Create a rule with a key, hidden by its creator."""
     rule = allow_access(
-        member,
-        share,
-        access_type='cephx',
-        access_to='alice',
-        lock_visibility=True,
+        member, share, access_type='cephx', access_to='alice', lock_visibility=True
     )['id']
     set_states(cloud, rule, 'active', key='secret')
     return rule
@@ -253,9 +240,7 @@ def target_and_key(rule):
 def test_creator_and_administrators_see_a_hidden_rule(
     cloud, member, admin, share, hidden
 ):
-    service = ApiClient(
-        cloud, project='project', user='nova', roles='service,reader'
-    )
+    service = ApiClient(cloud, project='project', user='nova', roles='service,reader')
     for api in (member, admin, service):
         assert target_and_key(show_rule(api, hidden)) == ('alice', 'secret')
         assert target_and_key(list_rules(api, share)[0]) == ('alice', 'secret')
@@ -265,22 +250,22 @@ def test_creator_and_administrators_see_a_hidden_rule(
 @pytest.mark.facts('add-access-visibility-and-delete-locks.2')
 def test_others_see_asterisks(colleague, share, hidden, version):
     if version == '2.44':
-        (rule,) = colleague.act(
-            share, 'access_list', expect=200, version=version
-        ).json['access_list']
+        (rule,) = colleague.act(share, 'access_list', expect=200, version=version).json[
+            'access_list'
+        ]
     else:
         (rule,) = list_rules(colleague, share, version=version)
-        assert target_and_key(
-            show_rule(colleague, hidden, version=version)
-        ) == (HIDDEN, HIDDEN)
+        assert target_and_key(show_rule(colleague, hidden, version=version)) == (
+            HIDDEN,
+            HIDDEN,
+        )
     assert target_and_key(rule) == (HIDDEN, HIDDEN)
 
 
 def test_only_the_hidden_rule_is_hidden(member, colleague, share, hidden):
     other = allow_access(member, share)['id']
     assert [
-        (rule['id'], rule['access_to'])
-        for rule in list_rules(colleague, share)
+        (rule['id'], rule['access_to']) for rule in list_rules(colleague, share)
     ] == [(hidden, HIDDEN), (other, '10.0.0.1')]
 
 
@@ -312,9 +297,7 @@ def test_filters_do_not_reveal_hidden_values(member, colleague, share, hidden):
 def test_lock_of_the_share_is_deleted_with_that_of_the_rule(member, share):
     allow_access(member, share, lock_deletion=True)
     own = create_lock(member, share)
-    delete_lock(
-        member, list_locks(member, '?resource_type=access_rule')[0]['id']
-    )
+    delete_lock(member, list_locks(member, '?resource_type=access_rule')[0]['id'])
     assert list_locks(member) == [own]
 
 

@@ -3,18 +3,17 @@
 import pytest
 
 from tests.functional.api.conftest import member_of
-from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import act_on_snapshot
-from tests.functional.api.snapshot_client import create_available_snapshot
+from tests.functional.api.snapshot_client import (
+    UNKNOWN,
+    act_on_snapshot,
+    create_available_snapshot,
+)
 from tests.support.cloud import TYPE_ID
-from tests.support.snapshot_access import SnapshotRules
-from tests.support.snapshot_access import create_mountable_snapshot
+from tests.support.snapshot_access import SnapshotRules, create_mountable_snapshot
 
 
 def reset(cloud, mount, status):
-    act_on_snapshot(
-        cloud.api, mount.snapshot_id, 'reset_status', {'status': status}
-    )
+    act_on_snapshot(cloud.api, mount.snapshot_id, 'reset_status', {'status': status})
 
 
 # Allow
@@ -226,9 +225,7 @@ def test_capability_is_copied_from_the_type_to_the_share(
     share = member.show(share_id, version=version)
     assert share.get('mount_snapshot_support') is (True if shown else None)
     cloud.api.request(
-        'DELETE',
-        f'/types/{TYPE_ID}/extra_specs/mount_snapshot_support',
-        expect=202,
+        'DELETE', f'/types/{TYPE_ID}/extra_specs/mount_snapshot_support', expect=202
     )
     assert member.show(share_id)['mount_snapshot_support'] is True
     assert member.create()['mount_snapshot_support'] is False

@@ -44,9 +44,7 @@ def test_every_version_shows_the_published_keys(api):
         if row['resource'] == 'limits' and row['view'] == 'absolute'
     ]
     for minor in range(100):
-        published = {
-            row['field'] for row in rows if minor >= int(row['since'][2:])
-        }
+        published = {row['field'] for row in rows if minor >= int(row['since'][2:])}
         found = api.get('/limits', version=f'2.{minor}')['limits']
         assert found['rate'] == []
         assert set(found) == {'absolute', 'rate'}
@@ -57,15 +55,10 @@ def test_every_version_shows_the_published_keys(api):
 def test_every_number_is_that_of_its_resource(cloud, api):
     used = {name: number for number, name in enumerate(WORDS, 1)}
     set_limits(
-        cloud,
-        'project',
-        **{name: 100 + number for name, number in used.items()},
+        cloud, 'project', **{name: 100 + number for name, number in used.items()}
     )
     cloud.db.write(
-        charges.charge,
-        charges.Owner('project'),
-        used,
-        limits=cloud.services.limits,
+        charges.charge, charges.Owner('project'), used, limits=cloud.services.limits
     )
     wanted = {}
     for name, words in WORDS.items():

@@ -5,12 +5,8 @@ import datetime
 import pytest
 
 from manila_lite import messages
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
-from tests.functional.api.plain_client import FOREIGN
-from tests.functional.api.plain_client import MEMBER
-from tests.functional.api.plain_client import MINE
-from tests.functional.api.plain_client import READER
+from manila_lite.messages import Action, Detail
+from tests.functional.api.plain_client import FOREIGN, MEMBER, MINE, READER
 from tests.support import reference
 
 SHARE = '351cc796-2d79-4a08-b878-a8ed933b6b68'
@@ -47,9 +43,9 @@ def record_message(api, clock):
 def ids(api, query='', **options):
     return [
         item['id']
-        for item in api.get(
-            '/messages' + query, **{'roles': MEMBER} | options
-        )['messages']
+        for item in api.get('/messages' + query, **{'roles': MEMBER} | options)[
+            'messages'
+        ]
     ]
 
 
@@ -70,14 +66,8 @@ def test_message_shows_its_subject(api, record_message):
         'resource_type': 'SHARE',
         'resource_id': SHARE,
         'links': [
-            {
-                'rel': 'self',
-                'href': f'http://localhost/v2/messages/{message_id}',
-            },
-            {
-                'rel': 'bookmark',
-                'href': f'http://localhost/messages/{message_id}',
-            },
+            {'rel': 'self', 'href': f'http://localhost/v2/messages/{message_id}'},
+            {'rel': 'bookmark', 'href': f'http://localhost/messages/{message_id}'},
         ],
     }
     assert api.get('/messages', roles=READER) == {
@@ -103,9 +93,7 @@ def test_projects_see_their_own(api, record_message):
     assert ids(api, project=FOREIGN) == [foreign]
 
 
-def test_administrators_list_and_show_those_of_all_projects(
-    api, record_message
-):
+def test_administrators_list_and_show_those_of_all_projects(api, record_message):
     mine, foreign = record_message(), record_message(project=FOREIGN)
     for project in (MINE, FOREIGN):
         found = ids(api, roles='admin', project=project)
@@ -151,9 +139,7 @@ def test_messages_are_filtered_by_column(api, record_message, query, found):
     recorded = [
         record_message(),
         record_message(
-            action=Action.CREATE,
-            request_id='req-2',
-            detail=Detail.UNKNOWN_ERROR,
+            action=Action.CREATE, request_id='req-2', detail=Detail.UNKNOWN_ERROR
         ),
         record_message(resource_id='other', detail=Detail.FILTER_AVAILABILITY),
     ]
@@ -178,9 +164,7 @@ def test_messages_are_filtered_by_column(api, record_message, query, found):
 @pytest.mark.facts('bp-support-query-user-message')
 def test_messages_are_filtered_by_time(api, record_message, query, found):
     recorded = [record_message(), record_message(), record_message()]
-    assert ids(api, '?' + query, minor=52) == [
-        recorded[number] for number in found
-    ]
+    assert ids(api, '?' + query, minor=52) == [recorded[number] for number in found]
     assert ids(api, '?' + query, minor=51) == recorded[::-1]
 
 
@@ -189,9 +173,7 @@ def test_messages_are_filtered_by_time(api, record_message, query, found):
     'text', ['', 'now', '2023-13-01', '1', '0001-01-01T00:00:00%2B23:00']
 )
 def test_invalid_time_is_refused(api, name, text):
-    assert f'{name} must be a time' in api.refused(
-        'GET', f'/messages?{name}={text}'
-    )
+    assert f'{name} must be a time' in api.refused('GET', f'/messages?{name}={text}')
 
 
 @pytest.mark.facts('user-messages.2')
@@ -218,12 +200,8 @@ def test_pages_follow_each_other(api, record_message):
 )
 @pytest.mark.facts('user-messages.2')
 def test_messages_are_sorted(api, record_message, query, order):
-    recorded = [
-        record_message(request_id=f'req-{number}') for number in range(3)
-    ]
-    assert ids(api, '?' + query) == (
-        recorded if order == 'asc' else recorded[::-1]
-    )
+    recorded = [record_message(request_id=f'req-{number}') for number in range(3)]
+    assert ids(api, '?' + query) == (recorded if order == 'asc' else recorded[::-1])
 
 
 @pytest.mark.facts('sort_key_messages')
@@ -263,10 +241,7 @@ def test_messages_are_sorted_by_each_published_key(api, record_message, key):
         values = [one[key] for one in listed['messages']]
         assert len(values) == 3
         assert values == sorted(values, reverse=reverse)
-        assert len(set(values)) > 1 or key in (
-            'resource_type',
-            'message_level',
-        )
+        assert len(set(values)) > 1 or key in ('resource_type', 'message_level')
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.functional.api.admin.quota_client import KEYS_TOO_EARLY
-from tests.functional.api.admin.quota_client import put_limits
+from tests.functional.api.admin.quota_client import KEYS_TOO_EARLY, put_limits
 from tests.support import reference
 from tests.support.api_client import ApiClient
 
@@ -31,9 +30,7 @@ def test_every_version_shows_the_published_keys(api):
     ]
     for minor in range(100):
         version = f'2.{minor}'
-        published = {
-            row['field'] for row in rows if minor >= int(row['since'][2:])
-        }
+        published = {row['field'] for row in rows if minor >= int(row['since'][2:])}
         path = PATH if minor >= 7 else '/os-quota-class-sets/default'
         assert set(show(api, path, version=version)) == published, version
         changed = put(api, {'shares': 7}, path=path, version=version)
@@ -49,9 +46,7 @@ def test_the_prefix_of_paths_ends_with_2_6(api):
 @pytest.mark.facts('quota-classes')
 def test_the_default_class_applies_where_nothing_is_set(cloud, api):
     api.create()
-    api.request(
-        'PUT', '/quota-sets/other', {'quota_set': {'shares': 9}}, expect=200
-    )
+    api.request('PUT', '/quota-sets/other', {'quota_set': {'shares': 9}}, expect=200)
     assert put(api, {'shares': 1})['shares'] == 1
     assert show(api) == {'id': 'default', **cloud.services.limits, 'shares': 1}
     for path, shares in (

@@ -2,17 +2,16 @@
 
 import pytest
 
-from manila_lite.db.queries.types import records as share_type_records
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types import (
+    records as share_type_records,
+    types as share_types,
+)
 from manila_lite.db.session import Database
-from manila_lite.quota.limits import NAMES
-from manila_lite.quota.limits import NAMES_PER_TYPE
-from tests.functional.api.admin.quota_client import KEYS_TOO_EARLY
-from tests.functional.api.admin.quota_client import put_limits
+from manila_lite.quota.limits import NAMES, NAMES_PER_TYPE
+from tests.functional.api.admin.quota_client import KEYS_TOO_EARLY, put_limits
 from tests.support import reference
 from tests.support.api_client import ApiClient
-from tests.support.cloud import TYPE_ID
-from tests.support.cloud import Cloud
+from tests.support.cloud import TYPE_ID, Cloud
 from tests.support.databases import empty_tables
 from tests.support.rows import insert_type
 
@@ -55,9 +54,7 @@ def test_every_version_shows_the_published_keys(api):
     ]
     for minor in range(100):
         version = f'2.{minor}'
-        published = {
-            row['field'] for row in rows if minor >= int(row['since'][2:])
-        }
+        published = {row['field'] for row in rows if minor >= int(row['since'][2:])}
         path = old_or_new(version)
         shown = [
             api.get(path, version=version),
@@ -135,11 +132,7 @@ def test_detail_shows_usage_and_reservations(cloud, api):
     assert found.pop('id') == 'project'
     assert found['shares'] == {'limit': 50, 'in_use': 2, 'reserved': 0}
     assert found['gigabytes'] == {'limit': 1000, 'in_use': 5, 'reserved': 4}
-    assert found['per_share_gigabytes'] == {
-        'limit': -1,
-        'in_use': 0,
-        'reserved': 0,
-    }
+    assert found['per_share_gigabytes'] == {'limit': -1, 'in_use': 0, 'reserved': 0}
     of_type = show(api, '/detail?share_type=default')
     assert of_type['gigabytes'] == found['gigabytes']
     of_user = show(api, '/detail?user_id=user')
@@ -162,24 +155,17 @@ def test_a_limit_applies_to_the_next_share(cloud, api):
     put(api, {'shares': 2})
     api.create()
     refused = api.request(
-        'POST',
-        '/shares',
-        {'share': {'share_proto': 'NFS', 'size': 1}},
-        expect=413,
+        'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': 1}}, expect=413
     )
     assert refused.headers['Retry-After'] == '0'
-    assert refused.json['overLimit']['message'].startswith(
-        'ShareLimitExceeded: '
-    )
+    assert refused.json['overLimit']['message'].startswith('ShareLimitExceeded: ')
     put(api, {'shares': -1})
     api.create()
 
 
 @pytest.mark.parametrize('query', ['?user_id=user', '?share_type=default'])
 @pytest.mark.facts('add-share-type-quotas.1')
-def test_a_limit_of_a_user_or_type_applies_within_the_project(
-    cloud, api, query
-):
+def test_a_limit_of_a_user_or_type_applies_within_the_project(cloud, api, query):
     put(api, {'gigabytes': 5}, path=PATH + query)
     api.create(size=5)
     assert api.create(size=1, expect=413)['overLimit']['message'].startswith(
@@ -223,9 +209,7 @@ def test_a_limit_applies_within_an_unlimited_project(api, query):
     ],
 )
 def test_refused_network_takes_no_quota(cloud, api, body, code):
-    api.request(
-        'POST', '/share-networks', {'share_network': body}, expect=code
-    )
+    api.request('POST', '/share-networks', {'share_network': body}, expect=code)
     for query in ('', '?user_id=user'):
         assert show(api, f'/detail{query}')['share_networks'] == {
             'limit': 10,
@@ -275,16 +259,12 @@ def test_limit_above_that_of_the_project_must_be_forced(api):
     put(api, {'shares': 10})
     for query in ('?user_id=user', '?share_type=default'):
         for wanted in (11, -1):
-            forced = put(
-                api, {'shares': wanted, 'force': True}, path=PATH + query
-            )
+            forced = put(api, {'shares': wanted, 'force': True}, path=PATH + query)
             assert forced['shares'] == wanted
             assert show(api, query)['shares'] == wanted
 
 
-def test_forced_limit_of_a_user_leaves_that_of_the_project_in_effect(
-    cloud, api
-):
+def test_forced_limit_of_a_user_leaves_that_of_the_project_in_effect(cloud, api):
     put(api, {'shares': 1})
     put(api, {'shares': -1, 'force': True}, path=f'{PATH}?share_type=default')
     cloud.create_share(size=1)
@@ -401,9 +381,7 @@ def test_a_share_type_is_named_by_id_or_name(api, method, path, body):
 @REQUESTS
 @pytest.mark.facts('add-share-type-quotas.2', 'user_id_query')
 def test_user_and_share_type_exclude_each_other(api, method, path, body):
-    api.request(
-        method, f'{path}?share_type=default&user_id=user', body, expect=400
-    )
+    api.request(method, f'{path}?share_type=default&user_id=user', body, expect=400)
 
 
 @REQUESTS
@@ -440,9 +418,7 @@ def test_not_everything_can_be_limited_for_a_share_type(api):
 
 def test_a_private_type_is_hidden_from_projects_without_it(cloud, api, reader):
     cloud.db.write(
-        lambda session: insert_type(
-            session, PRIVATE_ID, name='secret', is_public=False
-        )
+        lambda session: insert_type(session, PRIVATE_ID, name='secret', is_public=False)
     )
     show(api, '?share_type=secret')
     reader.get(f'{PATH}?share_type=secret', expect=404)
@@ -466,10 +442,7 @@ def test_a_type_deleted_meanwhile_is_unknown(tmp_path, shared_database, kind):
     seen = []
     cloud.db.on_step = delete
     cloud.api.request(
-        'PUT',
-        f'{PATH}?share_type=default',
-        {'quota_set': {'shares': 7}},
-        expect=404,
+        'PUT', f'{PATH}?share_type=default', {'quota_set': {'shares': 7}}, expect=404
     )
     assert len(seen) > 2
     other.dispose()
@@ -499,9 +472,7 @@ def test_a_reader_sees_the_defaults_by_the_id_of_any_project(cloud, reader):
 def test_only_administrators_change_limits(cloud):
     member = ApiClient(cloud, roles='member,reader')
     for query in ('', '?user_id=user', '?share_type=default'):
-        member.request(
-            'PUT', PATH + query, {'quota_set': {'shares': 7}}, expect=403
-        )
+        member.request('PUT', PATH + query, {'quota_set': {'shares': 7}}, expect=403)
         member.request('DELETE', PATH + query, expect=403)
     assert show(cloud.api)['shares'] == 50
 

@@ -6,8 +6,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import engine
 from tests.support import share_backups
 from tests.support.api_client import ApiClient
-from tests.support.rescues import instance_of
-from tests.support.rescues import strand
+from tests.support.rescues import instance_of, strand
 
 WORK = engine.Work.__table__
 PATHS = ['/recovery/in-flight', '/recovery/preview', '/recovery/log']
@@ -31,9 +30,7 @@ def listed(cloud, path='/recovery/in-flight'):
 
 
 def request_run(cloud, expect=202, **args):
-    return cloud.api.request(
-        'POST', '/recovery/run', {'run': args}, expect=expect
-    ).json
+    return cloud.api.request('POST', '/recovery/run', {'run': args}, expect=expect).json
 
 
 # Roles
@@ -115,9 +112,7 @@ def test_claimed_work_shows_its_owner(cloud, share):
     assert shown['owner'].startswith('manila-share@node@alpha:')
     assert 0 < shown['lease_left'] <= 30
     assert shown['heartbeat_age'] >= 0
-    assert shown['next_step'] == (
-        f'it is left alone: {shown["owner"]} works on it'
-    )
+    assert shown['next_step'] == (f'it is left alone: {shown["owner"]} works on it')
 
 
 def test_work_that_waits_for_other_work_shows_what_holds_that(cloud, share):
@@ -133,9 +128,7 @@ def test_work_that_waits_for_other_work_shows_what_holds_that(cloud, share):
     (shown,) = (one for one in seen if one['status'] == 'deleting')
     (held,) = {one['owner'] for one in seen if one['owner']}
     assert shown['holder'] == 'waiting'
-    assert shown['next_step'].endswith(
-        f' after access.sync_access, held by {held}'
-    )
+    assert shown['next_step'].endswith(f' after access.sync_access, held by {held}')
 
 
 def test_resources_in_flight_are_two_statements(cloud, share):
@@ -169,9 +162,7 @@ def test_abandoned_work_is_previewed(cloud, share):
     )
 
 
-def test_abandoned_work_of_the_data_service_is_shown_to_be_repeated(
-    cloud, share
-):
+def test_abandoned_work_of_the_data_service_is_shown_to_be_repeated(cloud, share):
     def meanwhile():
         cloud.clock.advance(40)
         seen.extend(listed(cloud, '/recovery/preview'))
@@ -182,9 +173,7 @@ def test_abandoned_work_of_the_data_service_is_shown_to_be_repeated(
     cloud.settle()
     (shown,) = [one for one in seen if one['resource_type'] == 'share_backup']
     assert shown['holder'] == 'abandoned'
-    assert shown['next_step'] == (
-        'backups.create_backup is run again on manila-data'
-    )
+    assert shown['next_step'] == ('backups.create_backup is run again on manila-data')
 
 
 def test_a_preview_changes_nothing(cloud, share):
@@ -197,9 +186,7 @@ def test_a_preview_changes_nothing(cloud, share):
         'which ends in gone or error_deleting'
     )
     assert all_rows(cloud) == before
-    assert 'get_share_status' not in [
-        call.method for call in cloud.driver().calls
-    ]
+    assert 'get_share_status' not in [call.method for call in cloud.driver().calls]
 
 
 def all_rows(cloud):
@@ -263,16 +250,12 @@ def test_a_pass_of_one_service_can_be_requested(cloud, share):
 def test_recovery_of_one_resource_can_be_requested(cloud, share):
     strand(cloud, share, 'extend')
     request_run(
-        cloud,
-        resource_type='share_instance',
-        resource_id=instance_of(cloud, share),
+        cloud, resource_type='share_instance', resource_id=instance_of(cloud, share)
     )
     while cloud.step():
         pass
     assert cloud.api.show(share)['status'] == 'available'
-    (entry,) = listed(
-        cloud, f'/recovery/log?resource_id={instance_of(cloud, share)}'
-    )
+    (entry,) = listed(cloud, f'/recovery/log?resource_id={instance_of(cloud, share)}')
     assert (entry['action'], entry['status_after'], entry['asked_by']) == (
         'converged',
         'available',
@@ -282,9 +265,7 @@ def test_recovery_of_one_resource_can_be_requested(cloud, share):
 
 def test_request_for_a_resource_at_rest_is_logged(cloud, share):
     request_run(
-        cloud,
-        resource_type='share_instance',
-        resource_id=instance_of(cloud, share),
+        cloud, resource_type='share_instance', resource_id=instance_of(cloud, share)
     )
     cloud.settle()
     (entry,) = listed(cloud, '/recovery/log')
@@ -300,11 +281,7 @@ def test_request_for_a_resource_at_rest_is_logged(cloud, share):
         ({'resource_type': 'share_instance'}, 400),
         ({'resource_id': 'x'}, 400),
         (
-            {
-                'resource_type': 'access_rule',
-                'resource_id': 'x',
-                'host': 'node@alpha',
-            },
+            {'resource_type': 'access_rule', 'resource_id': 'x', 'host': 'node@alpha'},
             400,
         ),
         ({'sheep': 1}, 400),

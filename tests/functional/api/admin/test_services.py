@@ -16,8 +16,7 @@ def three(api, clock):
 
 def hosts(api, query='', **options):
     return [
-        item['host']
-        for item in api.get('/services' + query, **options)['services']
+        item['host'] for item in api.get('/services' + query, **options)['services']
     ]
 
 
@@ -40,9 +39,7 @@ def test_a_service_shows_its_state(api, three):
     assert (broken['state'], broken['status']) == ('down', 'disabled')
 
 
-@pytest.mark.facts(
-    'LP2146491', 'LP2146840', 'allow-filtering-services-by-ensuring'
-)
+@pytest.mark.facts('LP2146491', 'LP2146840', 'allow-filtering-services-by-ensuring')
 @pytest.mark.parametrize(
     'query, shown',
     [
@@ -92,14 +89,8 @@ def test_a_service_is_disabled_with_a_reason_and_enabled(api, three):
         'up',
     )
     assert api(
-        'PUT',
-        '/services/enable',
-        service | {'disabled_reason': 'none any more'},
-    ) == service | {
-        'status': 'enabled',
-        'disabled_reason': None,
-        'ensuring': None,
-    }
+        'PUT', '/services/enable', service | {'disabled_reason': 'none any more'}
+    ) == service | {'status': 'enabled', 'disabled_reason': None, 'ensuring': None}
     item = api.get('/services?host=node@a')['services'][0]
     assert (item['status'], item['disabled_reason']) == ('enabled', None)
 
@@ -128,19 +119,11 @@ def test_older_versions_have_fewer_fields_and_other_paths(api, three):
         ({'host': 5, 'binary': 'manila-share'}, 'host must be'),
         ({'host': 'node@a', 'binary': ''}, 'binary must be'),
         (
-            {
-                'host': 'node@a',
-                'binary': 'manila-share',
-                'disabled_reason': '',
-            },
+            {'host': 'node@a', 'binary': 'manila-share', 'disabled_reason': ''},
             'disabled_reason must be',
         ),
         (
-            {
-                'host': 'node@a',
-                'binary': 'manila-share',
-                'disabled_reason': 'x' * 256,
-            },
+            {'host': 'node@a', 'binary': 'manila-share', 'disabled_reason': 'x' * 256},
             'disabled_reason must be',
         ),
         (None, 'Malformed'),
@@ -158,26 +141,16 @@ def test_disabled_reason_is_refused_in_older_versions(api, three):
     assert 'disabled_reason' in api.refused(
         'PUT',
         '/services/disable',
-        {
-            'host': 'node@a',
-            'binary': 'manila-share',
-            'disabled_reason': 'because',
-        },
+        {'host': 'node@a', 'binary': 'manila-share', 'disabled_reason': 'because'},
         minor=82,
     )
 
 
 def test_unknown_service_cannot_be_disabled(api, three):
     before = api.all_rows()
-    for host, binary in (
-        ('node@c', 'manila-share'),
-        ('node@a', 'manila-data'),
-    ):
+    for host, binary in (('node@c', 'manila-share'), ('node@a', 'manila-data')):
         assert host in api.refused(
-            'PUT',
-            '/services/disable',
-            {'host': host, 'binary': binary},
-            expect=404,
+            'PUT', '/services/disable', {'host': host, 'binary': binary}, expect=404
         )
     api.refused(
         'PUT',

@@ -10,8 +10,7 @@ from manila_lite import exception
 from manila_lite.db.models import services
 from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
-from tests.support import databases
-from tests.support import reference
+from tests.support import databases, reference
 from tests.support.cloud import Cloud
 
 
@@ -40,15 +39,10 @@ def final_status(cloud, api, share):
     return api.show(share)['status']
 
 
-def test_message_names_share_project_and_request(
-    cloud, member, fail_next_call
-):
+def test_message_names_share_project_and_request(cloud, member, fail_next_call):
     fail_next_call('create_share')
     answer = member.request(
-        'POST',
-        '/shares',
-        {'share': {'share_proto': 'NFS', 'size': 1}},
-        expect=200,
+        'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': 1}}, expect=200
     )
     share = answer.json['share']['id']
     assert final_status(cloud, member, share) == 'error'
@@ -62,9 +56,7 @@ def test_message_names_share_project_and_request(
 
 
 def test_error_text_of_the_driver_is_not_shown(cloud, member, fail_next_call):
-    fail_next_call(
-        'create_share', exception.ShareBackendException(msg='hunter2')
-    )
+    fail_next_call('create_share', exception.ShareBackendException(msg='hunter2'))
     member.create()
     cloud.settle()
     assert 'hunter2' not in member.request('GET', '/messages').text
@@ -74,14 +66,8 @@ FAILURES = [
     ('create_share', lambda api, share: api.create()['id']),
     ('create_snapshot', lambda api, share: take_snapshot(api, share)),
     ('delete_share', lambda api, share: api.delete(share)),
-    (
-        'extend_share',
-        lambda api, share: api.act(share, 'extend', {'new_size': 3}),
-    ),
-    (
-        'shrink_share',
-        lambda api, share: api.act(share, 'shrink', {'new_size': 1}),
-    ),
+    ('extend_share', lambda api, share: api.act(share, 'extend', {'new_size': 3})),
+    ('shrink_share', lambda api, share: api.act(share, 'shrink', {'new_size': 1})),
 ]
 
 
@@ -98,9 +84,7 @@ def test_administrators_read_the_words_of_the_driver(
     cloud.settle()
     fail_next_call(
         method,
-        exception.ShareBackendException(
-            msg='disk sdb is full, password=hunter2'
-        ),
+        exception.ShareBackendException(msg='disk sdb is full, password=hunter2'),
     )
     request_it(member, share)
     cloud.settle()
@@ -115,9 +99,7 @@ def test_administrators_read_the_words_of_the_driver(
 
 
 @pytest.mark.parametrize('method, request_it', FAILURES)
-@pytest.mark.parametrize(
-    'error', [ConnectionRefusedError(111), TimeoutError()]
-)
+@pytest.mark.parametrize('error', [ConnectionRefusedError(111), TimeoutError()])
 def test_back_end_that_does_not_answer_is_no_unexpected_error(
     cloud, member, admin, fail_next_call, method, request_it, error
 ):
@@ -179,9 +161,7 @@ def test_no_pool_has_room(build_cloud):
     cloud = build_cloud('[quota]\ngigabytes = -1', capacity=10)
     share = cloud.api.create(size=10_000)['id']
     assert final_status(cloud, cloud.api, share) == 'error'
-    assert codes(cloud.api) == published_codes(
-        'ALLOCATE_HOST', 'FILTER_CAPACITY'
-    )
+    assert codes(cloud.api) == published_codes('ALLOCATE_HOST', 'FILTER_CAPACITY')
 
 
 def test_the_only_back_end_of_the_type_is_away(cloud, member, make_type):
@@ -204,8 +184,7 @@ def test_the_only_back_end_of_the_type_is_away(cloud, member, make_type):
     )
     assert 'Try again later' in message(member)['user_message']
     assert (
-        'node@alpha#pool: its service is disabled'
-        in message(cloud.api)['user_message']
+        'node@alpha#pool: its service is disabled' in message(cloud.api)['user_message']
     )
 
 
@@ -223,17 +202,13 @@ def test_no_pool_at_all(tmp_path):
 
 
 def test_hint_that_no_pool_meets(cloud, member):
-    share = cloud.api.create(scheduler_hints={'only_host': 'node@gamma#pool'})[
-        'id'
-    ]
+    share = cloud.api.create(scheduler_hints={'only_host': 'node@gamma#pool'})['id']
     assert final_status(cloud, member, share) == 'error'
     assert codes(member) == published_codes('ALLOCATE_HOST', 'NO_VALID_HOST')
 
 
 @differences.proves('user_message of failed placements')
-def test_only_administrators_read_why_each_pool_was_rejected(
-    cloud, member, make_type
-):
+def test_only_administrators_read_why_each_pool_was_rejected(cloud, member, make_type):
     make_type(color='red')
     share = member.create(share_type='special')['id']
     assert final_status(cloud, member, share) == 'error'
@@ -379,25 +354,16 @@ def test_expired_messages_are_deleted_at_an_interval(build_cloud):
     )
 
     def pass_deletes():
-        (purge,) = [
-            one for one in cloud.scheduler.purges if one.name == 'old rows'
-        ]
+        (purge,) = [one for one in cloud.scheduler.purges if one.name == 'old rows']
         purge.run_pass()
         return not cloud.db.read(
             lambda session: session.value(
-                sa.select(sa.func.count()).select_from(
-                    services.Message.__table__
-                )
+                sa.select(sa.func.count()).select_from(services.Message.__table__)
             )
         )
 
     member = member_of(cloud)
-    for waits, deletes in (
-        (5, False),
-        (7010, True),
-        (6900, False),
-        (120, True),
-    ):
+    for waits, deletes in ((5, False), (7010, True), (6900, False), (120, True)):
         member.create()
         cloud.settle()
         cloud.clock.advance(waits)

@@ -5,9 +5,7 @@ import re
 import pytest
 
 from manila_lite.db.queries.admin import pools
-from tests.functional.api.plain_client import GUEST
-from tests.functional.api.plain_client import MEMBER
-from tests.functional.api.plain_client import READER
+from tests.functional.api.plain_client import GUEST, MEMBER, READER
 
 
 @pytest.fixture
@@ -45,9 +43,7 @@ def reported(api):
 def names(api, query='', **options):
     return [
         pool['name']
-        for pool in api.get('/scheduler-stats/pools' + query, **options)[
-            'pools'
-        ]
+        for pool in api.get('/scheduler-stats/pools' + query, **options)['pools']
     ]
 
 
@@ -71,12 +67,7 @@ def test_services_create_their_zones(api):
 def test_a_pool_is_shown_with_its_parts(api, reported):
     assert api.get('/scheduler-stats/pools?pool=B') == {
         'pools': [
-            {
-                'name': 'one@alpha#B',
-                'host': 'one',
-                'backend': 'alpha',
-                'pool': 'B',
-            }
+            {'name': 'one@alpha#B', 'host': 'one', 'backend': 'alpha', 'pool': 'B'}
         ]
     }
     (detail,) = api.get('/scheduler-stats/pools/detail?pool=B')['pools']
@@ -148,11 +139,7 @@ def test_pools_are_filtered_by_share_type(api, reported):
 
 
 def test_pools_the_scheduler_ignores_are_not_shown(api, reported, clock):
-    api(
-        'PUT',
-        '/services/disable',
-        {'host': 'one@alpha', 'binary': 'manila-share'},
-    )
+    api('PUT', '/services/disable', {'host': 'one@alpha', 'binary': 'manila-share'})
     assert names(api) == ['one@beta#A', 'two@alpha#A']
     clock.now += 61
     assert names(api) == []

@@ -39,9 +39,7 @@ def allow(sample):
 
 @example_for(f'{_ACTION} deny_access')
 def deny(sample):
-    return request_args(
-        {'access_id': sample.new_rule()}, id=sample.locked_share
-    )
+    return request_args({'access_id': sample.new_rule()}, id=sample.locked_share)
 
 
 @example_for(f'{_ACTION} access_list')
@@ -61,9 +59,7 @@ def rule(sample):
 
 @example_for(f'PUT {_RULE}')
 def change_rule(sample):
-    return request_args(
-        {'update_access': {'access_level': 'ro'}}, id=sample.new_rule()
-    )
+    return request_args({'update_access': {'access_level': 'ro'}}, id=sample.new_rule())
 
 
 @example_for(f'PUT {_RULE}/metadata')

@@ -2,8 +2,7 @@
 
 from tests.functional.api.examples.registry import example_for
 from tests.functional.api.samples.cloud import SERVICE
-from tests.functional.api.samples.requests import TENANT
-from tests.functional.api.samples.requests import request_args
+from tests.functional.api.samples.requests import TENANT, request_args
 
 # Share types
 
@@ -23,9 +22,7 @@ def share_type(sample):
 
 @example_for(f'PUT {_TYPE}')
 def update_type(sample):
-    return request_args(
-        {'share_type': {'description': 'new'}}, id=sample.minimal_type
-    )
+    return request_args({'share_type': {'description': 'new'}}, id=sample.minimal_type)
 
 
 @example_for(f'DELETE {_TYPE}')
@@ -47,9 +44,7 @@ def remove_access(sample):
 
 @example_for(f'POST {_SPECS}')
 def new_extra_specs(sample):
-    return request_args(
-        {'extra_specs': {'color': 'blue'}}, id=sample.private_type
-    )
+    return request_args({'extra_specs': {'color': 'blue'}}, id=sample.private_type)
 
 
 @example_for(f'GET {_SPECS}/{{key}}', f'DELETE {_SPECS}/{{key}}')
@@ -79,9 +74,7 @@ def create_group_type(sample):
     return request_args(sample.group_type_body())
 
 
-@example_for(
-    f'GET {_GROUP_TYPE}', f'GET {_GROUP_SPECS}', f'GET {_GROUP_TYPE}/access'
-)
+@example_for(f'GET {_GROUP_TYPE}', f'GET {_GROUP_SPECS}', f'GET {_GROUP_TYPE}/access')
 def group_type(sample):
     return request_args(id=sample.private_group_type)
 
@@ -123,9 +116,7 @@ def group_spec(sample):
 
 @example_for(f'PUT {_GROUP_SPECS}/{{key}}')
 def change_group_spec(sample):
-    return request_args(
-        {'color': 'red'}, id=sample.private_group_type, key='color'
-    )
+    return request_args({'color': 'red'}, id=sample.private_group_type, key='color')
 
 
 # QoS types
@@ -146,9 +137,7 @@ def qos_type(sample):
 
 @example_for(f'PUT {_QOS_TYPE}')
 def update_qos_type(sample):
-    return request_args(
-        {'qos_type': {'description': 'new'}}, id=sample.new_qos_type()
-    )
+    return request_args({'qos_type': {'description': 'new'}}, id=sample.new_qos_type())
 
 
 @example_for(f'POST {_QOS_SPECS}')

@@ -16,9 +16,7 @@ def create_group(sample):
     return request_args(sample.group_body())
 
 
-@example_for(
-    f'GET {_GROUP}', f'DELETE {_GROUP}', f'POST {_GROUP}/action force_delete'
-)
+@example_for(f'GET {_GROUP}', f'DELETE {_GROUP}', f'POST {_GROUP}/action force_delete')
 def group(sample):
     return request_args(id=sample.new_group())
 

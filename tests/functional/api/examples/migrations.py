@@ -29,10 +29,7 @@ def movable(sample, status='active'):
     assign_share_server(sample.cloud, share, server, sample.used_network)
     (other,) = {'node@alpha', 'node@beta'} - {host}
     sample.admin.request(
-        'PUT',
-        '/services/enable',
-        {'host': other, 'binary': 'manila-share'},
-        expect=200,
+        'PUT', '/services/enable', {'host': other, 'binary': 'manila-share'}, expect=200
     )
     return server, other
 
@@ -83,14 +80,10 @@ def continue_migration(sample):
 
 @example_for(f'{_ACTION} reset_task_state')
 def reset_task_state(sample):
-    return request_args(
-        {'task_state': 'migration_error'}, id=sample.spare_server()
-    )
+    return request_args({'task_state': 'migration_error'}, id=sample.spare_server())
 
 
-@error_cases.register(
-    400, f'{_ACTION} migration_check', f'{_ACTION} migration_start'
-)
+@error_cases.register(400, f'{_ACTION} migration_check', f'{_ACTION} migration_start')
 def to_a_service_that_is_down(sample):
     server, _ = movable(sample)
     return RefusedRequest(
@@ -98,14 +91,10 @@ def to_a_service_that_is_down(sample):
     )
 
 
-@error_cases.register(
-    409, f'{_ACTION} migration_check', f'{_ACTION} migration_start'
-)
+@error_cases.register(409, f'{_ACTION} migration_check', f'{_ACTION} migration_start')
 def not_active(sample):
     server, host = movable(sample, status='error')
-    return RefusedRequest(
-        request_args({'host': host, **MIGRATION_OPTIONS}, id=server)
-    )
+    return RefusedRequest(request_args({'host': host, **MIGRATION_OPTIONS}, id=server))
 
 
 @error_cases.register(

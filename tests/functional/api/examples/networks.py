@@ -1,13 +1,11 @@
 """Examples and error cases of share networks and security services."""
 
 from tests.functional.api import error_cases
-from tests.functional.api.error_cases import UNKNOWN
-from tests.functional.api.error_cases import RefusedRequest
+from tests.functional.api.error_cases import UNKNOWN, RefusedRequest
 from tests.functional.api.examples.registry import example_for
 from tests.functional.api.samples.cloud import DOWN_HOST
 from tests.functional.api.samples.networks import NEUTRON
-from tests.functional.api.samples.requests import FOREIGN
-from tests.functional.api.samples.requests import request_args
+from tests.functional.api.samples.requests import FOREIGN, request_args
 
 _NETWORKS = '/v2/share-networks'
 _NETWORK = f'{_NETWORKS}/{{id}}'
@@ -43,8 +41,7 @@ def network(sample):
 @example_for(f'PUT {_NETWORK}')
 def update(sample):
     return request_args(
-        {'share_network': {'name': 'other', 'description': 'new'}},
-        id=sample.network,
+        {'share_network': {'name': 'other', 'description': 'new'}}, id=sample.network
     )
 
 
@@ -56,8 +53,7 @@ def unused(sample):
 @example_for(f'{_ACTION} add_security_service')
 def add_service(sample):
     return request_args(
-        {'security_service_id': sample.security_service},
-        id=sample.new_network(),
+        {'security_service_id': sample.security_service}, id=sample.new_network()
     )
 
 
@@ -67,18 +63,14 @@ def remove_service(sample):
     sample.act_on_network(
         id, 'add_security_service', security_service_id=sample.security_service
     )
-    return request_args(
-        {'security_service_id': sample.security_service}, id=id
-    )
+    return request_args({'security_service_id': sample.security_service}, id=id)
 
 
 @example_for(f'{_ACTION} add_security_service_check')
 def add_service_check(sample):
     return request_args(
         {
-            'security_service_id': sample.new_security_service(
-                type='kerberos'
-            ),
+            'security_service_id': sample.new_security_service(type='kerberos'),
             'reset_operation': True,
         },
         id=sample.used_network,
@@ -105,9 +97,7 @@ def update_service_check(sample):
 
 @example_for(f'{_ACTION} share_network_subnet_create_check')
 def create_subnet_check(sample):
-    return request_args(
-        {**NEUTRON, 'reset_operation': False}, id=sample.used_network
-    )
+    return request_args({**NEUTRON, 'reset_operation': False}, id=sample.used_network)
 
 
 @example_for(f'{_ACTION} reset_status')
@@ -154,9 +144,7 @@ def metadata_item(sample):
 
 @example_for(f'POST {_METADATA}/{{key}}')
 def new_metadata_item(sample):
-    return request_args(
-        _VALUES, id=sample.network, sid=sample.subnet, key='color'
-    )
+    return request_args(_VALUES, id=sample.network, sid=sample.subnet, key='color')
 
 
 # Security services
@@ -223,8 +211,7 @@ def network_of_two_subnets(sample):
 def second_service_of_a_type(sample):
     return RefusedRequest(
         request_args(
-            {'security_service_id': sample.attached_security_service},
-            id=sample.network,
+            {'security_service_id': sample.attached_security_service}, id=sample.network
         )
     )
 
@@ -233,8 +220,7 @@ def second_service_of_a_type(sample):
 def check_of_a_second_service_of_a_type(sample):
     return RefusedRequest(
         request_args(
-            {'security_service_id': sample.security_service},
-            id=sample.used_network,
+            {'security_service_id': sample.security_service}, id=sample.used_network
         )
     )
 
@@ -277,9 +263,7 @@ def _network_of_a_service_that_is_down(sample):
 
 @error_cases.register(409, f'DELETE {_SUBNET}')
 def subnet_in_use(sample):
-    return RefusedRequest(
-        request_args(id=sample.used_network, sid=sample.used_subnet)
-    )
+    return RefusedRequest(request_args(id=sample.used_network, sid=sample.used_subnet))
 
 
 @error_cases.register(404, f'GET {_SERVICES}')

@@ -1,8 +1,7 @@
 """Examples and error cases of share replicas."""
 
 from tests.functional.api import error_cases
-from tests.functional.api.error_cases import UNKNOWN
-from tests.functional.api.error_cases import RefusedRequest
+from tests.functional.api.error_cases import UNKNOWN, RefusedRequest
 from tests.functional.api.examples.registry import example_for
 from tests.functional.api.samples.requests import request_args
 
@@ -22,9 +21,7 @@ def collection(sample):
 @example_for(f'POST {_REPLICAS}')
 def create(sample):
     sample.idle_replica()
-    return request_args(
-        {'share_replica': {'share_id': sample.spare_replicated_share}}
-    )
+    return request_args({'share_replica': {'share_id': sample.spare_replicated_share}})
 
 
 @example_for(f'GET {_REPLICA}', f'GET {_METADATA}', f'GET {_EXPORTS}')
@@ -32,9 +29,7 @@ def replica(sample):
     return request_args(id=sample.replica)
 
 
-@example_for(
-    f'DELETE {_REPLICA}', f'{_ACTION} resync', f'{_ACTION} force_delete'
-)
+@example_for(f'DELETE {_REPLICA}', f'{_ACTION} resync', f'{_ACTION} force_delete')
 def idle_replica(sample):
     return request_args(id=sample.idle_replica())
 
@@ -51,9 +46,7 @@ def reset_status(sample):
 
 @example_for(f'{_ACTION} reset_replica_state')
 def reset_replica_state(sample):
-    return request_args(
-        {'replica_state': 'out_of_sync'}, id=sample.idle_replica()
-    )
+    return request_args({'replica_state': 'out_of_sync'}, id=sample.idle_replica())
 
 
 @example_for(f'POST {_METADATA}', f'PUT {_METADATA}')
@@ -68,10 +61,7 @@ def change_metadata(sample):
 )
 def metadata_item(sample):
     sample.admin.request(
-        'PUT',
-        f'/share-replicas/{sample.replica}/metadata',
-        _VALUES,
-        expect=200,
+        'PUT', f'/share-replicas/{sample.replica}/metadata', _VALUES, expect=200
     )
     return request_args(_VALUES, id=sample.replica, key='color')
 
@@ -83,17 +73,13 @@ def export(sample):
 
 @error_cases.register(404, f'POST {_REPLICAS}')
 def replica_of_unknown_share(sample):
-    return RefusedRequest(
-        request_args({'share_replica': {'share_id': UNKNOWN}})
-    )
+    return RefusedRequest(request_args({'share_replica': {'share_id': UNKNOWN}}))
 
 
 @error_cases.register(413, f'POST {_REPLICAS}')
 def above_the_quota(sample):
     return RefusedRequest(
-        request_args(
-            {'share_replica': {'share_id': sample.oversized_replicated_share}}
-        )
+        request_args({'share_replica': {'share_id': sample.oversized_replicated_share}})
     )
 
 

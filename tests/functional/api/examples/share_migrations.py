@@ -26,10 +26,7 @@ def movable(sample):
     host, _, _ = sample.admin.show(share)['host'].partition('#')
     (other,) = {'node@alpha', 'node@beta'} - {host}
     sample.admin.request(
-        'PUT',
-        '/services/enable',
-        {'host': other, 'binary': 'manila-share'},
-        expect=200,
+        'PUT', '/services/enable', {'host': other, 'binary': 'manila-share'}, expect=200
     )
     return share, f'{other}#pool'
 
@@ -38,15 +35,10 @@ def migrating(sample):
     """Return a share whose first migration phase is done."""
     share = sample.idle_share()
     source = sample.instance_of(share)
-    force_status(
-        sample.cloud.db, 'share_task', share, 'migration_driver_phase1_done'
-    )
+    force_status(sample.cloud.db, 'share_task', share, 'migration_driver_phase1_done')
     force_status(sample.cloud.db, 'share_instance', source, 'migrating')
     destination = sample.cloud.db.write(
-        rows.insert_instance,
-        share,
-        status='migrating_to',
-        host='node@beta#pool',
+        rows.insert_instance, share, status='migrating_to', host='node@beta#pool'
     )
     sample.cloud.db.write(
         migrations.insert,
@@ -83,9 +75,7 @@ def continue_migration(sample):
 def to_a_service_that_is_down(sample):
     share, _ = movable(sample)
     return RefusedRequest(
-        request_args(
-            {'host': f'{DOWN_HOST}#pool', **MIGRATION_OPTIONS}, id=share
-        )
+        request_args({'host': f'{DOWN_HOST}#pool', **MIGRATION_OPTIONS}, id=share)
     )
 
 
@@ -93,8 +83,7 @@ def to_a_service_that_is_down(sample):
 def with_replicas(sample):
     return RefusedRequest(
         request_args(
-            {'host': 'node@beta#pool', **MIGRATION_OPTIONS},
-            id=sample.replicated_share,
+            {'host': 'node@beta#pool', **MIGRATION_OPTIONS}, id=sample.replicated_share
         )
     )
 
@@ -112,6 +101,4 @@ def not_migrating(sample):
 
 @error_cases.register(400, f'{_ACTION} reset_task_state')
 def unknown_task_state(sample):
-    return RefusedRequest(
-        request_args({'task_state': 'moon'}, id=sample.idle_share())
-    )
+    return RefusedRequest(request_args({'task_state': 'moon'}, id=sample.idle_share()))

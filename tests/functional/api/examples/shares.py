@@ -33,9 +33,7 @@ def update(sample):
 
 
 @example_for(
-    'DELETE /v2/shares/{id}',
-    f'{_ACTION} force_delete',
-    f'{_ACTION} soft_delete',
+    'DELETE /v2/shares/{id}', f'{_ACTION} force_delete', f'{_ACTION} soft_delete'
 )
 def idle_share(sample):
     return request_args(id=sample.idle_share())
@@ -100,8 +98,7 @@ def metadata(sample):
 
 
 @example_for(
-    'GET /v2/shares/{id}/metadata/{key}',
-    'DELETE /v2/shares/{id}/metadata/{key}',
+    'GET /v2/shares/{id}/metadata/{key}', 'DELETE /v2/shares/{id}/metadata/{key}'
 )
 def metadata_item(sample):
     sample.member.request(
@@ -119,8 +116,7 @@ def new_metadata_item(sample):
 
 
 @example_for(
-    'GET /v2/share_instances/{id}',
-    'GET /v2/share_instances/{id}/export_locations',
+    'GET /v2/share_instances/{id}', 'GET /v2/share_instances/{id}/export_locations'
 )
 def instance(sample):
     return request_args(id=sample.instance_of(sample.share))
@@ -140,9 +136,7 @@ def idle_instance(sample):
 
 @example_for(f'{_INSTANCE_ACTION} reset_status')
 def reset_instance_status(sample):
-    return request_args(
-        {'status': 'error'}, id=sample.instance_of(sample.idle_share())
-    )
+    return request_args({'status': 'error'}, id=sample.instance_of(sample.idle_share()))
 
 
 # Export locations
@@ -160,14 +154,10 @@ def export(sample):
 
 @example_for(f'POST {_EXPORT}/metadata', f'PUT {_EXPORT}/metadata')
 def export_metadata(sample):
-    return request_args(
-        _VALUES, id=sample.share, el=sample.export_of(sample.share)
-    )
+    return request_args(_VALUES, id=sample.share, el=sample.export_of(sample.share))
 
 
-@example_for(
-    f'GET {_EXPORT}/metadata/{{key}}', f'DELETE {_EXPORT}/metadata/{{key}}'
-)
+@example_for(f'GET {_EXPORT}/metadata/{{key}}', f'DELETE {_EXPORT}/metadata/{{key}}')
 def export_metadata_item(sample):
     el = sample.export_of(sample.share)
     sample.member.request(
@@ -182,8 +172,5 @@ def export_metadata_item(sample):
 @example_for(f'POST {_EXPORT}/metadata/{{key}}')
 def new_export_metadata_item(sample):
     return request_args(
-        _VALUES,
-        id=sample.share,
-        el=sample.export_of(sample.share),
-        key='color',
+        _VALUES, id=sample.share, el=sample.export_of(sample.share), key='color'
     )

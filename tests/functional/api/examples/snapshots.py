@@ -17,20 +17,14 @@ _SNAPSHOT_INSTANCE = '/v2/snapshot-instances/{id}'
 @example_for('POST /v2/snapshots')
 def create_snapshot(sample):
     return request_args(
-        {
-            'snapshot': {
-                'share_id': sample.idle_snapshot_source(),
-                'name': 'new',
-            }
-        }
+        {'snapshot': {'share_id': sample.idle_snapshot_source(), 'name': 'new'}}
     )
 
 
 @example_for(f'{_ACTION} revert')
 def revert(sample):
     return request_args(
-        {'snapshot_id': sample.spare_snapshot},
-        id=sample.idle_snapshotted_share(),
+        {'snapshot_id': sample.spare_snapshot}, id=sample.idle_snapshotted_share()
     )
 
 
@@ -41,9 +35,7 @@ def snapshot(sample):
 
 @example_for(f'PUT {_SNAPSHOT}')
 def update_snapshot(sample):
-    return request_args(
-        {'snapshot': {'display_name': 'new'}}, id=sample.snapshot
-    )
+    return request_args({'snapshot': {'display_name': 'new'}}, id=sample.snapshot)
 
 
 @example_for(f'DELETE {_SNAPSHOT}', f'{_SNAPSHOT_ACTION} force_delete')
@@ -84,8 +76,7 @@ def snapshot_instance(sample):
 @example_for(f'POST {_SNAPSHOT_INSTANCE}/action reset_status')
 def reset_snapshot_instance_status(sample):
     return request_args(
-        {'status': 'error'},
-        id=sample.instance_of_snapshot(sample.idle_snapshot()),
+        {'status': 'error'}, id=sample.instance_of_snapshot(sample.idle_snapshot())
     )
 
 
@@ -99,14 +90,10 @@ def allow_to_mount(sample):
 
 @example_for(f'{_SNAPSHOT_ACTION} deny_access')
 def deny_to_mount(sample):
-    return request_args(
-        {'access_id': sample.new_snapshot_rule()}, id=sample.snapshot
-    )
+    return request_args({'access_id': sample.new_snapshot_rule()}, id=sample.snapshot)
 
 
-@example_for(
-    f'GET {_SNAPSHOT}/access-list', f'GET {_SNAPSHOT}/export-locations'
-)
+@example_for(f'GET {_SNAPSHOT}/access-list', f'GET {_SNAPSHOT}/export-locations')
 def mountable(sample):
     return request_args(id=sample.snapshot)
 
@@ -124,6 +111,5 @@ def exports_of_snapshot_instance(sample):
 @example_for(f'GET {_SNAPSHOT_INSTANCE}/export-locations/{{el}}')
 def export_of_snapshot_instance(sample):
     return request_args(
-        id=sample.instance_of_snapshot(sample.snapshot),
-        el=sample.export_of_snapshot(),
+        id=sample.instance_of_snapshot(sample.snapshot), el=sample.export_of_snapshot()
     )

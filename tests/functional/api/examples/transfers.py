@@ -24,6 +24,4 @@ def transfer(sample):
 @example_for(f'POST {_TRANSFER}/accept')
 def accept(sample):
     offered = sample.new_transfer()
-    return request_args(
-        {'accept': {'auth_key': offered['auth_key']}}, id=offered['id']
-    )
+    return request_args({'accept': {'auth_key': offered['auth_key']}}, id=offered['id'])

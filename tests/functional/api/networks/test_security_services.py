@@ -4,8 +4,7 @@ import logging
 
 import pytest
 
-from tests.support.share_servers import create_network_with_subnets
-from tests.support.share_servers import insert_server
+from tests.support.share_servers import create_network_with_subnets, insert_server
 
 SECRET = 'open sesame'
 
@@ -70,16 +69,13 @@ def test_ou_is_stored_in_every_version_and_shown_from_2_44(member):
 
 
 @pytest.mark.facts(
-    'add-defaultadsite-to-security-service.1',
-    'add-defaultadsite-to-security-service.2',
+    'add-defaultadsite-to-security-service.1', 'add-defaultadsite-to-security-service.2'
 )
 def test_default_ad_site_is_accepted_from_2_76(member):
     kind = {'type': 'active_directory'}
     create(member, expect=400, version='2.75', default_ad_site='s', **kind)
     created = create(member, default_ad_site='site', **kind)
-    update(
-        member, created['id'], expect=400, version='2.75', default_ad_site='t'
-    )
+    update(member, created['id'], expect=400, version='2.75', default_ad_site='t')
     # A site and a server are alternatives.
     create(member, expect=400, default_ad_site='s', server='x', **kind)
     update(member, created['id'], expect=400, server='x')

@@ -7,8 +7,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.queries.networks import subnets as records
 from tests.functional.api import differences
 from tests.support.api_client import ApiClient
-from tests.support.share_servers import assign_share_server
-from tests.support.share_servers import insert_server
+from tests.support.share_servers import assign_share_server, insert_server
 
 NEUTRON = {'neutron_net_id': 'a-net', 'neutron_subnet_id': 'a-subnet'}
 
@@ -28,16 +27,12 @@ def create(api, expect=200, version=None, **body):
 
 def names(api, query='', version=None, expect=200):
     """Return the names of the listed networks, newest first."""
-    answer = api.get(
-        f'/share-networks/detail{query}', version=version, expect=expect
-    )
+    answer = api.get(f'/share-networks/detail{query}', version=version, expect=expect)
     return [one['name'] for one in answer.get('share_networks', ())]
 
 
 def subnets(api, network):
-    return api.get(f'/share-networks/{network["id"]}/subnets')[
-        'share_network_subnets'
-    ]
+    return api.get(f'/share-networks/{network["id"]}/subnets')['share_network_subnets']
 
 
 def add_subnet(api, network, expect=200, version=None, **body):
@@ -86,9 +81,7 @@ def test_new_network_has_one_subnet_for_its_zone_or_all_zones(member):
         ({'availability_zone': 'nova'}, None, '2.50'),
     ):
         created = create(member, version=version, **body)
-        assert [
-            one['availability_zone'] for one in subnets(member, created)
-        ] == [zone]
+        assert [one['availability_zone'] for one in subnets(member, created)] == [zone]
 
 
 @pytest.mark.facts('share_network_az_request')
@@ -114,10 +107,7 @@ def test_neutron_ids_are_given_together_and_nova_ids_refused(member, body):
     assert 'badRequest' in create(member, expect=400, **body)
     network = create(member)
     member.request(
-        'PUT',
-        f'/share-networks/{network["id"]}',
-        {'share_network': body},
-        expect=400,
+        'PUT', f'/share-networks/{network["id"]}', {'share_network': body}, expect=400
     )
 
 
@@ -145,9 +135,7 @@ def test_quota_counts_for_project_and_user(cloud, admin, member):
 # List
 
 
-@pytest.mark.facts(
-    'LP1923008', 'add-like-filter', 'add-update-security-service.1'
-)
+@pytest.mark.facts('LP1923008', 'add-like-filter', 'add-update-security-service.1')
 def test_lists_are_filtered_by_network_and_by_subnet(member):
     create(member, name='one', description='first', **NEUTRON)
     create(member, name='two', availability_zone='nova')
@@ -177,8 +165,7 @@ def test_lists_are_filtered_by_network_and_by_subnet(member):
 
 @pytest.mark.parametrize('key', ['created_since', 'created_before'])
 @pytest.mark.parametrize(
-    'text',
-    ['2000-01-01T00:00:00', '20000101', '2000-13-01', '01-01-2000', 'x', ''],
+    'text', ['2000-01-01T00:00:00', '20000101', '2000-13-01', '01-01-2000', 'x', '']
 )
 @pytest.mark.facts('created_since_query')
 def test_networks_are_filtered_by_dates_only(member, key, text):
@@ -254,9 +241,9 @@ def test_flag_for_all_projects_may_be_false(admin, member, stranger, kind):
     key = kind.replace('-', '_')
     body = {'type': 'ldap'} if key == 'security_services' else {}
     own, foreign = (
-        api.request(
-            'POST', f'/{kind}', {key.removesuffix('s'): body}, expect=200
-        ).json[key.removesuffix('s')]['id']
+        api.request('POST', f'/{kind}', {key.removesuffix('s'): body}, expect=200).json[
+            key.removesuffix('s')
+        ]['id']
         for api in (member, stranger)
     )
     for path in (f'/{kind}', f'/{kind}/detail'):
@@ -271,10 +258,7 @@ def test_flag_for_all_projects_may_be_false(admin, member, stranger, kind):
 @pytest.mark.parametrize('count', [3, 30])
 def test_statement_count_of_lists_is_constant(cloud, admin, member, count):
     admin.request(
-        'PUT',
-        '/quota-sets/project',
-        {'quota_set': {'share_networks': -1}},
-        expect=200,
+        'PUT', '/quota-sets/project', {'quota_set': {'share_networks': -1}}, expect=200
     )
     for _ in range(count):
         add_subnet(member, create(member, **NEUTRON), metadata={'a': 'b'})
@@ -287,9 +271,7 @@ def test_statement_count_of_lists_is_constant(cloud, admin, member, count):
 def test_ip_version_filters_networks(cloud, member):
     for name, ip_version in (('four', 4), ('six', 6)):
         (subnet,) = subnets(member, create(member, name=name))
-        cloud.db.write(
-            records.update, subnet['id'], {'ip_version': ip_version}
-        )
+        cloud.db.write(records.update, subnet['id'], {'ip_version': ip_version})
     create(member, name='none')
     assert names(member, '?ip_version=4') == ['four']
     assert names(member, '?ip_version=6') == ['six']
@@ -414,12 +396,10 @@ def test_invalid_metadata_is_refused_before_its_network_is_found(
 def test_metadata_of_subnets_is_accepted_from_2_78(member):
     network = create(member)
     for version, found in (('2.77', {}), ('2.78', {'a': 'b'})):
-        created = add_subnet(
-            member, network, version=version, metadata={'a': 'b'}
-        )
-        shown = member.get(
-            f'/share-networks/{network["id"]}/subnets/{created["id"]}'
-        )['share_network_subnet']
+        created = add_subnet(member, network, version=version, metadata={'a': 'b'})
+        shown = member.get(f'/share-networks/{network["id"]}/subnets/{created["id"]}')[
+            'share_network_subnet'
+        ]
         assert shown['metadata'] == found
         assert shown['share_network_id'] == network['id']
 
@@ -452,9 +432,7 @@ def test_owner_adds_shows_and_deletes_subnets(member):
     assert made['id'] in [one['id'] for one in subnets(member, network)]
     member.request('DELETE', path, expect=202)
     member.get(path, expect=404)
-    assert [one['availability_zone'] for one in subnets(member, network)] == [
-        None
-    ]
+    assert [one['availability_zone'] for one in subnets(member, network)] == [None]
 
 
 @pytest.mark.facts('share_network_az_request')
@@ -475,10 +453,7 @@ def test_deleted_network_takes_its_subnet_and_associations(member):
     network = create(member)
     (subnet,) = subnets(member, network)
     service = member.request(
-        'POST',
-        '/security-services',
-        {'security_service': {'type': 'ldap'}},
-        expect=200,
+        'POST', '/security-services', {'security_service': {'type': 'ldap'}}, expect=200
     ).json['security_service']['id']
     path = f'/security-services/{service}'
     member.request(
@@ -510,9 +485,7 @@ def test_network_with_several_subnets_is_not_deleted(member):
 def test_server_that_is_not_auto_deletable_keeps_its_network(cloud, member):
     network = create(member)
     (subnet,) = subnets(member, network)
-    insert_server(
-        cloud, network['id'], [subnet['id']], is_auto_deletable=False
-    )
+    insert_server(cloud, network['id'], [subnet['id']], is_auto_deletable=False)
     path = f'/share-networks/{network["id"]}'
     for what in (path, f'{path}/subnets/{subnet["id"]}'):
         member.request('DELETE', what, expect=409)
@@ -533,18 +506,12 @@ def test_reset_accepts_the_published_statuses_only(admin, member):
     network = create(member)
     path = f'/share-networks/{network["id"]}/action'
     for word in ('active', 'error', 'network_change'):
-        admin.request(
-            'POST', path, {'reset_status': {'status': word}}, expect=202
-        )
+        admin.request('POST', path, {'reset_status': {'status': word}}, expect=202)
         assert (
-            member.get(f'/share-networks/{network["id"]}')['share_network'][
-                'status'
-            ]
+            member.get(f'/share-networks/{network["id"]}')['share_network']['status']
             == word
         )
-    admin.request(
-        'POST', path, {'reset_status': {'status': 'gone'}}, expect=400
-    )
+    admin.request('POST', path, {'reset_status': {'status': 'gone'}}, expect=400)
 
 
 def test_only_one_service_of_a_type_is_added(cloud, member):
@@ -574,10 +541,7 @@ def test_only_one_service_of_a_type_is_added(cloud, member):
 def test_stranger_cannot_use_the_services_of_others(member, stranger):
     network = create(stranger)
     service = member.request(
-        'POST',
-        '/security-services',
-        {'security_service': {'type': 'ldap'}},
-        expect=200,
+        'POST', '/security-services', {'security_service': {'type': 'ldap'}}, expect=200
     ).json['security_service']['id']
     for action, body in (
         ('add_security_service', {'security_service_id': service}),
@@ -611,10 +575,7 @@ def test_service_of_another_project_is_refused(admin, member, stranger):
 
     def act(action, expect=400, **body):
         admin.request(
-            'POST',
-            f'/share-networks/{network}/action',
-            {action: body},
-            expect=expect,
+            'POST', f'/share-networks/{network}/action', {action: body}, expect=expect
         )
 
     act('add_security_service_check', security_service_id=foreign)
@@ -629,11 +590,7 @@ def test_service_of_another_project_is_refused(admin, member, stranger):
 
 @pytest.mark.parametrize(
     'action',
-    [
-        'add_security_service',
-        'remove_security_service',
-        'add_security_service_check',
-    ],
+    ['add_security_service', 'remove_security_service', 'add_security_service_check'],
 )
 def test_empty_id_of_a_security_service_is_not_found(member, action):
     network = create(member)
@@ -665,10 +622,7 @@ def _context(cloud, api: ApiClient):
 def test_empty_ids_are_not_given(member):
     ids = ('neutron_net_id', 'neutron_subnet_id', 'availability_zone')
     network = member.request(
-        'POST',
-        '/share-networks',
-        {'share_network': dict.fromkeys(ids, '')},
-        expect=200,
+        'POST', '/share-networks', {'share_network': dict.fromkeys(ids, '')}, expect=200
     ).json['share_network']
     (subnet,) = network['share_network_subnets']
     assert [subnet[name] for name in ids] == [None] * 3

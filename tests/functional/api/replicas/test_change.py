@@ -4,13 +4,14 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.functional.api.replica_client import act_on_replica
-from tests.functional.api.replica_client import delete_replica
-from tests.functional.api.replica_client import list_replica_ids
-from tests.functional.api.replica_client import show_replica
+from tests.functional.api.replica_client import (
+    act_on_replica,
+    delete_replica,
+    list_replica_ids,
+    show_replica,
+)
 from tests.functional.api.samples.cloud import pending_work_kinds
-from tests.functional.api.samples.replicas import insert_replica
-from tests.functional.api.samples.replicas import make_replicable
+from tests.functional.api.samples.replicas import insert_replica, make_replicable
 
 INSTANCE = shares.ShareInstance.__table__
 
@@ -37,17 +38,13 @@ def replica(cloud, share):
 def update_instance(cloud, replica_id, **columns):
     cloud.db.write(
         lambda session: session.run(
-            sa.update(INSTANCE)
-            .where(INSTANCE.c.id == replica_id)
-            .values(**columns)
+            sa.update(INSTANCE).where(INSTANCE.c.id == replica_id).values(**columns)
         )
     )
 
 
 def pending_work(cloud):
-    return [
-        kind.partition('.')[2] for kind in cloud.db.read(pending_work_kinds)
-    ]
+    return [kind.partition('.')[2] for kind in cloud.db.read(pending_work_kinds)]
 
 
 # Deleting
@@ -128,9 +125,7 @@ def test_unplaced_replica_is_deleted_at_once(cloud, member, replica):
         ('2.99', {'quiesce_wait_time': '5'}),
     ],
 )
-def test_promotion_is_answered_with_the_replica(
-    cloud, member, replica, version, body
-):
+def test_promotion_is_answered_with_the_replica(cloud, member, replica, version, body):
     answer = act_on_replica(member, replica, 'promote', body, version=version)
     shown = answer.json['share_replica']
     assert (shown['id'], shown['status'], shown['replica_state']) == (
@@ -144,16 +139,12 @@ def test_promotion_is_answered_with_the_replica(
 @pytest.mark.facts('share_replica_quiesce_wait_time')
 @pytest.mark.parametrize('wait', [0, -1, 'x', 1.5, None, [], True])
 def test_invalid_quiesce_wait_time_is_refused(cloud, member, replica, wait):
-    act_on_replica(
-        member, replica, 'promote', {'quiesce_wait_time': wait}, expect=400
-    )
+    act_on_replica(member, replica, 'promote', {'quiesce_wait_time': wait}, expect=400)
     assert pending_work(cloud) == []
 
 
 @pytest.mark.facts('share-replicas.2')
-def test_promotion_of_the_active_replica_does_nothing(
-    cloud, member, active, replica
-):
+def test_promotion_of_the_active_replica_does_nothing(cloud, member, active, replica):
     answer = act_on_replica(member, active, 'promote', expect=200)
     assert answer.body == b''
     assert pending_work(cloud) == []
@@ -198,9 +189,7 @@ def test_only_administrators_request_a_resync(cloud, admin, member, replica):
     assert pending_work(cloud) == ['update_share_replica']
 
 
-def test_resync_of_the_active_replica_does_nothing(
-    cloud, admin, active, replica
-):
+def test_resync_of_the_active_replica_does_nothing(cloud, admin, active, replica):
     assert act_on_replica(admin, active, 'resync', expect=200).body == b''
     assert pending_work(cloud) == []
 
@@ -242,35 +231,21 @@ def test_invalid_reset_is_refused(admin, replica, action, body):
 
 
 @pytest.mark.facts('LP2015328')
-@pytest.mark.parametrize(
-    'state', ['in_sync', 'out_of_sync', 'error', 'active']
-)
-def test_state_of_the_active_replica_cannot_be_reset(
-    admin, active, replica, state
-):
+@pytest.mark.parametrize('state', ['in_sync', 'out_of_sync', 'error', 'active'])
+def test_state_of_the_active_replica_cannot_be_reset(admin, active, replica, state):
     act_on_replica(
-        admin,
-        active,
-        'reset_replica_state',
-        {'replica_state': state},
-        expect=400,
+        admin, active, 'reset_replica_state', {'replica_state': state}, expect=400
     )
     assert show_replica(admin, active)['replica_state'] == 'active'
 
 
 def test_reset_cannot_make_a_second_active_replica(admin, active, replica):
     act_on_replica(
-        admin,
-        replica,
-        'reset_replica_state',
-        {'replica_state': 'active'},
-        expect=400,
+        admin, replica, 'reset_replica_state', {'replica_state': 'active'}, expect=400
     )
 
 
-def test_reset_of_the_replica_state_requires_both_policies(
-    build_cloud, tmp_path
-):
+def test_reset_of_the_replica_state_requires_both_policies(build_cloud, tmp_path):
     rules = tmp_path / 'rules.yaml'
     rules.write_text('"share_replica:reset_replica_state": "role:member"\n')
     cloud = build_cloud(f'[oslo_policy]\npolicy_file = {rules}\n')
@@ -294,9 +269,7 @@ def test_reset_of_the_replica_state_requires_both_policies(
     'LP-unmanage-preconditions', 'shares.delete', 'share-actions.softdelete.2'
 )
 @pytest.mark.parametrize('action', ['soft_delete', 'force_delete', 'unmanage'])
-def test_share_with_replicas_is_not_deleted_or_unmanaged(
-    admin, share, replica, action
-):
+def test_share_with_replicas_is_not_deleted_or_unmanaged(admin, share, replica, action):
     admin.act(share, action, expect=409)
     admin.delete(share, expect=409)
     assert admin.show(share)['status'] == 'available'

@@ -3,14 +3,15 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import services as service_models
-from manila_lite.db.models import shares
+from manila_lite.db.models import services as service_models, shares
 from tests.functional.api.conftest import member_of
-from tests.functional.api.replica_client import UNKNOWN
-from tests.functional.api.replica_client import create_replica
-from tests.functional.api.replica_client import list_replica_ids
-from tests.functional.api.replica_client import list_replicas
-from tests.functional.api.replica_client import show_replica
+from tests.functional.api.replica_client import (
+    UNKNOWN,
+    create_replica,
+    list_replica_ids,
+    list_replicas,
+    show_replica,
+)
 from tests.functional.api.samples.replicas import HOSTS
 from tests.support.share_servers import create_network_with_subnets
 
@@ -52,15 +53,13 @@ def reset(admin, share, status):
 # Answers
 
 
-def test_new_replica_is_answered_before_it_is_placed(
-    cloud, admin, member, share
-):
+def test_new_replica_is_answered_before_it_is_placed(cloud, admin, member, share):
     created = create_replica(member, share)
-    assert (
-        created['share_id'],
-        created['status'],
-        created['replica_state'],
-    ) == (share, 'creating', 'out_of_sync')
+    assert (created['share_id'], created['status'], created['replica_state']) == (
+        share,
+        'creating',
+        'out_of_sync',
+    )
     shown = show_replica(admin, created['id'])
     assert (
         shown['host'],
@@ -76,10 +75,7 @@ def test_replica_is_placed_on_another_pool(cloud, admin, member, share):
     created = create_replica(member, share)
     cloud.settle()
     shown = show_replica(admin, created['id'])
-    assert (shown['status'], shown['replica_state']) == (
-        'available',
-        'in_sync',
-    )
+    assert (shown['status'], shown['replica_state']) == ('available', 'in_sync')
     assert {shown['host'], admin.show(share)['host']} == set(HOSTS)
     assert member.show(share)['has_replicas']
 
@@ -94,15 +90,12 @@ def test_managed_share_is_the_active_replica(cloud, admin, make_type):
         'service_host': 'node@alpha#pool',
         'share_type': 'mirrored',
     }
-    share = admin.request(
-        'POST', '/shares/manage', {'share': body}, expect=200
-    ).json['share']['id']
+    share = admin.request('POST', '/shares/manage', {'share': body}, expect=200).json[
+        'share'
+    ]['id']
     cloud.settle()
     (active,) = list_replicas(admin, f'share_id={share}')
-    assert (active['status'], active['replica_state']) == (
-        'available',
-        'active',
-    )
+    assert (active['status'], active['replica_state']) == ('available', 'active')
     created = create_replica(admin, share)
     cloud.settle()
     assert show_replica(admin, created['id'])['replica_state'] == 'in_sync'
@@ -133,17 +126,13 @@ def test_zone_is_the_requested_one(cloud, member, share):
 
 
 def test_unknown_zone_is_refused(member, share):
-    answer = create_replica(
-        member, share, expect=400, availability_zone='moon'
-    )
+    answer = create_replica(member, share, expect=400, availability_zone='moon')
     assert 'moon' in message(answer)
     assert len(list_replica_ids(member)) == 1
 
 
 @pytest.mark.facts('bp-share-type-supported-azs.2')
-def test_zone_that_the_type_does_not_allow_is_refused(
-    cloud, member, make_type
-):
+def test_zone_that_the_type_does_not_allow_is_refused(cloud, member, make_type):
     zone = service_models.AvailabilityZone.__table__
     cloud.db.write(
         lambda session: session.run(
@@ -177,15 +166,11 @@ def test_host_is_obeyed_from_2_67_and_ignored_below(
 
 
 @pytest.mark.facts('scheduler_hints_share_replica.2')
-@pytest.mark.parametrize(
-    'host', ['the pool of the share', 'nowhere@none#pool']
-)
+@pytest.mark.parametrize('host', ['the pool of the share', 'nowhere@none#pool'])
 def test_host_of_members_is_ignored(cloud, admin, member, share, host):
     if host == 'the pool of the share':
         host = admin.show(share)['host']
-    created = create_replica(
-        member, share, scheduler_hints={'only_host': host}
-    )
+    created = create_replica(member, share, scheduler_hints={'only_host': host})
     cloud.settle()
     assert show_replica(member, created['id'])['status'] == 'available'
 
@@ -202,9 +187,7 @@ def test_network_is_refused_below_2_72(cloud, member, share):
 def test_unknown_network_is_refused(cloud, member, stranger, share):
     foreign, _ = create_network_with_subnets(stranger)
     for network in (UNKNOWN, foreign):
-        answer = create_replica(
-            member, share, expect=400, share_network_id=network
-        )
+        answer = create_replica(member, share, expect=400, share_network_id=network)
         assert network in message(answer)
     assert len(list_replica_ids(member)) == 1
 
@@ -215,15 +198,11 @@ def test_network_is_refused_for_types_without_servers(member, share):
 
 
 @pytest.mark.parametrize('version, kept', [('2.94', False), ('2.95', True)])
-def test_metadata_is_stored_from_2_95_and_ignored_below(
-    member, share, version, kept
-):
+def test_metadata_is_stored_from_2_95_and_ignored_below(member, share, version, kept):
     values = {'color': 'red'}
     created = create_replica(member, share, version=version, metadata=values)
     assert created.get('metadata') == (values if kept else None)
-    assert show_replica(member, created['id'])['metadata'] == (
-        values if kept else {}
-    )
+    assert show_replica(member, created['id'])['metadata'] == (values if kept else {})
 
 
 @pytest.mark.parametrize(
@@ -261,9 +240,7 @@ def test_body_without_its_wrapper_is_422(member, share):
 
 
 def test_share_id_is_required(member):
-    member.request(
-        'POST', '/share-replicas', {'share_replica': {}}, expect=400
-    )
+    member.request('POST', '/share-replicas', {'share_replica': {}}, expect=400)
 
 
 # Shares
@@ -277,12 +254,8 @@ def test_foreign_share_answers_like_an_unknown_one(stranger, share):
     assert len(answers) == 1
 
 
-def test_public_share_is_replicated_by_its_project_only(
-    cloud, admin, stranger, share
-):
-    admin.request(
-        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
-    )
+def test_public_share_is_replicated_by_its_project_only(cloud, admin, stranger, share):
+    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200)
     create_replica(stranger, share, expect=403)
 
 
@@ -295,14 +268,10 @@ def test_reader_cannot_create_replicas(cloud, share):
 
 def test_type_of_the_share_must_support_replication(cloud, member):
     share = cloud.create_share()
-    assert 'replication_type' in message(
-        create_replica(member, share, expect=400)
-    )
+    assert 'replication_type' in message(create_replica(member, share, expect=400))
 
 
-@pytest.mark.parametrize(
-    'status', ['error', 'creating', 'deleting', 'error_deleting']
-)
+@pytest.mark.parametrize('status', ['error', 'creating', 'deleting', 'error_deleting'])
 def test_active_replica_must_be_available(admin, member, share, status):
     reset(admin, share, status)
     create_replica(member, share, expect=400)
@@ -330,9 +299,7 @@ def test_share_in_a_group_is_refused(cloud, member, share):
     table = shares.Share.__table__
     cloud.db.write(
         lambda session: session.run(
-            sa.update(table)
-            .where(table.c.id == share)
-            .values(share_group_id=UNKNOWN)
+            sa.update(table).where(table.c.id == share).values(share_group_id=UNKNOWN)
         )
     )
     create_replica(member, share, expect=400)
@@ -359,9 +326,7 @@ def test_failure_is_reported_for_the_replica(cloud, admin, member, share):
     for why in ('nowhere', 'back end'):
         if why == 'nowhere':
             created = create_replica(
-                admin,
-                share,
-                scheduler_hints={'only_host': admin.show(share)['host']},
+                admin, share, scheduler_hints={'only_host': admin.show(share)['host']}
             )
         else:
             for name in ('alpha', 'beta'):
@@ -370,9 +335,7 @@ def test_failure_is_reported_for_the_replica(cloud, admin, member, share):
         cloud.settle()
         shown = show_replica(member, created['id'])
         assert (shown['status'], shown['replica_state']) == ('error', 'error')
-        (one,) = member.get(f'/messages?resource_id={created["id"]}')[
-            'messages'
-        ]
+        (one,) = member.get(f'/messages?resource_id={created["id"]}')['messages']
         assert one['resource_type'] == 'SHARE_REPLICA'
         actions.append(one['action_id'])
     assert actions == ['001', '002']
@@ -383,18 +346,12 @@ def test_failure_is_reported_for_the_replica(cloud, admin, member, share):
 # Quota
 
 
-@pytest.mark.parametrize(
-    'limit', [{'share_replicas': 1}, {'replica_gigabytes': 3}]
-)
-@pytest.mark.facts(
-    'add-tenant-quota-for-share-replicas.1', 'maxTotalReplicaGigabytes'
-)
+@pytest.mark.parametrize('limit', [{'share_replicas': 1}, {'replica_gigabytes': 3}])
+@pytest.mark.facts('add-tenant-quota-for-share-replicas.1', 'maxTotalReplicaGigabytes')
 def test_quota_counts_every_replica(cloud, admin, member, make_type, limit):
     make_type('mirrored', replication_type='readable')
     share = new_share(cloud, member, size=2)
-    admin.request(
-        'PUT', '/quota-sets/project', {'quota_set': limit}, expect=200
-    )
+    admin.request('PUT', '/quota-sets/project', {'quota_set': limit}, expect=200)
     create_replica(member, share, expect=413)
     assert len(list_replica_ids(member)) == 1
     admin.request(
@@ -405,34 +362,23 @@ def test_quota_counts_every_replica(cloud, admin, member, make_type, limit):
     )
     create_replica(member, share)
     used = member.get('/limits')['limits']['absolute']
-    assert (
-        used['totalShareReplicasUsed'],
-        used['totalReplicaGigabytesUsed'],
-    ) == (2, 4)
+    assert (used['totalShareReplicasUsed'], used['totalReplicaGigabytesUsed']) == (2, 4)
     assert (used['totalSharesUsed'], used['totalShareGigabytesUsed']) == (1, 2)
     detail = member.get('/quota-sets/project/detail')['quota_set']
     assert (
-        detail['share_replicas']['in_use']
-        + detail['share_replicas']['reserved']
-        == 2
+        detail['share_replicas']['in_use'] + detail['share_replicas']['reserved'] == 2
     )
     below = member.get('/limits', version='2.52')['limits']['absolute']
     assert 'totalShareReplicasUsed' not in below
 
 
-@pytest.mark.facts(
-    'add-tenant-quota-for-share-replicas.1', 'maxTotalReplicaGigabytes'
-)
-@pytest.mark.parametrize(
-    'limit', [{'share_replicas': 0}, {'replica_gigabytes': 1}]
-)
+@pytest.mark.facts('add-tenant-quota-for-share-replicas.1', 'maxTotalReplicaGigabytes')
+@pytest.mark.parametrize('limit', [{'share_replicas': 0}, {'replica_gigabytes': 1}])
 def test_share_of_a_replicated_type_is_its_first_replica(
     cloud, admin, member, make_type, limit
 ):
     make_type('mirrored', replication_type='readable')
-    admin.request(
-        'PUT', '/quota-sets/project', {'quota_set': limit}, expect=200
-    )
+    admin.request('PUT', '/quota-sets/project', {'quota_set': limit}, expect=200)
     member.create(share_type='mirrored', size=2, expect=413)
     member.create(size=2)  # of another type
     admin.request('DELETE', '/quota-sets/project', expect=202)

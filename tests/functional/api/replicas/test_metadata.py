@@ -3,8 +3,7 @@
 import pytest
 
 from tests.functional.api.replica_client import show_replica
-from tests.functional.api.samples.replicas import insert_replica
-from tests.functional.api.samples.replicas import make_replicable
+from tests.functional.api.samples.replicas import insert_replica, make_replicable
 
 
 @pytest.fixture
@@ -20,10 +19,7 @@ def send(member, replica):
     def send(method, rest='', values=None, expect=200):
         body = None if values is None else {'metadata': values}
         return member.request(
-            method,
-            f'/share-replicas/{replica}/metadata{rest}',
-            body,
-            expect=expect,
+            method, f'/share-replicas/{replica}/metadata{rest}', body, expect=expect
         )
 
     return send
@@ -70,15 +66,7 @@ def test_replica_shows_its_own_metadata(cloud, admin, member, replica, send):
 
 @pytest.mark.parametrize(
     'values',
-    [
-        {'': 'x'},
-        {'x' * 256: 'x'},
-        {'x': 'x' * 1024},
-        {'x': ''},
-        {'x': 1},
-        ['x'],
-        'x',
-    ],
+    [{'': 'x'}, {'x' * 256: 'x'}, {'x': 'x' * 1024}, {'x': ''}, {'x': 1}, ['x'], 'x'],
 )
 def test_invalid_metadata_is_refused(send, values):
     for method in ('POST', 'PUT'):

@@ -2,14 +2,18 @@
 
 import pytest
 
-from tests.functional.api.replica_client import UNKNOWN
-from tests.functional.api.replica_client import list_replica_ids
-from tests.functional.api.replica_client import list_replicas
-from tests.functional.api.replica_client import show_replica
-from tests.functional.api.samples.replicas import insert_export
-from tests.functional.api.samples.replicas import insert_replica
-from tests.functional.api.samples.replicas import insert_replicas
-from tests.functional.api.samples.replicas import make_replicable
+from tests.functional.api.replica_client import (
+    UNKNOWN,
+    list_replica_ids,
+    list_replicas,
+    show_replica,
+)
+from tests.functional.api.samples.replicas import (
+    insert_export,
+    insert_replica,
+    insert_replicas,
+    make_replicable,
+)
 
 DETAIL = '/share-replicas/detail'
 PATHS = pytest.mark.parametrize('path', ['/share-replicas', DETAIL])
@@ -110,19 +114,13 @@ def test_list_can_be_filtered_by_metadata_from_2_95(
 ):
     metadata = {'color': 'red', 'shape': 'round', 'size': 'small'}
     member.request(
-        'PUT',
-        f'/share-replicas/{replica}/metadata',
-        {'metadata': metadata},
-        expect=200,
+        'PUT', f'/share-replicas/{replica}/metadata', {'metadata': metadata}, expect=200
     )
     for api in (admin, member):
         for color, found in (('red', [replica]), ('blue', [])):
             query = f'metadata={form.format(color)}'
             assert list_replica_ids(api, query, path) == found
-            assert (
-                list_replica_ids(api, f'{query}&share_id={share}', path)
-                == found
-            )
+            assert list_replica_ids(api, f'{query}&share_id={share}', path) == found
             older = api.get(f'{path}?{query}', version='2.94')
             assert len(older['share_replicas']) == 2
 
@@ -166,10 +164,7 @@ def test_links_lead_through_all_pages(member, five, path):
 
 @PATHS
 def test_page_may_follow_the_last_id_of_the_one_before(member, five, path):
-    assert (
-        list_replica_ids(member, f'limit=2&marker={five[1]}', path)
-        == five[2:4]
-    )
+    assert list_replica_ids(member, f'limit=2&marker={five[1]}', path) == five[2:4]
     assert list_replica_ids(member, f'marker={five[4]}', path) == []
     assert (
         list_replica_ids(member, f'limit=1&marker={five[0]}&offset=4', path)
@@ -191,9 +186,7 @@ def test_invalid_page_is_refused(member, query):
         (DETAIL + '?share_id={share}', 2),
     ],
 )
-def test_statement_count_of_lists_is_constant(
-    cloud, member, share, path, statements
-):
+def test_statement_count_of_lists_is_constant(cloud, member, share, path, statements):
     path = path.format(share=share)
     for length in (1, 1000):
         insert_replicas(cloud, share, length - 1)
@@ -213,10 +206,7 @@ def test_showing_one_takes_two_statements(cloud, member, replica):
 
 def test_some_fields_are_for_administrators_only(admin, member, replica):
     theirs = {'host', 'share_server_id', 'cast_rules_to_readonly'}
-    assert (
-        show_replica(admin, replica).keys() - show_replica(member, replica)
-        == theirs
-    )
+    assert show_replica(admin, replica).keys() - show_replica(member, replica) == theirs
     assert show_replica(admin, replica, version='2.29').keys() & theirs == {
         'host',
         'share_server_id',
@@ -273,18 +263,13 @@ def test_share_shows_that_it_has_replicas(cloud, member, share):
     assert not member.show(share)['has_replicas']
     insert_replica(cloud, share)
     shown = member.show(share)
-    assert (shown['has_replicas'], shown['replication_type']) == (
-        True,
-        'readable',
-    )
+    assert (shown['has_replicas'], shown['replication_type']) == (True, 'readable')
     assert len(member.get('/shares')['shares']) == 1
 
 
 @pytest.mark.facts('replica_state')
 @pytest.mark.parametrize('version', ['2.11', '2.99'])
-def test_instances_without_replication_have_no_replica_state(
-    cloud, admin, version
-):
+def test_instances_without_replication_have_no_replica_state(cloud, admin, version):
     share_id = cloud.create_share()
     path = f'/shares/{share_id}/instances'
     (one,) = admin.get(path, version=version)['share_instances']
@@ -295,9 +280,7 @@ def test_instances_without_replication_have_no_replica_state(
 
 def test_share_instances_show_the_state_of_a_replica(admin, share, replica):
     found = admin.get(f'/shares/{share}/instances')['share_instances']
-    assert {one['id']: one['replica_state'] for one in found}[
-        replica
-    ] == 'in_sync'
+    assert {one['id']: one['replica_state'] for one in found}[replica] == 'in_sync'
 
 
 # Export locations
@@ -312,10 +295,7 @@ def exports(cloud, replica):
 
 
 def exports_of(api, path, version=None):
-    return {
-        one['path']
-        for one in api.get(path, version=version)['export_locations']
-    }
+    return {one['path'] for one in api.get(path, version=version)['export_locations']}
 
 
 @pytest.mark.facts('bp-export-locations-az.2')
@@ -344,19 +324,13 @@ def test_shares_show_exports_of_passive_replicas_below_2_47(
     )
 
 
-def test_some_exports_are_for_administrators_only(
-    admin, member, replica, exports
-):
+def test_some_exports_are_for_administrators_only(admin, member, replica, exports):
     path = f'/share-replicas/{replica}/export-locations'
-    assert exports_of(admin, path) - exports_of(member, path) == {
-        '10.0.0.2:/admins'
-    }
+    assert exports_of(admin, path) - exports_of(member, path) == {'10.0.0.2:/admins'}
     member.get(f'{path}/{exports[1]}', expect=403)
     admin.get(f'{path}/{exports[1]}')
 
 
 def test_export_of_another_replica_is_not_found(cloud, admin, share, replica):
     other = insert_export(cloud, insert_replica(cloud, share), '10.0.0.3:/')
-    admin.get(
-        f'/share-replicas/{replica}/export-locations/{other}', expect=404
-    )
+    admin.get(f'/share-replicas/{replica}/export-locations/{other}', expect=404)

@@ -11,22 +11,25 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import messages
-from manila_lite.db.models import engine
-from manila_lite.db.models import quotas
-from manila_lite.db.models import services as service_models
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import (
+    engine,
+    quotas,
+    services as service_models,
+    shares,
+    snapshots,
+)
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.session import Session
 from tests.functional.api.samples.backups import SampleBackups
-from tests.functional.api.samples.groups import GROUP_TYPE
-from tests.functional.api.samples.groups import SampleGroups
+from tests.functional.api.samples.groups import GROUP_TYPE, SampleGroups
 from tests.functional.api.samples.replicas import SampleReplicas
-from tests.functional.api.samples.requests import ADMINS
-from tests.functional.api.samples.requests import PERSONAS
-from tests.functional.api.samples.requests import TENANT
-from tests.functional.api.samples.requests import SampleRequests
+from tests.functional.api.samples.requests import (
+    ADMINS,
+    PERSONAS,
+    TENANT,
+    SampleRequests,
+)
 from tests.functional.api.samples.servers import SampleServers
 from tests.functional.api.samples.transfers import SampleTransfers
 from tests.support import databases
@@ -81,9 +84,7 @@ class SampleCloud(
         self.cloud = Cloud(folder, extra_conf=_CONF + extra_conf)
         self._add_down_service()
         self.apis = {
-            name: ApiClient(
-                self.cloud, project=project, roles=roles, user=name
-            )
+            name: ApiClient(self.cloud, project=project, roles=roles, user=name)
             for name, (project, roles) in PERSONAS.items()
         }
         self.admin, self.member = self.apis['admin'], self.apis['member']
@@ -102,18 +103,14 @@ class SampleCloud(
             for _ in range(9)
         )
         self.cloud.settle()
-        self.message, _ = (
-            self.new_message(project) for project in (TENANT, ADMINS)
-        )
+        self.message, _ = (self.new_message(project) for project in (TENANT, ADMINS))
         self.minimal_type = self.new_type(public=True)
         self.private_type = self.new_type()
         self.grant_type_access(self.private_type, TENANT)
         self.public_group_type = self.new_group_type(public=True)
         self.private_group_type = self.new_group_type()
         self.qos_type = self.new_qos_type()
-        self.grant_type_access(
-            self.private_group_type, TENANT, '/share-group-types'
-        )
+        self.grant_type_access(self.private_group_type, TENANT, '/share-group-types')
         self._update_share(self.grouped_share, share_group_id=GROUP)
         self._create_snapshots()
         self.make_networks()
@@ -169,13 +166,9 @@ class SampleCloud(
         def write(session: Session) -> None:
             of_share = INSTANCE.c.share_id == share_id
             session.run(
-                sa.delete(INSTANCE).where(
-                    of_share, INSTANCE.c.status == 'migrating_to'
-                )
+                sa.delete(INSTANCE).where(of_share, INSTANCE.c.status == 'migrating_to')
             )
-            session.run(
-                sa.update(INSTANCE).where(of_share).values(status='available')
-            )
+            session.run(sa.update(INSTANCE).where(of_share).values(status='available'))
 
         self.cloud.db.write(write)
 
@@ -187,9 +180,7 @@ class SampleCloud(
             self.oversized_snapshot_source,
         ) = (self.member.create(size=2)['id'] for _ in range(3))
         self.cloud.settle()
-        self.replicated_snapshot = self.new_snapshot(
-            self.oversized_replicated_share
-        )
+        self.replicated_snapshot = self.new_snapshot(self.oversized_replicated_share)
         self.snapshot = self.new_snapshot(name='first')
         self.spare_snapshot = self.new_snapshot(name='second')
         self._update_share(
@@ -200,12 +191,8 @@ class SampleCloud(
         self._insert_snapshot_export()
         # Afterwards nothing compares the sizes with the back end.
         self.cloud.settle()
-        self._update_share(
-            self.oversized_snapshot_source, size=SNAPSHOT_GIGABYTES + 1
-        )
-        self._update_share(
-            self.oversized_replicated_share, size=REPLICA_GIGABYTES + 1
-        )
+        self._update_share(self.oversized_snapshot_source, size=SNAPSHOT_GIGABYTES + 1)
+        self._update_share(self.oversized_replicated_share, size=REPLICA_GIGABYTES + 1)
 
     def new_snapshot(self, share_id: str | None = None, **body: object) -> str:
         """Create a snapshot of a share, `snapshotted_share` by default.
@@ -231,9 +218,7 @@ class SampleCloud(
 
     def idle_snapshotted_share(self) -> str:
         """Return the share of the snapshots, ready to revert to the newer."""
-        self.admin.act(
-            self.snapshotted_share, 'reset_status', {'status': 'available'}
-        )
+        self.admin.act(self.snapshotted_share, 'reset_status', {'status': 'available'})
         self.idle_snapshot()
         return self.snapshotted_share
 
@@ -255,9 +240,9 @@ class SampleCloud(
         return self.spare_snapshot
 
     def instance_of_snapshot(self, snapshot_id: str) -> str:
-        return self.admin.get(
-            f'/snapshot-instances?snapshot_id={snapshot_id}'
-        )['snapshot_instances'][0]['id']
+        return self.admin.get(f'/snapshot-instances?snapshot_id={snapshot_id}')[
+            'snapshot_instances'
+        ][0]['id']
 
     def manage_body(self) -> dict:
         """Return a body that manages a share at a new path."""
@@ -306,24 +291,20 @@ class SampleCloud(
         """Clear the `ensuring` flag of all services."""
         table = service_models.Service.__table__
         self.cloud.db.write(
-            lambda session: session.run(
-                sa.update(table).values(ensuring=False)
-            )
+            lambda session: session.run(sa.update(table).values(ensuring=False))
         )
 
     def instance_of(self, share_id: str) -> str:
-        return self.admin.get(f'/shares/{share_id}/instances')[
-            'share_instances'
-        ][0]['id']
+        return self.admin.get(f'/shares/{share_id}/instances')['share_instances'][0][
+            'id'
+        ]
 
     def export_of(self, share_id: str, admin_only: bool = False) -> str:
         locations = self.admin.get(f'/shares/{share_id}/export_locations')[
             'export_locations'
         ]
         return next(
-            one['id']
-            for one in locations
-            if one['is_admin_only'] is admin_only
+            one['id'] for one in locations if one['is_admin_only'] is admin_only
         )
 
     def rule_body(self) -> dict:
@@ -335,9 +316,7 @@ class SampleCloud(
     def new_rule(self, api: ApiClient | None = None) -> str:
         return (
             (api or self.member)
-            .act(
-                self.locked_share, 'allow_access', self.rule_body(), expect=200
-            )
+            .act(self.locked_share, 'allow_access', self.rule_body(), expect=200)
             .json['access']['id']
         )
 
@@ -437,9 +416,7 @@ class SampleCloud(
             ttl=3600,
             detail=messages.Detail.UNKNOWN_ERROR,
         )
-        listed = ApiClient(self.cloud, project=project).get(
-            '/messages?limit=1'
-        )
+        listed = ApiClient(self.cloud, project=project).get('/messages?limit=1')
         return listed['messages'][0]['id']
 
     def _update_share(self, share_id: str, **columns: object) -> None:
@@ -447,9 +424,7 @@ class SampleCloud(
         share = shares.Share.__table__
         self.cloud.db.write(
             lambda session: session.run(
-                sa.update(share)
-                .where(share.c.id == share_id)
-                .values(**columns)
+                sa.update(share).where(share.c.id == share_id).values(**columns)
             )
         )
 
@@ -479,14 +454,10 @@ class SampleCloud(
         return rows
 
 
-def _copy_snapshot(
-    session: typing.Any, snapshot_id: str, replica_id: str
-) -> None:
+def _copy_snapshot(session: typing.Any, snapshot_id: str, replica_id: str) -> None:
     """Insert an instance of a snapshot for a replica."""
     table = snapshots.SnapshotInstance.__table__
-    instance = session.one(
-        sa.select(table).where(table.c.snapshot_id == snapshot_id)
-    )
+    instance = session.one(sa.select(table).where(table.c.snapshot_id == snapshot_id))
     session.run(
         sa.insert(table),
         **dict(instance._mapping)
@@ -498,6 +469,5 @@ def pending_work_kinds(session: typing.Any) -> list[str]:
     """Return the kinds of all pending work."""
     work = engine.Work.__table__
     return [
-        row.kind
-        for row in session.rows(sa.select(work.c.kind).order_by(work.c.id))
+        row.kind for row in session.rows(sa.select(work.c.kind).order_by(work.c.id))
     ]

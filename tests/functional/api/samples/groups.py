@@ -1,8 +1,7 @@
 """The share groups and group types of the sample cloud."""
 
 from tests.support.api_client import ApiClient
-from tests.support.cloud import TYPE_ID
-from tests.support.cloud import Cloud
+from tests.support.cloud import TYPE_ID, Cloud
 
 GROUP_TYPE = 'group-default'
 """The default share group type, which is public."""
@@ -31,10 +30,7 @@ class SampleGroups:
 
     def new_group_type(self, public: bool = False) -> str:
         return self.admin.request(
-            'POST',
-            '/share-group-types',
-            self.group_type_body(public),
-            expect=200,
+            'POST', '/share-group-types', self.group_type_body(public), expect=200
         ).json['share_group_type']['id']
 
     def group_body(self) -> dict:

@@ -25,9 +25,7 @@ class SampleNetworks:
         self.network = self.new_network(**NEUTRON)
         self.subnet = self.subnet_of(self.network)
         self.security_service = self.new_security_service()
-        self.attached_security_service = self.new_security_service(
-            type='kerberos'
-        )
+        self.attached_security_service = self.new_security_service(type='kerberos')
         self.act_on_network(
             self.network,
             'add_security_service',
@@ -73,21 +71,13 @@ class SampleNetworks:
             expect=200,
         ).json['share_network_subnet']['id']
 
-    def new_security_service(
-        self, api: ApiClient | None = None, **body: object
-    ) -> str:
+    def new_security_service(self, api: ApiClient | None = None, **body: object) -> str:
         return (
             (api or self.member)
             .request(
                 'POST',
                 '/security-services',
-                {
-                    'security_service': {
-                        'type': 'ldap',
-                        'name': 'directory',
-                        **body,
-                    }
-                },
+                {'security_service': {'type': 'ldap', 'name': 'directory', **body}},
                 expect=200,
             )
             .json['security_service']['id']
@@ -116,9 +106,7 @@ class SampleNetworks:
             'new_service_id': self.new_security_service(type=type),
         }
 
-    def insert_server(
-        self, network_id: str, subnet_id: str, **columns: object
-    ) -> str:
+    def insert_server(self, network_id: str, subnet_id: str, **columns: object) -> str:
         """Insert a share server, as if for a share on the network."""
         server = share_servers.ShareServer.__table__
         mapping = share_servers.ShareServerSubnet.__table__

@@ -5,8 +5,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
+from manila_lite.db.models import engine, shares
 from manila_lite.db.session import Session
 from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
@@ -37,9 +36,7 @@ def make_replicable(
             .where(_INSTANCE.c.share_id == share_id)
             .values(
                 replica_state='active',
-                sole_active_of=(
-                    None if replication_type == 'writable' else share_id
-                ),
+                sole_active_of=(None if replication_type == 'writable' else share_id),
             )
         )
         return session.value(
@@ -63,8 +60,7 @@ def insert_replicas(
     def copy(session: Session) -> list[str]:
         one = session.one(
             sa.select(_INSTANCE).where(
-                _INSTANCE.c.share_id == share_id,
-                _INSTANCE.c.replica_state == 'active',
+                _INSTANCE.c.share_id == share_id, _INSTANCE.c.replica_state == 'active'
             )
         )
         (host,) = set(HOSTS) - {one.host}
@@ -96,9 +92,7 @@ def _stored(row: typing.Any) -> dict[str, typing.Any]:
     }
 
 
-def insert_export(
-    cloud: Cloud, replica_id: str, path: str, **columns: object
-) -> str:
+def insert_export(cloud: Cloud, replica_id: str, path: str, **columns: object) -> str:
     """Insert an export location of a replica; return its id."""
 
     def insert(session: Session) -> str:
@@ -139,12 +133,8 @@ class SampleReplicas:
         self.replica_export = insert_export(
             self.cloud, self.replica, '10.0.0.2:/replica'
         )
-        self.active_replica = make_replicable(
-            self.cloud, self.spare_replicated_share
-        )
-        self._spare_replica = insert_replica(
-            self.cloud, self.spare_replicated_share
-        )
+        self.active_replica = make_replicable(self.cloud, self.spare_replicated_share)
+        self._spare_replica = insert_replica(self.cloud, self.spare_replicated_share)
         make_replicable(self.cloud, self.oversized_replicated_share)
         self.oversized_replica = insert_replica(
             self.cloud, self.oversized_replicated_share
@@ -168,11 +158,7 @@ class SampleReplicas:
             for id, state in (
                 (
                     self._spare_replica,
-                    {
-                        'replica_state': 'in_sync',
-                        'sole_active_of': None,
-                        **columns,
-                    },
+                    {'replica_state': 'in_sync', 'sole_active_of': None, **columns},
                 ),
                 (
                     self.active_replica,
@@ -182,14 +168,9 @@ class SampleReplicas:
                     },
                 ),
             ):
-                values: dict[str, typing.Any] = {
-                    'status': 'available',
-                    **state,
-                }
+                values: dict[str, typing.Any] = {'status': 'available', **state}
                 session.run(
-                    sa.update(_INSTANCE)
-                    .where(_INSTANCE.c.id == id)
-                    .values(**values)
+                    sa.update(_INSTANCE).where(_INSTANCE.c.id == id).values(**values)
                 )
 
         self.cloud.db.write(reset)

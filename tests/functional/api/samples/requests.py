@@ -6,8 +6,7 @@ import typing
 import webob
 
 from manila_lite.api import versions
-from tests.functional.api import described
-from tests.functional.api import published_api
+from tests.functional.api import described, published_api
 from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
 
@@ -34,9 +33,7 @@ class RequestArgs(typing.NamedTuple):
     query: str = ''
 
 
-def request_args(
-    body: object = None, query: str = '', **variables: str
-) -> RequestArgs:
+def request_args(body: object = None, query: str = '', **variables: str) -> RequestArgs:
     return RequestArgs(variables, body, query)
 
 

@@ -2,8 +2,7 @@
 
 from tests.functional.api.samples.networks import SampleNetworks
 from tests.support.cloud import Cloud
-from tests.support.share_servers import HOST
-from tests.support.share_servers import assign_share_server
+from tests.support.share_servers import HOST, assign_share_server
 
 
 class SampleServers(SampleNetworks):
@@ -22,9 +21,7 @@ class SampleServers(SampleNetworks):
 
     def spare_server(self, status: str = 'active') -> str:
         """Insert a server that one request may change."""
-        return self.insert_server(
-            self.used_network, self.used_subnet, status=status
-        )
+        return self.insert_server(self.used_network, self.used_subnet, status=status)
 
     def manage_server_body(self) -> dict:
         """Return a body that manages a server with a new identifier."""

@@ -27,10 +27,7 @@ class SampleTransfers:
         return (
             (api or self.member)
             .request(
-                'POST',
-                '/share-transfers',
-                self.transfer_body(share_id),
-                expect=202,
+                'POST', '/share-transfers', self.transfer_body(share_id), expect=202
             )
             .json['transfer']
         )

@@ -3,17 +3,11 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import networks
-from manila_lite.db.models import services
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from tests.functional.api import differences
-from tests.functional.api import published_api
+from manila_lite.db.models import networks, services, share_servers, shares, snapshots
+from tests.functional.api import differences, published_api
 from tests.functional.api.test_published_fields import fits
 from tests.support.cloud import TYPE_ID
-from tests.support.server_migrations import MIGRATION_OPTIONS
-from tests.support.server_migrations import ServerMigrationCloud
+from tests.support.server_migrations import MIGRATION_OPTIONS, ServerMigrationCloud
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -47,15 +41,13 @@ def shared(cloud):
 
 def change_rows(cloud, table, where, **values):
     """Change rows; return a function that restores them."""
-    before = cloud.rows(
-        sa.select(*[table.c[name] for name in values]).where(where)
-    )[0]._mapping
+    before = cloud.rows(sa.select(*[table.c[name] for name in values]).where(where))[
+        0
+    ]._mapping
 
     def update(values):
         cloud.db.write(
-            lambda session: session.run(
-                sa.update(table).where(where).values(**values)
-            )
+            lambda session: session.run(sa.update(table).where(where).values(**values))
         )
 
     update(values)
@@ -73,22 +65,13 @@ BUSY = {
         cloud, SHARE, SHARE.c.id == share, share_group_id='group'
     ),
     'rules': lambda cloud, share, server: change_rows(
-        cloud,
-        INSTANCE,
-        INSTANCE.c.share_id == share,
-        access_rules_status='out_of_sync',
+        cloud, INSTANCE, INSTANCE.c.share_id == share, access_rules_status='out_of_sync'
     ),
     'rules in error': lambda cloud, share, server: change_rows(
-        cloud,
-        INSTANCE,
-        INSTANCE.c.share_id == share,
-        access_rules_status='error',
+        cloud, INSTANCE, INSTANCE.c.share_id == share, access_rules_status='error'
     ),
     'snapshot': lambda cloud, share, server: change_rows(
-        cloud,
-        SNAPSHOT_INSTANCE,
-        SNAPSHOT_INSTANCE.c.id.is_not(None),
-        status='deleting',
+        cloud, SNAPSHOT_INSTANCE, SNAPSHOT_INSTANCE.c.id.is_not(None), status='deleting'
     ),
 }
 
@@ -99,9 +82,7 @@ def test_busy_resource_conflicts_and_nothing_changes(cloud, shared, busy):
     restore = BUSY[busy](cloud, share, server)
     before = cloud.state_summary()
     for action in ('migration_start', 'migration_check'):
-        answer = cloud.act(
-            server, action, {'host': 'node@beta', **MIGRATION_OPTIONS}
-        )
+        answer = cloud.act(server, action, {'host': 'node@beta', **MIGRATION_OPTIONS})
         assert answer.status_int == 409, answer.text
     assert cloud.state_summary() == before
     assert cloud.migrations() == []
@@ -121,10 +102,7 @@ def test_busy_resource_conflicts_and_nothing_changes(cloud, shared, busy):
         (400, {'writable': 'perhaps'}),
         (400, {'nondisruptive': None}),
         (409, {'preserve_snapshots': False}),
-        (
-            400,
-            {'new_share_network_id': '00000000-0000-4000-8000-000000000000'},
-        ),
+        (400, {'new_share_network_id': '00000000-0000-4000-8000-000000000000'}),
         (
             400,
             {
@@ -163,9 +141,7 @@ def test_network_that_is_foreign_or_changing_is_refused(cloud, shared):
     _, server, _ = shared
     foreign, changing = cloud.add_network(), cloud.add_network()
     change_rows(cloud, NETWORK, NETWORK.c.id == foreign, project_id='other')
-    change_rows(
-        cloud, NETWORK, NETWORK.c.id == changing, status='network_change'
-    )
+    change_rows(cloud, NETWORK, NETWORK.c.id == changing, status='network_change')
     for network in (foreign, changing):
         cloud.start(server, expect=400, new_share_network_id=network)
         cloud.check(server, expect=400, new_share_network_id=network)
@@ -181,19 +157,12 @@ def test_network_without_a_subnet_for_the_destination_conflicts(cloud, shared):
         )
     )
     change_rows(
-        cloud,
-        SUBNET,
-        SUBNET.c.share_network_id == network,
-        availability_zone_id=moon,
+        cloud, SUBNET, SUBNET.c.share_network_id == network, availability_zone_id=moon
     )
     answer = cloud.act(
         server,
         'migration_start',
-        {
-            'host': 'node@beta',
-            **MIGRATION_OPTIONS,
-            'new_share_network_id': network,
-        },
+        {'host': 'node@beta', **MIGRATION_OPTIONS, 'new_share_network_id': network},
     )
     assert answer.status_int == 409
     assert 'no subnet' in answer.text
@@ -202,12 +171,8 @@ def test_network_without_a_subnet_for_the_destination_conflicts(cloud, shared):
 def test_another_network_is_a_disruption(cloud, shared):
     _, server, _ = shared
     network = cloud.add_network()
-    cloud.start(
-        server, expect=400, nondisruptive=True, new_share_network_id=network
-    )
-    answer = cloud.check(
-        server, nondisruptive=True, new_share_network_id=network
-    )
+    cloud.start(server, expect=400, nondisruptive=True, new_share_network_id=network)
+    answer = cloud.check(server, nondisruptive=True, new_share_network_id=network)
     assert answer['compatible'] is False
     assert 'nondisruptive' in answer['reasons'][0]
 
@@ -222,10 +187,7 @@ def test_scheduler_checks_capacity_and_types(cloud, shared):
     restore()
     specs = f'/types/{TYPE_ID}/extra_specs'
     cloud.api.request(
-        'POST',
-        specs,
-        {'extra_specs': {'share_backend_name': 'alpha'}},
-        expect=200,
+        'POST', specs, {'extra_specs': {'share_backend_name': 'alpha'}}, expect=200
     )
     cloud.start(server, expect=409)
     assert TYPE_ID in cloud.check(server)['reasons'][0]
@@ -254,9 +216,7 @@ def test_members_do_not_learn_about_servers(cloud, shared):
             'migration_get_progress',
             'reset_task_state',
         ):
-            answer = member.request(
-                'POST', f'/share-servers/{id}/action', {action: {}}
-            )
+            answer = member.request('POST', f'/share-servers/{id}/action', {action: {}})
             assert answer.status_int == 403
 
 
@@ -269,10 +229,7 @@ def test_answers_have_published_and_additional_fields(tmp_path):
     answers['complete (flat)'] = cloud.complete(server)
     for view, answer in answers.items():
         rows = published_api.view_fields('share server migration', view)
-        assert (
-            set(answer)
-            == {row.field for row in rows} | ADDITIONAL_FIELDS[view]
-        )
+        assert set(answer) == {row.field for row in rows} | ADDITIONAL_FIELDS[view]
         for row in rows:
             value, kind = answer[row.field], row.type
             if kind.startswith('object '):

@@ -3,19 +3,22 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import services as service_models
-from manila_lite.db.models import share_servers
-from manila_lite.states.share_server import SHARE_SERVER
-from manila_lite.states.share_server import SHARE_SERVER_TASK
-from manila_lite.states.share_server import ServerStatus
-from manila_lite.states.share_server import TaskState
+from manila_lite.db.models import services as service_models, share_servers
+from manila_lite.states.share_server import (
+    SHARE_SERVER,
+    SHARE_SERVER_TASK,
+    ServerStatus,
+    TaskState,
+)
 from tests.functional.api.samples.cloud import pending_work_kinds
 from tests.support import reference
-from tests.support.share_servers import HOST
-from tests.support.share_servers import assign_share_server
-from tests.support.share_servers import create_network_subnet
-from tests.support.share_servers import create_network_with_subnets
-from tests.support.share_servers import insert_server
+from tests.support.share_servers import (
+    HOST,
+    assign_share_server,
+    create_network_subnet,
+    create_network_with_subnets,
+    insert_server,
+)
 
 SERVER = share_servers.ShareServer.__table__
 SUBNET = share_servers.ShareServerSubnet.__table__
@@ -25,9 +28,7 @@ UNKNOWN = '00000000-0000-4000-8000-000000000000'
 def listed(api, query='', **options):
     return [
         one['id']
-        for one in api.get(f'/share-servers{query}', **options)[
-            'share_servers'
-        ]
+        for one in api.get(f'/share-servers{query}', **options)['share_servers']
     ]
 
 
@@ -43,9 +44,7 @@ def act(api, server_id, action, args=None, expect=202, version=None):
 
 def row_of(cloud, server_id):
     return cloud.db.read(
-        lambda session: session.one(
-            sa.select(SERVER).where(SERVER.c.id == server_id)
-        )
+        lambda session: session.one(sa.select(SERVER).where(SERVER.c.id == server_id))
     )
 
 
@@ -76,9 +75,7 @@ def pending_work(cloud):
 
 @pytest.mark.facts('add_support_multiple_subnet_per_az.2')
 def test_server_shows_its_network_subnets_and_details(cloud, admin, member):
-    network, subnets = create_network_with_subnets(
-        member, None, 'nova', name='red'
-    )
+    network, subnets = create_network_with_subnets(member, None, 'nova', name='red')
     server = insert_server(cloud, network, subnets, {'ip': '10.0.0.4'})
     shown = admin.get(f'/share-servers/{server}')['share_server']
     assert shown['share_network_id'] == network
@@ -89,9 +86,9 @@ def test_server_shows_its_network_subnets_and_details(cloud, admin, member):
     assert admin.get(f'/share-servers/{server}/details') == {
         'details': {'ip': '10.0.0.4'}
     }
-    assert admin.get(f'/share-servers/{server}', version='2.69')[
-        'share_server'
-    ]['share_network_subnet_id'] == min(subnets)
+    assert admin.get(f'/share-servers/{server}', version='2.69')['share_server'][
+        'share_network_subnet_id'
+    ] == min(subnets)
 
 
 def test_network_without_a_name_is_shown_by_its_id(cloud, admin, member):
@@ -170,9 +167,9 @@ def test_list_is_empty_when_nothing_matches(cloud, admin, member):
 
 def test_flag_in_the_query_must_be_a_boolean(admin):
     for key in ('is_auto_deletable', 'security_service_update_support'):
-        message = admin.get(f'/share-servers?{key}=maybe', expect=400)[
-            'badRequest'
-        ]['message']
+        message = admin.get(f'/share-servers?{key}=maybe', expect=400)['badRequest'][
+            'message'
+        ]
         assert key in message
 
 
@@ -185,9 +182,7 @@ def test_task_state_is_shown_with_its_published_name(cloud, admin):
     }
     for state in SHARE_SERVER_TASK.statuses - {TaskState.NONE}:
         server = insert_server(cloud, task_state=state)
-        word = admin.get(f'/share-servers/{server}')['share_server'][
-            'task_state'
-        ]
+        word = admin.get(f'/share-servers/{server}')['share_server']['task_state']
         assert word in published
         for name in (word, state):
             assert listed(admin, f'?task_state={name}') == [server]
@@ -219,9 +214,7 @@ def test_tenants_do_not_learn_about_servers(cloud, member):
         ('POST', '/action', {'reset_status': {'status': 'error'}}),
     ):
         known, unknown = (
-            member.request(
-                method, f'/share-servers/{id}{path}', body, expect=403
-            ).text
+            member.request(method, f'/share-servers/{id}{path}', body, expect=403).text
             for id in (server, UNKNOWN)
         )
         assert known == unknown, (method, path)
@@ -371,9 +364,7 @@ def manage(api, network_id, expect=202, version=None, **body):
 
 def test_server_is_managed(cloud, admin, member):
     network, subnets = create_network_with_subnets(member)
-    shown = manage(admin, network, driver_options={'key': 'value'})[
-        'share_server'
-    ]
+    shown = manage(admin, network, driver_options={'key': 'value'})['share_server']
     assert shown['status'] == 'manage_starting'
     assert shown['updated_at'] == shown['created_at']
     assert shown['is_auto_deletable'] is False
@@ -402,9 +393,7 @@ def refused_manage(api, network_id, **body):
         ('their_vs_2', 202),
     ],
 )
-def test_identifier_similar_to_a_known_one_is_refused(
-    admin, member, similar, code
-):
+def test_identifier_similar_to_a_known_one_is_refused(admin, member, similar, code):
     network, _ = create_network_with_subnets(member)
     manage(admin, network, identifier='their_vs_1')
     manage(admin, network, identifier=similar, expect=code)
@@ -420,9 +409,7 @@ def test_identifier_is_managed_once(admin, member):
 @pytest.mark.parametrize('right', ['vs-1', 'vs_1', 'vs_10'])
 def test_failed_manage_blocks_no_identifier(cloud, admin, member, right):
     network, _ = create_network_with_subnets(member)
-    insert_server(
-        cloud, status=ServerStatus.MANAGE_ERROR, identifier='vs_1', host=HOST
-    )
+    insert_server(cloud, status=ServerStatus.MANAGE_ERROR, identifier='vs_1', host=HOST)
     manage(admin, network, identifier=right)
     assert 'similar' in refused_manage(admin, network, identifier=right)
 
@@ -474,21 +461,14 @@ def test_service_of_managed_server_must_be_up(cloud, admin, member):
 
 
 @pytest.mark.facts('share-network-with-multiple-subnets.2')
-def test_server_gets_the_subnets_of_the_zone_of_the_given_one(
-    cloud, admin, member
-):
-    network, (default, mine) = create_network_with_subnets(
-        member, None, 'nova'
-    )
+def test_server_gets_the_subnets_of_the_zone_of_the_given_one(cloud, admin, member):
+    network, (default, mine) = create_network_with_subnets(member, None, 'nova')
     twin = create_network_subnet(member, network, 'nova')
     for number, (named, expected) in enumerate(
         ((None, {default}), (default, {default}), (mine, {mine, twin}))
     ):
         server = manage(
-            admin,
-            network,
-            identifier=f'vs{number}',
-            share_network_subnet_id=named,
+            admin, network, identifier=f'vs{number}', share_network_subnet_id=named
         )['share_server']['id']
         assert subnets_of(cloud, server) == expected
 
@@ -508,16 +488,12 @@ def test_subnet_must_be_for_the_zone_of_the_back_end(cloud, admin, member):
     )
     network, (far,) = create_network_with_subnets(member, 'moon')
     assert 'zone' in refused_manage(admin, network)
-    assert 'zone' in refused_manage(
-        admin, network, share_network_subnet_id=far
-    )
+    assert 'zone' in refused_manage(admin, network, share_network_subnet_id=far)
 
 
 def test_subnet_is_ignored_below_its_version(cloud, admin, member):
-    network, (default, mine) = create_network_with_subnets(
-        member, None, 'nova'
-    )
-    server = manage(
-        admin, network, share_network_subnet_id=mine, version='2.50'
-    )['share_server']['id']
+    network, (default, mine) = create_network_with_subnets(member, None, 'nova')
+    server = manage(admin, network, share_network_subnet_id=mine, version='2.50')[
+        'share_server'
+    ]['id']
     assert subnets_of(cloud, server) == {default}

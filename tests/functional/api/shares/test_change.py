@@ -7,12 +7,9 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares as share_models
 from tests.functional.api import differences
-from tests.functional.api.conftest import create_type
-from tests.functional.api.conftest import member_of
-from tests.functional.api.samples.cloud import GROUP
-from tests.functional.api.samples.cloud import pending_work_kinds
-from tests.functional.api.samples.replicas import insert_replica
-from tests.functional.api.samples.replicas import make_replicable
+from tests.functional.api.conftest import create_type, member_of
+from tests.functional.api.samples.cloud import GROUP, pending_work_kinds
+from tests.functional.api.samples.replicas import insert_replica, make_replicable
 
 
 def status(api, share):
@@ -69,9 +66,7 @@ def test_update_refuses_what_is_too_long(member, share, key):
 def test_update_of_nothing_changes_nothing(member, share):
     before = member.show(share)
     member.request('PUT', f'/shares/{share}', {'share': {}}, expect=200)
-    member.request(
-        'PUT', f'/shares/{share}', {'share': {'name': 'x'}}, expect=200
-    )
+    member.request('PUT', f'/shares/{share}', {'share': {'name': 'x'}}, expect=200)
     assert member.show(share) == before
 
 
@@ -79,9 +74,7 @@ def test_update_without_share_is_unprocessable(member, share):
     member.request('PUT', f'/shares/{share}', {}, expect=422)
 
 
-@pytest.mark.facts(
-    'LP1801763.2', 'LP1801763.4', 'remove-deprecated-public-share'
-)
+@pytest.mark.facts('LP1801763.2', 'LP1801763.4', 'remove-deprecated-public-share')
 def test_making_a_share_public_requires_the_policy(admin, member, share):
     body = {'share': {'is_public': True}}
     member.request('PUT', f'/shares/{share}', body, expect=403)
@@ -116,9 +109,7 @@ def test_extend_to_no_larger_size_is_refused(member, share, size):
 
 @pytest.mark.parametrize('found', ['error', 'creating', 'deleting'])
 @pytest.mark.parametrize('action, size', [('extend', 3), ('shrink', 1)])
-def test_resize_in_another_status_is_refused(
-    admin, member, share, action, size, found
-):
+def test_resize_in_another_status_is_refused(admin, member, share, action, size, found):
     admin.act(share, 'reset_status', {'status': found})
     answer = member.act(share, action, {'new_size': size}, expect=400)
     # Users know the share, but not its instances.
@@ -150,19 +141,14 @@ def test_extend_beyond_replica_gigabytes_answers_413(build_cloud):
 
 @pytest.mark.facts('max-share-extend-size', 'min-max-share-size')
 def test_type_limits_the_size_of_an_extend(cloud, admin, member, make_type):
-    make_type(
-        provisioning__max_share_size='3',
-        provisioning__max_share_extend_size='5',
-    )
+    make_type(provisioning__max_share_size='3', provisioning__max_share_extend_size='5')
     share = cloud.create_share(size=2, share_type='special')
     member.act(share, 'extend', {'new_size': 4}, expect=400)
     admin.act(share, 'extend', {'new_size': 6}, expect=400)
     admin.act(share, 'extend', {'new_size': 5})
 
 
-def test_forced_extend_is_for_administrators_from_2_64(
-    cloud, admin, member, share
-):
+def test_forced_extend_is_for_administrators_from_2_64(cloud, admin, member, share):
     forced = {'new_size': 3, 'force': True}
     member.act(share, 'extend', forced, expect=403)
     member.act(share, 'extend', forced, version='2.63')
@@ -181,9 +167,7 @@ def test_forced_extend_skips_the_scheduler(build_cloud):
     cloud.api.act(share, 'reset_status', {'status': 'available'})
     cloud.settle()
     cloud.api.act(share, 'extend', {'new_size': 5000, 'force': True})
-    assert cloud.db.read(pending_work_kinds) == [
-        'provisioning.extend_share_instance'
-    ]
+    assert cloud.db.read(pending_work_kinds) == ['provisioning.extend_share_instance']
 
 
 # Shrink
@@ -235,9 +219,7 @@ def test_metadata_is_gone_with_its_share(cloud, member):
     for path in ('', '/metadata', '/metadata/color'):
         member.request('GET', f'/shares/{share}{path}', expect=404)
     table = share_models.ShareMetadata.__table__
-    rows = cloud.db.read(
-        lambda session: session.rows(sa.select(table.c.share_id))
-    )
+    rows = cloud.db.read(lambda session: session.rows(sa.select(table.c.share_id)))
     assert [row.share_id for row in rows] == [kept]
 
 
@@ -248,9 +230,7 @@ def test_share_of_which_an_instance_is_gone_is_deleted(cloud, admin, member):
     replica = insert_replica(cloud, share)
     table = share_models.ShareInstance.__table__
     cloud.db.write(
-        lambda session: session.run(
-            sa.delete(table).where(table.c.id == replica)
-        )
+        lambda session: session.run(sa.delete(table).where(table.c.id == replica))
     )
     member.delete(share)
     cloud.settle()
@@ -277,22 +257,13 @@ def test_member_of_a_group_is_deleted_with_its_group_only(sample):
     path = f'/shares/{sample.grouped_share}'
     for query in ('', '?share_group_id=', f'?share_group_id={sample.share}'):
         sample.member.request('DELETE', path + query, expect=400)
-    sample.member.request(
-        'DELETE', f'{path}?share_group_id={GROUP}', expect=202
-    )
+    sample.member.request('DELETE', f'{path}?share_group_id={GROUP}', expect=202)
 
 
 @pytest.mark.facts('force_delete')
 @pytest.mark.parametrize(
     'found',
-    [
-        'available',
-        'creating',
-        'deleting',
-        'error',
-        'error_deleting',
-        'migrating',
-    ],
+    ['available', 'creating', 'deleting', 'error', 'error_deleting', 'migrating'],
 )
 def test_force_delete_ignores_status_and_driver(
     cloud, admin, member, share, fail_next_call, found
@@ -339,9 +310,7 @@ def test_soft_delete_keeps_the_status_and_shows_the_expiry(build_cloud):
     now = cloud.db.utcnow()
     shown = cloud.api.show(share)
     assert (shown['status'], shown['is_soft_deleted']) == ('available', True)
-    until = datetime.datetime.fromisoformat(
-        shown['scheduled_to_be_deleted_at']
-    )
+    until = datetime.datetime.fromisoformat(shown['scheduled_to_be_deleted_at'])
     assert abs(until - now - datetime.timedelta(seconds=600)) < (
         datetime.timedelta(seconds=1)
     )
@@ -378,9 +347,7 @@ def test_soft_delete_twice_is_forbidden(member, soft_deleted):
 @pytest.mark.parametrize(
     'found', ['creating', 'deleting', 'migrating', 'error_deleting']
 )
-def test_soft_delete_requires_the_same_status_as_delete(
-    admin, member, share, found
-):
+def test_soft_delete_requires_the_same_status_as_delete(admin, member, share, found):
     admin.act(share, 'reset_status', {'status': found})
     member.act(share, 'soft_delete', expect=403)
     assert member.show(share)['is_soft_deleted'] is False
@@ -400,19 +367,14 @@ def test_share_in_error_can_be_soft_deleted(admin, member, share):
         ('reset_status', {'status': 'error'}),
     ],
 )
-def test_actions_on_a_binned_share_are_forbidden(
-    admin, soft_deleted, action, args
-):
+def test_actions_on_a_binned_share_are_forbidden(admin, soft_deleted, action, args):
     admin.act(soft_deleted, action, args, expect=403)
     assert status(admin, soft_deleted) == 'available'
 
 
 def test_update_of_a_binned_share_is_forbidden(admin, soft_deleted):
     admin.request(
-        'PUT',
-        f'/shares/{soft_deleted}',
-        {'share': {'display_name': 'new'}},
-        expect=403,
+        'PUT', f'/shares/{soft_deleted}', {'share': {'display_name': 'new'}}, expect=403
     )
     assert admin.show(soft_deleted)['name'] == 'data'
 
@@ -458,9 +420,7 @@ def test_status_can_be_reset(admin, share, new_status):
     assert status(admin, share) == new_status
 
 
-@pytest.mark.parametrize(
-    'new_status', ['extending', 'inactive', 'moon', '', None, 1]
-)
+@pytest.mark.parametrize('new_status', ['extending', 'inactive', 'moon', '', None, 1])
 def test_other_statuses_are_refused(admin, share, new_status):
     admin.act(share, 'reset_status', {'status': new_status}, expect=400)
     admin.act(share, 'reset_status', {'os-status': 'error'}, expect=400)
@@ -472,18 +432,10 @@ def test_other_statuses_are_refused(admin, share, new_status):
 
 @pytest.mark.parametrize(
     'body',
-    [
-        {},
-        {'extend': {'new_size': 3}, 'shrink': {'new_size': 1}},
-        [],
-        'extend',
-        None,
-    ],
+    [{}, {'extend': {'new_size': 3}, 'shrink': {'new_size': 1}}, [], 'extend', None],
 )
 def test_body_has_exactly_one_action(member, share, body):
-    answer = member.request(
-        'POST', f'/shares/{share}/action', body, expect=400
-    )
+    answer = member.request('POST', f'/shares/{share}/action', body, expect=400)
     assert fault(answer) == 'Malformed request body'
 
 

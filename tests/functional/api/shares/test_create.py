@@ -3,8 +3,7 @@
 import pytest
 
 from tests.functional.api import differences
-from tests.functional.api.conftest import create_type
-from tests.functional.api.conftest import member_of
+from tests.functional.api.conftest import create_type, member_of
 from tests.functional.api.metadata_client import INVALID_ITEMS
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
@@ -156,9 +155,7 @@ def test_capabilities_of_the_type_are_copied(cloud, admin, member, make_type):
     assert plain['replication_type'] is None
 
 
-def test_later_changes_of_the_type_leave_shares_alone(
-    admin, member, make_type
-):
+def test_later_changes_of_the_type_leave_shares_alone(admin, member, make_type):
     make_type(snapshot_support='True')
     share = member.create(share_type='special')
     admin.request(
@@ -171,13 +168,9 @@ def test_later_changes_of_the_type_leave_shares_alone(
 
 
 @pytest.mark.facts('min-max-share-size')
-@pytest.mark.parametrize(
-    'size, code', [(1, 400), (2, 200), (4, 200), (5, 400)]
-)
+@pytest.mark.parametrize('size, code', [(1, 400), (2, 200), (4, 200), (5, 400)])
 def test_type_limits_the_size(member, make_type, size, code):
-    make_type(
-        provisioning__min_share_size='2', provisioning__max_share_size='4'
-    )
+    make_type(provisioning__min_share_size='2', provisioning__max_share_size='4')
     member.create(share_type='special', size=size, expect=code)
 
 
@@ -216,9 +209,7 @@ def test_share_is_placed_in_the_zones_of_the_type(cloud, member, make_type):
 # Unknown resources
 
 
-@pytest.mark.parametrize(
-    'key', ['snapshot_id', 'share_network_id', 'share_group_id']
-)
+@pytest.mark.parametrize('key', ['snapshot_id', 'share_network_id', 'share_group_id'])
 def test_unknown_sources_are_not_found(member, key):
     assert UNKNOWN in refused(member, code=404, **{key: UNKNOWN})
 
@@ -231,9 +222,7 @@ def test_group_is_dropped_below_2_31(member):
 # Visibility
 
 
-@pytest.mark.facts(
-    'LP1801763.1', 'LP1801763.3', 'remove-deprecated-public-share'
-)
+@pytest.mark.facts('LP1801763.1', 'LP1801763.3', 'remove-deprecated-public-share')
 def test_public_requires_the_policy(admin, member):
     refused(member, code=403, is_public=True)
     assert member.create(is_public=False)['is_public'] is False
@@ -286,8 +275,7 @@ def test_hints_are_in_the_metadata_of_both_shares(cloud, member):
     first, second = (member.create()['id'] for _ in range(2))
     hints = {'same_host': first, 'different_host': second}
     third = member.create(
-        scheduler_hints={'same_host': f'{first}, {first}'},
-        metadata={'colour': 'red'},
+        scheduler_hints={'same_host': f'{first}, {first}'}, metadata={'colour': 'red'}
     )['id']
     fourth = member.create(scheduler_hints=hints)['id']
     cloud.settle()
@@ -305,9 +293,7 @@ def test_hints_are_in_the_metadata_of_both_shares(cloud, member):
     assert affinity(member, second) == {}
 
 
-def test_hints_do_not_change_public_shares_of_others(
-    cloud, admin, member, stranger
-):
+def test_hints_do_not_change_public_shares_of_others(cloud, admin, member, stranger):
     public = stranger.create()['id']
     cloud.settle()
     body = {'share': {'is_public': True}}
@@ -373,9 +359,7 @@ def test_hints_do_not_reveal_foreign_shares(cloud, member, stranger):
     foreign = stranger.create()['id']
     for hint in ('same_host', 'different_host'):
         messages = {
-            refused(member, code=404, scheduler_hints={hint: id}).replace(
-                id, 'id'
-            )
+            refused(member, code=404, scheduler_hints={hint: id}).replace(id, 'id')
             for id in (foreign, UNKNOWN)
         }
         assert len(messages) == 1
@@ -390,9 +374,9 @@ def mountable(make_type):
 
 
 def mount_point(cloud, share):
-    listed = cloud.api.get(
-        f'/shares?mount_point_name=project_{share["name"]}'
-    )['shares']
+    listed = cloud.api.get(f'/shares?mount_point_name=project_{share["name"]}')[
+        'shares'
+    ]
     return [one['id'] for one in listed]
 
 
@@ -403,9 +387,7 @@ def paths(api, share_id):
 
 @pytest.mark.facts('human-readable.2', 'LP2064907.2')
 def test_mount_point_is_prefix_and_name(cloud, member, mountable):
-    share = member.create(
-        share_type=mountable, name='data', mount_point_name='data'
-    )
+    share = member.create(share_type=mountable, name='data', mount_point_name='data')
     assert mount_point(cloud, share) == [share['id']]
     cloud.settle()
     assert paths(member, share['id']) == {'10.0.0.10:/shares/project_data'}
@@ -414,17 +396,10 @@ def test_mount_point_is_prefix_and_name(cloud, member, mountable):
 @pytest.mark.facts('human-readable.1', 'LP2064907.1')
 @pytest.mark.parametrize(
     'prefix, full',
-    [
-        ('own-', 'own-data'),
-        ('{project_id}-x_', 'project-x_data'),
-        ('', 'data'),
-    ],
+    [('own-', 'own-data'), ('{project_id}-x_', 'project-x_data'), ('', 'data')],
 )
 def test_type_may_have_its_own_prefix(cloud, member, make_type, prefix, full):
-    make_type(
-        mount_point_name_support='True',
-        provisioning__mount_point_prefix=prefix,
-    )
+    make_type(mount_point_name_support='True', provisioning__mount_point_prefix=prefix)
     share = member.create(share_type='special', mount_point_name='data')
     listed = member.get(f'/shares?mount_point_name={full}')['shares']
     assert [one['id'] for one in listed] == [share['id']]
@@ -475,9 +450,7 @@ def test_key_is_a_uuid_from_2_90(member, make_type):
     make_type(encryption_support='share')
     refused(member, share_type='special', encryption_key_ref='secret')
     refused(member, share_type='special', encryption_key_ref='')
-    member.create(
-        share_type='special', version='2.89', encryption_key_ref='secret'
-    )
+    member.create(share_type='special', version='2.89', encryption_key_ref='secret')
 
 
 # Quotas
@@ -502,10 +475,7 @@ def test_excess_answers_413(build_cloud, quota, error):
     member = member_of(cloud)
     member.create()
     answer = member.request(
-        'POST',
-        '/shares',
-        {'share': {'share_proto': 'NFS', 'size': 2}},
-        expect=413,
+        'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': 2}}, expect=413
     )
     assert answer.headers['Retry-After'] == '0'
     assert answer.json['overLimit']['message'].startswith(f'{error}: ')
@@ -519,9 +489,7 @@ def test_excess_answers_413(build_cloud, quota, error):
         ('replica_gigabytes = 2', 'ShareReplicaSizeExceedsAvailableQuota'),
     ],
 )
-def test_shares_that_can_replicate_count_as_replicas(
-    build_cloud, quota, error
-):
+def test_shares_that_can_replicate_count_as_replicas(build_cloud, quota, error):
     cloud = build_cloud(f'[quota]\n{quota}')
     create_type(cloud, replication_type='dr')
     cloud.api.create(share_type='special')

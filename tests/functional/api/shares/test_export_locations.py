@@ -12,9 +12,7 @@ def share(cloud):
 
 
 def list_exports(api, share, **options):
-    return api.get(f'/shares/{share}/export_locations', **options)[
-        'export_locations'
-    ]
+    return api.get(f'/shares/{share}/export_locations', **options)['export_locations']
 
 
 def paths(api, share, **options):
@@ -28,9 +26,7 @@ def path_of(share, one, rest=''):
 @pytest.fixture
 def admin_only(admin, share):
     """Return the export location that only administrators see."""
-    (found,) = (
-        one for one in list_exports(admin, share) if one['is_admin_only']
-    )
+    (found,) = (one for one in list_exports(admin, share) if one['is_admin_only'])
     return found
 
 
@@ -80,14 +76,10 @@ def test_their_metadata_is_for_administrators_too(
 
 
 @pytest.mark.facts('LP2120921')
-def test_location_of_another_share_is_not_found(
-    cloud, member, share, public_location
-):
+def test_location_of_another_share_is_not_found(cloud, member, share, public_location):
     other = cloud.create_share()
     member.request('GET', path_of(other, public_location), expect=404)
-    member.request(
-        'GET', path_of(other, public_location, '/metadata'), expect=404
-    )
+    member.request('GET', path_of(other, public_location, '/metadata'), expect=404)
 
 
 def test_share_without_a_back_end_has_none(member):
@@ -137,26 +129,20 @@ def test_replicas_are_left_out_from_2_47(sample):
 # Metadata
 
 
-def request_metadata(
-    api, method, share, one, rest='', metadata=None, expect=200
-):
+def request_metadata(api, method, share, one, rest='', metadata=None, expect=200):
     return metadata_client.request_metadata(
         api, method, path_of(share, one), rest, metadata, expect
     )
 
 
 @pytest.mark.facts('add_export_location_metadata.1')
-def test_post_merges_put_replaces_delete_removes(
-    member, share, public_location
-):
+def test_post_merges_put_replaces_delete_removes(member, share, public_location):
     request_metadata(member, 'POST', share, public_location, '', {'a': '1'})
-    shown = request_metadata(
-        member, 'POST', share, public_location, '', {'b': '2'}
-    )['metadata']
+    shown = request_metadata(member, 'POST', share, public_location, '', {'b': '2'})[
+        'metadata'
+    ]
     assert {'a': '1', 'b': '2'}.items() <= shown.items()
-    shown = request_metadata(
-        member, 'POST', share, public_location, '/b', {'b': '3'}
-    )
+    shown = request_metadata(member, 'POST', share, public_location, '/b', {'b': '3'})
     assert shown['metadata']['b'] == '3'
     assert request_metadata(member, 'GET', share, public_location, '/b') == {
         'meta': {'b': '3'}
@@ -164,36 +150,25 @@ def test_post_merges_put_replaces_delete_removes(
     request_metadata(
         member, 'POST', share, public_location, '/b', {'c': '3'}, expect=400
     )
-    shown = request_metadata(
-        member, 'PUT', share, public_location, '', {'c': '4'}
-    )['metadata']
+    shown = request_metadata(member, 'PUT', share, public_location, '', {'c': '4'})[
+        'metadata'
+    ]
     assert 'a' not in shown
     assert shown['c'] == '4'
-    assert (
-        request_metadata(member, 'DELETE', share, public_location, '/c')
-        is None
-    )
+    assert request_metadata(member, 'DELETE', share, public_location, '/c') is None
     request_metadata(member, 'GET', share, public_location, '/c', expect=404)
-    request_metadata(
-        member, 'DELETE', share, public_location, '/c', expect=404
-    )
+    request_metadata(member, 'DELETE', share, public_location, '/c', expect=404)
 
 
-def test_metadata_is_part_of_the_view_from_2_87(
-    member, share, public_location
-):
-    request_metadata(
-        member, 'POST', share, public_location, '', {'color': 'red'}
-    )
+def test_metadata_is_part_of_the_view_from_2_87(member, share, public_location):
+    request_metadata(member, 'POST', share, public_location, '', {'color': 'red'})
     (shown,) = list_exports(member, share)
     assert shown['metadata'] == {'color': 'red'}
     assert 'metadata' not in list_exports(member, share, version='2.86')[0]
 
 
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
-@pytest.mark.parametrize(
-    'metadata', [*metadata_client.INVALID_ITEMS, [], None]
-)
+@pytest.mark.parametrize('metadata', [*metadata_client.INVALID_ITEMS, [], None])
 def test_sizes_of_keys_and_values_are_limited(
     member, share, public_location, method, metadata
 ):
@@ -218,21 +193,15 @@ def test_preferred_is_for_administrators(
     admin, member, share, public_location, method, rest, metadata
 ):
     before = list_exports(member, share)
-    request_metadata(
-        member, method, share, public_location, rest, metadata, expect=403
-    )
+    request_metadata(member, method, share, public_location, rest, metadata, expect=403)
     assert list_exports(member, share) == before
     assert before[0]['preferred'] is True
     request_metadata(admin, method, share, public_location, rest, metadata)
     assert list_exports(member, share)[0]['preferred'] is False
 
 
-def test_put_by_a_tenant_keeps_the_preferred_location(
-    member, share, public_location
-):
-    request_metadata(
-        member, 'PUT', share, public_location, '', {'color': 'red'}
-    )
+def test_put_by_a_tenant_keeps_the_preferred_location(member, share, public_location):
+    request_metadata(member, 'PUT', share, public_location, '', {'color': 'red'})
     assert list_exports(member, share)[0]['preferred'] is True
 
 
@@ -242,7 +211,5 @@ def test_more_keys_may_be_reserved_for_administrators(build_cloud):
     member = member_of(cloud)
     share = cloud.create_share()
     (one,) = list_exports(member, share)
-    request_metadata(
-        member, 'POST', share, one, '', {'speed': '1'}, expect=403
-    )
+    request_metadata(member, 'POST', share, one, '', {'speed': '1'}, expect=403)
     request_metadata(cloud.api, 'POST', share, one, '', {'speed': '1'})

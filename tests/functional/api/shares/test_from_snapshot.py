@@ -4,15 +4,11 @@ import pytest
 
 from manila_lite.db.queries.admin import services
 from tests.functional.api import snapshot_client
-from tests.functional.api.access.access_client import allow_access
-from tests.functional.api.access.access_client import list_rules
+from tests.functional.api.access.access_client import allow_access, list_rules
 from tests.functional.api.conftest import member_of
 from tests.support.access import ShareRules
 
-SPECS = {
-    'snapshot_support': 'True',
-    'create_share_from_snapshot_support': 'True',
-}
+SPECS = {'snapshot_support': 'True', 'create_share_from_snapshot_support': 'True'}
 WITH_SCHEDULER = 'use_scheduler_creating_share_from_snapshot = true'
 TWO_ZONES = """
 [alpha]
@@ -50,16 +46,12 @@ def source(cloud, content='precious', size=2, **body):
     share = cloud.create_share(share_type='copied', size=size, **body)
     driver, instance = driver_and_instance(cloud, share)
     driver.write(instance, content)
-    return share, snapshot_client.create_available_snapshot(
-        cloud, cloud.api, share
-    )
+    return share, snapshot_client.create_available_snapshot(cloud, cloud.api, share)
 
 
 def driver_and_instance(cloud, share_id):
     """Return the driver of a share and the id of its instance."""
-    (instance,) = cloud.api.get(f'/shares/{share_id}/instances')[
-        'share_instances'
-    ]
+    (instance,) = cloud.api.get(f'/shares/{share_id}/instances')['share_instances']
     _, _, backend = instance['host'].partition('@')
     return cloud.driver(backend.partition('#')[0]), instance['id']
 
@@ -107,9 +99,7 @@ def test_copy_has_no_rules_of_its_source(cloud, member, source_and_snapshot):
     assert ShareRules(cloud, share).clients == {'10.0.0.1': 'rw'}
 
 
-def test_copy_may_be_larger_but_not_smaller(
-    cloud, member, source_and_snapshot
-):
+def test_copy_may_be_larger_but_not_smaller(cloud, member, source_and_snapshot):
     _, snapshot = source_and_snapshot
     member.create(snapshot_id=snapshot, size=1, expect=400)
     member.create(snapshot_id=snapshot, size=5)
@@ -125,21 +115,13 @@ def test_quota_holds(cloud, admin, member, source_and_snapshot):
     member.create(snapshot_id=source_and_snapshot[1], expect=413, size=2)
 
 
-@pytest.mark.parametrize(
-    'wrong', [{'share_proto': 'CIFS'}, {'share_type': 'default'}]
-)
-def test_copy_has_protocol_and_type_of_its_source(
-    member, source_and_snapshot, wrong
-):
-    member.create(
-        snapshot_id=source_and_snapshot[1], size=2, expect=400, **wrong
-    )
+@pytest.mark.parametrize('wrong', [{'share_proto': 'CIFS'}, {'share_type': 'default'}])
+def test_copy_has_protocol_and_type_of_its_source(member, source_and_snapshot, wrong):
+    member.create(snapshot_id=source_and_snapshot[1], size=2, expect=400, **wrong)
 
 
 def test_type_of_the_source_may_be_given(cloud, member, source_and_snapshot):
-    member.create(
-        snapshot_id=source_and_snapshot[1], size=2, share_type='copied'
-    )
+    member.create(snapshot_id=source_and_snapshot[1], size=2, share_type='copied')
 
 
 @pytest.mark.facts('add-create-share-from-snapshot-another-pool.2')
@@ -151,9 +133,7 @@ def test_another_zone_is_refused(cloud, admin, member, source_and_snapshot):
         expect=400,
         availability_zone='second',
     )
-    member.create(
-        snapshot_id=source_and_snapshot[1], size=2, availability_zone='nova'
-    )
+    member.create(snapshot_id=source_and_snapshot[1], size=2, availability_zone='nova')
 
 
 def _second_zone(session):
@@ -161,9 +141,7 @@ def _second_zone(session):
 
 
 @pytest.mark.parametrize('status', ['creating', 'error', 'deleting'])
-def test_snapshot_must_be_available(
-    admin, member, source_and_snapshot, status
-):
+def test_snapshot_must_be_available(admin, member, source_and_snapshot, status):
     admin.request(
         'POST',
         f'/snapshots/{source_and_snapshot[1]}/action',
@@ -181,16 +159,14 @@ def test_foreign_snapshot_does_not_exist(cloud, source_and_snapshot):
     stranger = member_of(cloud, 'another')
     fault = stranger.create(snapshot_id=source_and_snapshot[1], expect=404)
     unknown = stranger.create(snapshot_id=UNKNOWN, expect=404)
-    assert fault['itemNotFound']['message'].replace(
-        source_and_snapshot[1], ''
-    ) == (unknown['itemNotFound']['message'].replace(UNKNOWN, ''))
+    assert fault['itemNotFound']['message'].replace(source_and_snapshot[1], '') == (
+        unknown['itemNotFound']['message'].replace(UNKNOWN, '')
+    )
 
 
 def test_source_must_support_it_from_2_24_on(cloud, admin, member):
     share = cloud.create_share(size=2)
-    snapshot = snapshot_client.create_available_snapshot(
-        cloud, cloud.api, share
-    )
+    snapshot = snapshot_client.create_available_snapshot(cloud, cloud.api, share)
     member.create(snapshot_id=snapshot, size=2, expect=400)
     member.create(snapshot_id=snapshot, size=2, expect=400, version='2.24')
     member.create(snapshot_id=snapshot, size=2, version='2.23')
@@ -211,27 +187,20 @@ def test_snapshot_cannot_be_deleted_while_it_is_copied(
     cloud.check_invariants()
 
 
-def test_force_deleted_snapshot_is_an_error(
-    cloud, admin, member, source_and_snapshot
-):
+def test_force_deleted_snapshot_is_an_error(cloud, admin, member, source_and_snapshot):
     _, snapshot = source_and_snapshot
     copied = member.create(snapshot_id=snapshot, size=2)['id']
     driver, _ = driver_and_instance(cloud, source_and_snapshot[0])
     driver.fail_next('create_share_from_snapshot')
     admin.request(
-        'POST',
-        f'/snapshots/{snapshot}/action',
-        {'force_delete': None},
-        expect=202,
+        'POST', f'/snapshots/{snapshot}/action', {'force_delete': None}, expect=202
     )
     cloud.settle()
     assert admin.show(copied)['status'] == 'error'
     cloud.check_invariants()
 
 
-def test_failure_is_reported(
-    cloud, member, source_and_snapshot, fail_next_call
-):
+def test_failure_is_reported(cloud, member, source_and_snapshot, fail_next_call):
     copied = member.create(snapshot_id=source_and_snapshot[1], size=2)['id']
     fail_next_call('create_share_from_snapshot')
     cloud.settle()
@@ -275,9 +244,7 @@ def test_copy_is_polled_until_it_is_available(slow):
 
 
 def test_a_back_end_that_hangs_during_the_copy_keeps_no_worker(build_cloud):
-    cloud = build_cloud(
-        backend_conf=f'{SLOW_COPY}\n[recovery]\nquestion_timeout = 2'
-    )
+    cloud = build_cloud(backend_conf=f'{SLOW_COPY}\n[recovery]\nquestion_timeout = 2')
     create_copy_type(cloud)
     _, snapshot = source(cloud)
     member = member_of(cloud)
@@ -366,14 +333,11 @@ def test_copy_may_be_in_another_zone_of_the_replication_domain(build_cloud):
     cloud = build_cloud(WITH_SCHEDULER, backend_conf=TWO_ZONES)
     create_copy_type(cloud)
     share, snapshot = source(cloud, availability_zone='east')
-    copied = cloud.api.create(
-        snapshot_id=snapshot, size=3, availability_zone='west'
-    )['id']
+    copied = cloud.api.create(snapshot_id=snapshot, size=3, availability_zone='west')[
+        'id'
+    ]
     cloud.settle()
     shown = cloud.api.show(copied)
-    assert (shown['status'], shown['availability_zone']) == (
-        'available',
-        'west',
-    )
+    assert (shown['status'], shown['availability_zone']) == ('available', 'west')
     assert read(cloud, copied) == 'precious'
     cloud.check_invariants()

@@ -45,9 +45,7 @@ def test_instance_shows_the_host_of_the_share(admin, share, instance):
     }
 
 
-def test_list_has_the_instances_of_all_projects(
-    cloud, admin, stranger, instance
-):
+def test_list_has_the_instances_of_all_projects(cloud, admin, stranger, instance):
     stranger.create()
     cloud.settle()
     assert len(listed(admin)) == 2
@@ -66,9 +64,7 @@ def test_share_server_filter_is_exact(admin, instance):
 
 @pytest.mark.facts('add-export-location-filter')
 @pytest.mark.parametrize('key', ['id', 'path'])
-def test_export_location_is_a_filter_from_2_35(
-    cloud, admin, share, instance, key
-):
+def test_export_location_is_a_filter_from_2_35(cloud, admin, share, instance, key):
     other = cloud.create_share()
     one = admin.get(f'/shares/{share}/export_locations')['export_locations'][0]
     query = {f'export_location_{key}': one[key]}
@@ -109,9 +105,7 @@ def test_list_is_paged(cloud, admin, share, instance):
     ],
 )
 def test_instances_are_for_administrators(member, share, instance, path):
-    member.request(
-        'GET', path.format(share=share, id=instance['id']), expect=403
-    )
+    member.request('GET', path.format(share=share, id=instance['id']), expect=403)
 
 
 def test_there_is_no_detailed_list(admin):
@@ -138,17 +132,12 @@ def test_force_delete_removes_the_last_instance_and_its_share(
 
 def test_force_delete_keeps_a_share_with_other_instances(sample):
     one, other = (
-        found['id']
-        for found in instances_of(sample.admin, sample.replicated_share)
+        found['id'] for found in instances_of(sample.admin, sample.replicated_share)
     )
     sample.admin.request(
-        'POST',
-        f'/share_instances/{one}/action',
-        {'force_delete': None},
-        expect=202,
+        'POST', f'/share_instances/{one}/action', {'force_delete': None}, expect=202
     )
     sample.cloud.settle()
     assert [
-        found['id']
-        for found in instances_of(sample.admin, sample.replicated_share)
+        found['id'] for found in instances_of(sample.admin, sample.replicated_share)
     ] == [other]

@@ -51,9 +51,7 @@ def test_newest_come_first(member):
     ],
 )
 @pytest.mark.parametrize('direction', ['asc', 'desc'])
-def test_sort_keys_are_columns_of_shares_and_instances(
-    cloud, member, key, direction
-):
+def test_sort_keys_are_columns_of_shares_and_instances(cloud, member, key, direction):
     for number, name in enumerate('bca'):
         member.create(name=name, size=number + 1)
     cloud.settle()
@@ -306,9 +304,7 @@ def test_column_filters_are_exact(member, key, value):
     assert names(member, f'{key}={UNKNOWN}') == []
 
 
-@pytest.mark.parametrize(
-    'key', ['snapshot_id', 'share_network_id', 'share_group_id']
-)
+@pytest.mark.parametrize('key', ['snapshot_id', 'share_network_id', 'share_group_id'])
 def test_source_filters_are_exact(member, key):
     create(member, 'a')
     assert names(member, f'{key}={UNKNOWN}') == []
@@ -344,8 +340,7 @@ def test_shares_without_metadata_are_found(member):
 
 @differences.proves('metadata filter of shares')
 @pytest.mark.parametrize(
-    'text',
-    ["{'a':", 'a', '[]', "{'a': b}", '1', '{[]: 1}', '(' * 900, '{' * 900],
+    'text', ["{'a':", 'a', '[]', "{'a': b}", '1', '{[]: 1}', '(' * 900, '{' * 900]
 )
 def test_broken_metadata_are_refused(member, text):
     member.get(f'/shares?metadata={urllib.parse.quote(text)}', expect=400)
@@ -368,10 +363,7 @@ def test_zone_is_a_filter_from_2_97(cloud, member):
     create(member, 'asked', availability_zone='nova')
     (zone,) = member.get('/availability-zones')['availability_zones']
     for value in (zone['name'], zone['id']):
-        assert names(member, f'availability_zone={value}') == [
-            'asked',
-            'placed',
-        ]
+        assert names(member, f'availability_zone={value}') == ['asked', 'placed']
     assert names(member, 'availability_zone=moon') == []
     assert names(member, 'availability_zone=moon', version='2.96') == [
         'asked',
@@ -393,9 +385,7 @@ def test_shares_are_filtered_by_the_extra_specs_that_are_shown(
     assert names(member, hidden) == []
 
 
-def test_key_of_encryption_is_for_administrators_from_2_90(
-    admin, member, make_type
-):
+def test_key_of_encryption_is_for_administrators_from_2_90(admin, member, make_type):
     make_type(encryption_support='share')
     create(member, 'a', share_type='special', encryption_key_ref=UNKNOWN)
     create(member, 'b')
@@ -415,8 +405,7 @@ def test_filters_can_be_combined(member):
     create(member, 'ac', size=1, metadata={'x': 'y'})
     assert names(
         member,
-        "name~=a&metadata={'x':'y'}&status=creating"
-        '&sort_key=name&limit=5&with_count=1',
+        "name~=a&metadata={'x':'y'}&status=creating&sort_key=name&limit=5&with_count=1",
     ) == ['ac']
 
 

@@ -5,8 +5,7 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import services, shares
 from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
 
@@ -15,11 +14,7 @@ UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
 def body(path, **more):
-    return {
-        'protocol': 'nfs',
-        'export_path': path,
-        'service_host': POOL,
-    } | more
+    return {'protocol': 'nfs', 'export_path': path, 'service_host': POOL} | more
 
 
 def manage(api, path, expect=200, version=None, **more):
@@ -44,9 +39,7 @@ def managed(cloud, path, **more):
 def paths(api, share_id):
     return [
         one['path']
-        for one in api.get(f'/shares/{share_id}/export_locations')[
-            'export_locations'
-        ]
+        for one in api.get(f'/shares/{share_id}/export_locations')['export_locations']
     ]
 
 
@@ -136,15 +129,11 @@ def test_below_2_8_shares_are_not_public(cloud, admin, path):
 # Refusals
 
 
-@pytest.mark.parametrize(
-    'missing', ['protocol', 'export_path', 'service_host']
-)
+@pytest.mark.parametrize('missing', ['protocol', 'export_path', 'service_host'])
 def test_location_is_required(admin, missing):
     given = body('p')
     del given[missing]
-    answer = admin.request(
-        'POST', '/shares/manage', {'share': given}, expect=400
-    )
+    answer = admin.request('POST', '/shares/manage', {'share': given}, expect=400)
     assert missing in answer.json['badRequest']['message']
 
 
@@ -204,9 +193,7 @@ def test_type_of_the_other_mode_is_refused(admin, make_type, path):
     make_type('servers', driver_handles_share_servers='True')
     manage(admin, path, expect=400, share_type='servers')
     # Servers are unknown below 2.49, and none exists.
-    manage(
-        admin, path, expect=400, share_type='servers', share_server_id=UNKNOWN
-    )
+    manage(admin, path, expect=400, share_type='servers', share_server_id=UNKNOWN)
     manage(
         admin,
         path,
@@ -324,18 +311,14 @@ def test_other_protocol_is_a_manage_error(cloud, path, protocol):
     failed(cloud, path, protocol=protocol)
 
 
-def test_pool_that_does_not_fit_the_type_is_a_manage_error(
-    cloud, make_type, path
-):
+def test_pool_that_does_not_fit_the_type_is_a_manage_error(cloud, make_type, path):
     make_type('green', color='green')
     share = failed(cloud, path, share_type='green')
     (message,) = cloud.api.get('/messages')['messages']
     assert message['resource_id'] == share['id']
     assert message['detail_id'] == '008'
     assert not [
-        call
-        for call in cloud.driver().calls
-        if call.method == 'manage_existing'
+        call for call in cloud.driver().calls if call.method == 'manage_existing'
     ]
 
 
@@ -349,9 +332,7 @@ def test_share_that_could_not_be_managed_is_unmanaged(cloud, path):
     cloud.driver().fail_next('manage_existing')
     share = failed(cloud, path)
     cloud.api.act(share['id'], 'unmanage')
-    assert cloud.api.show(share['id'])['status'] == (
-        'manage_error_unmanage_starting'
-    )
+    assert cloud.api.show(share['id'])['status'] == ('manage_error_unmanage_starting')
     manage(cloud.api, path, expect=409)
     cloud.settle()
     cloud.api.get(f'/shares/{share["id"]}', expect=404)
@@ -360,9 +341,7 @@ def test_share_that_could_not_be_managed_is_unmanaged(cloud, path):
 
 
 @pytest.mark.facts('manage-unmanage-replicated.2')
-def test_share_that_could_not_be_managed_is_managed_again(
-    cloud, make_type, path
-):
+def test_share_that_could_not_be_managed_is_managed_again(cloud, make_type, path):
     """It keeps its id; all else is as in the last request."""
     make_type('green', color='green')
     make_type('mirrored', replication_type='readable')
@@ -375,10 +354,7 @@ def test_share_that_could_not_be_managed_is_managed_again(
     assert again == share['id'] == first['id']
     assert (share['status'], share['size']) == ('available', 3)
     assert (share['name'], share['description']) == ('last', 'told')
-    assert (share['share_type_name'], share['share_proto']) == (
-        'default',
-        'NFS',
-    )
+    assert (share['share_type_name'], share['share_proto']) == ('default', 'NFS')
     assert share['replication_type'] is None
     assert len(cloud.api.get('/shares')['shares']) == 1
     assert cloud.usage('gigabytes') == (3, 0)
@@ -438,10 +414,7 @@ def test_share_can_be_managed_again_with_its_content(cloud, admin):
 def test_unmanaging_has_an_operation_of_its_own_below_2_7(cloud, admin):
     share_id = cloud.create_share()
     admin.request(
-        'POST',
-        f'/os-share-unmanage/{share_id}/unmanage',
-        version='2.6',
-        expect=202,
+        'POST', f'/os-share-unmanage/{share_id}/unmanage', version='2.6', expect=202
     )
     cloud.settle()
     admin.get(f'/shares/{share_id}', expect=404)
@@ -497,22 +470,15 @@ def test_share_on_a_server_is_unmanaged_from_2_49_on(cloud, admin):
     share_id = cloud.create_share()
     table = shares.ShareInstance.__table__
     cloud.db.write(
-        lambda session: session.run(
-            sa.update(table).values(share_server_id=UNKNOWN)
-        )
+        lambda session: session.run(sa.update(table).values(share_server_id=UNKNOWN))
     )
     admin.act(share_id, 'unmanage', expect=403, version='2.48')
     admin.request(
-        'POST',
-        f'/os-share-unmanage/{share_id}/unmanage',
-        version='2.6',
-        expect=403,
+        'POST', f'/os-share-unmanage/{share_id}/unmanage', version='2.6', expect=403
     )
 
 
-def test_failure_of_the_driver_is_an_unmanage_error(
-    cloud, admin, fail_next_call
-):
+def test_failure_of_the_driver_is_an_unmanage_error(cloud, admin, fail_next_call):
     share_id = cloud.create_share(size=2)
     fail_next_call('unmanage')
     admin.act(share_id, 'unmanage')
@@ -526,9 +492,7 @@ def test_failure_of_the_driver_is_an_unmanage_error(
     cloud.check_invariants()
 
 
-def test_share_that_was_never_placed_is_unmanaged_at_once(
-    cloud, admin, make_type
-):
+def test_share_that_was_never_placed_is_unmanaged_at_once(cloud, admin, make_type):
     make_type('green', color='green')
     share_id = admin.create(share_type='green')['id']
     cloud.settle()

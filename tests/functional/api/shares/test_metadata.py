@@ -21,9 +21,7 @@ def test_hints_are_changed_by_administrators_only(cloud, admin, member, hint):
             ('POST', f'/{key}', {key: 'x'}),
             ('DELETE', f'/{key}', None),
         ):
-            request_metadata(
-                member, method, path, of_key, metadata, expect=403
-            )
+            request_metadata(member, method, path, of_key, metadata, expect=403)
         assert request_metadata(member, 'GET', path) == before
         request_metadata(admin, 'DELETE', path, f'/{key}')
 
@@ -46,14 +44,10 @@ def sealed(build_cloud):
     ],
 )
 @pytest.mark.facts('LP2050010.1')
-def test_some_keys_are_changed_by_administrators_only(
-    sealed, method, key, metadata
-):
+def test_some_keys_are_changed_by_administrators_only(sealed, method, key, metadata):
     cloud, member, share = sealed
     request_metadata(member, method, share, key, metadata, expect=403)
-    assert (
-        request_metadata(member, 'GET', share)['metadata']['sealed'] == 'wax'
-    )
+    assert request_metadata(member, 'GET', share)['metadata']['sealed'] == 'wax'
     request_metadata(cloud.api, method, share, key, metadata)
 
 
@@ -62,15 +56,13 @@ def test_put_by_a_tenant_keeps_keys_for_administrators(sealed):
     assert request_metadata(member, 'PUT', share, metadata={'new': 'x'}) == {
         'metadata': {'new': 'x', 'sealed': 'wax'}
     }
-    assert request_metadata(
-        cloud.api, 'PUT', share, metadata={'new': 'x'}
-    ) == {'metadata': {'new': 'x'}}
+    assert request_metadata(cloud.api, 'PUT', share, metadata={'new': 'x'}) == {
+        'metadata': {'new': 'x'}
+    }
 
 
 @pytest.mark.facts('LP2050010.2')
-@pytest.mark.parametrize(
-    'key', ['__affinity_same_host', '__affinity_different_host']
-)
+@pytest.mark.parametrize('key', ['__affinity_same_host', '__affinity_different_host'])
 def test_hints_are_changed_by_administrators_only_by_default(cloud, key):
     share = f'/shares/{cloud.create_share()}'
     member, metadata = member_of(cloud), {key: 'x'}

@@ -3,14 +3,15 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import services as service_models
-from manila_lite.db.models import share_servers
+from manila_lite.db.models import services as service_models, share_servers
 from tests.support.cloud import TYPE_ID
-from tests.support.share_servers import HOST
-from tests.support.share_servers import assign_share_server
-from tests.support.share_servers import create_network_subnet
-from tests.support.share_servers import create_network_with_subnets
-from tests.support.share_servers import insert_server
+from tests.support.share_servers import (
+    HOST,
+    assign_share_server,
+    create_network_subnet,
+    create_network_with_subnets,
+    insert_server,
+)
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 SERVERS = 'servers'
@@ -26,9 +27,7 @@ def types(make_type):
         create_share_from_snapshot_support='True',
     )
     make_type(
-        'zoned',
-        driver_handles_share_servers='True',
-        availability_zones='nova, moon',
+        'zoned', driver_handles_share_servers='True', availability_zones='nova, moon'
     )
 
 
@@ -118,9 +117,7 @@ def test_network_must_have_a_subnet_for_the_zone(member, moon):
             member, share_network_id=here, availability_zone=zone
         )
         assert member.create(
-            share_type=SERVERS,
-            availability_zone=zone,
-            share_network_id=anywhere,
+            share_type=SERVERS, availability_zone=zone, share_network_id=anywhere
         )
     assert member.create(
         share_type=SERVERS, share_network_id=here, availability_zone='nova'
@@ -131,9 +128,7 @@ def test_network_must_have_a_subnet_for_the_zone(member, moon):
 
 def test_network_without_a_subnet_is_refused(member):
     network, (subnet,) = create_network_with_subnets(member)
-    member.request(
-        'DELETE', f'/share-networks/{network}/subnets/{subnet}', expect=202
-    )
+    member.request('DELETE', f'/share-networks/{network}/subnets/{subnet}', expect=202)
     assert 'subnet' in refused(member, share_network_id=network)
 
 
@@ -168,9 +163,7 @@ def test_statement_count_does_not_depend_on_the_network(cloud, member):
 
 
 @pytest.mark.facts('share_server_id_query')
-def test_shares_and_instances_are_filtered_by_network_and_server(
-    cloud, admin, member
-):
+def test_shares_and_instances_are_filtered_by_network_and_server(cloud, admin, member):
     network, _ = create_network_with_subnets(member)
     server = insert_server(cloud, network)
     share = cloud.create_share()
@@ -183,8 +176,7 @@ def test_shares_and_instances_are_filtered_by_network_and_server(
         found = admin.get(f'/share_instances?{query}')['share_instances']
         assert [one['share_id'] for one in found] == [share]
     assert [
-        one['id']
-        for one in member.get(f'/shares?share_network_id={network}')['shares']
+        one['id'] for one in member.get(f'/shares?share_network_id={network}')['shares']
     ] == [share]
     assert 'share_server_id' not in member.show(share)
     member.get(f'/shares?share_server_id={server}', expect=403)
@@ -252,16 +244,12 @@ def manage(api, server, expect=200, version=None, **body):
 @pytest.mark.facts('manage-unmanage-share-servers.4')
 def test_share_is_managed_on_a_server(cloud, admin, member):
     network, subnets = create_network_with_subnets(member)
-    server = insert_server(
-        cloud, network, subnets, idle_since=cloud.db.utcnow()
-    )
+    server = insert_server(cloud, network, subnets, idle_since=cloud.db.utcnow())
     share = manage(admin, server).json['share']
     assert share['share_server_id'] == server
     assert share['share_network_id'] == network
     row = cloud.db.read(
-        lambda session: session.one(
-            sa.select(SERVER).where(SERVER.c.id == server)
-        )
+        lambda session: session.one(sa.select(SERVER).where(SERVER.c.id == server))
     )
     assert row.idle_since is None
     admin.request('DELETE', f'/share-servers/{server}', expect=409)
@@ -293,9 +281,7 @@ def test_server_of_managed_share_must_be_active(cloud, admin, member):
 def take_snapshot(admin, cloud, network, **server):
     """Create a snapshot of a share on a server; return its id."""
     share = cloud.create_share()
-    assign_share_server(
-        cloud, share, insert_server(cloud, network, **server), network
-    )
+    assign_share_server(cloud, share, insert_server(cloud, network, **server), network)
     snapshot = admin.request(
         'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=202
     ).json['snapshot']['id']

@@ -4,8 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.functional.api.samples.replicas import insert_replica
-from tests.functional.api.samples.replicas import make_replicable
+from tests.functional.api.samples.replicas import insert_replica, make_replicable
 from tests.support.cloud import TYPE_ID
 
 INSTANCE = shares.ShareInstance.__table__
@@ -64,9 +63,7 @@ def displayed_status(cloud, api, share_id, instance_ids, statuses):
 def update_instance(cloud, instance_id, **columns):
     cloud.db.write(
         lambda session: session.run(
-            sa.update(INSTANCE)
-            .where(INSTANCE.c.id == instance_id)
-            .values(**columns)
+            sa.update(INSTANCE).where(INSTANCE.c.id == instance_id).values(**columns)
         )
     )
 
@@ -80,29 +77,20 @@ def test_status_is_that_of_one_instance(cloud, member, statuses, swapped):
     for one in instances:
         update_instance(cloud, one, replica_state=None, sole_active_of=None)
     order = reversed(statuses) if swapped else statuses
-    assert (
-        displayed_status(cloud, member, share, instances, order) == statuses[0]
-    )
+    assert displayed_status(cloud, member, share, instances, order) == statuses[0]
 
 
 @STATUSES
 @SWAPPED
-def test_status_is_that_of_the_active_replica(
-    cloud, member, statuses, swapped
-):
+def test_status_is_that_of_the_active_replica(cloud, member, statuses, swapped):
     share = cloud.create_share()
     instances = [make_replicable(cloud, share), insert_replica(cloud, share)]
     first, second = reversed(statuses) if swapped else statuses
-    assert (
-        displayed_status(cloud, member, share, instances, (first, second))
-        == first
-    )
+    assert displayed_status(cloud, member, share, instances, (first, second)) == first
 
 
 @pytest.mark.parametrize('status', ['available', 'error', 'reverting'])
-def test_share_is_in_replication_change_during_a_promotion(
-    cloud, member, status
-):
+def test_share_is_in_replication_change_during_a_promotion(cloud, member, status):
     share = cloud.create_share()
     instances = [make_replicable(cloud, share), insert_replica(cloud, share)]
     assert displayed_status(
@@ -123,9 +111,7 @@ def test_times_are_utc_with_microseconds(sample):
 
 
 def test_errors_name_version_and_request(sample):
-    answer = sample.member.request(
-        'GET', '/shares/moon', version='2.42', expect=404
-    )
+    answer = sample.member.request('GET', '/shares/moon', version='2.42', expect=404)
     headers = answer.headers
     assert headers['X-OpenStack-Manila-API-Version'] == '2.42'
     assert headers['Vary'] == 'X-OpenStack-Manila-API-Version'

@@ -5,14 +5,9 @@ import pytest
 from manila_lite.exception import DriverCannotTransferShareWithRules
 from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
-from tests.functional.api.transfer_client import allow
-from tests.functional.api.transfer_client import listed
-from tests.functional.api.transfer_client import rules_of
-from tests.functional.api.transfer_client import usage_of
+from tests.functional.api.transfer_client import allow, listed, rules_of, usage_of
 from tests.support import cloud_snapshots
-from tests.support.share_transfers import accept
-from tests.support.share_transfers import offer
-from tests.support.share_transfers import withdraw
+from tests.support.share_transfers import accept, offer, withdraw
 
 
 def test_share_changes_hands_with_its_snapshots_and_quota(

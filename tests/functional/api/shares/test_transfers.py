@@ -4,14 +4,9 @@ import pytest
 
 from manila_lite.db.queries.shares import shares as share_rows
 from tests.functional.api import differences
-from tests.functional.api.transfer_client import allow
-from tests.functional.api.transfer_client import listed
+from tests.functional.api.transfer_client import allow, listed
 from tests.support import cloud_snapshots
-from tests.support.share_transfers import accept
-from tests.support.share_transfers import expire
-from tests.support.share_transfers import offer
-from tests.support.share_transfers import request_offer
-from tests.support.share_transfers import withdraw
+from tests.support.share_transfers import accept, expire, offer, request_offer, withdraw
 
 WITHOUT_KEY = {
     'id',
@@ -35,9 +30,7 @@ def cloud(build_cloud):
 # Offer
 
 
-def test_share_awaits_its_transfer_and_the_key_is_shown_once(
-    cloud, member, share
-):
+def test_share_awaits_its_transfer_and_the_key_is_shown_once(cloud, member, share):
     offered = offer(member, share, name='gift')
     assert set(offered) == WITHOUT_KEY | {'auth_key'}
     assert offered['name'] == 'gift'
@@ -67,9 +60,7 @@ def test_keys_differ(cloud, member):
 
 @pytest.mark.facts('share-transfers.1')
 @pytest.mark.parametrize('status', ['error', 'creating', 'deleting'])
-def test_share_that_is_not_available_cannot_be_offered(
-    admin, member, share, status
-):
+def test_share_that_is_not_available_cannot_be_offered(admin, member, share, status):
     admin.act(share, 'reset_status', {'status': status})
     request_offer(member, share, expect=400)
     assert member.show(share)['status'] == status
@@ -94,8 +85,7 @@ def test_share_with_a_busy_snapshot_cannot_be_offered(cloud, member, share):
 
 @pytest.mark.facts('human-readable.5')
 @pytest.mark.parametrize(
-    'prefix, code',
-    [(None, 400), ('x-{project_id}', 400), ('own-', 202), ('', 202)],
+    'prefix, code', [(None, 400), ('x-{project_id}', 400), ('own-', 202), ('', 202)]
 )
 def test_share_mounted_by_the_id_of_its_project_cannot_be_offered(
     cloud, member, make_type, prefix, code
@@ -136,9 +126,7 @@ def test_share_with_locks_cannot_be_offered(cloud, member, share, locks):
         cloud.settle()
     else:
         lock = {'resource_id': share, 'resource_type': 'share'}
-        member.request(
-            'POST', '/resource-locks', {'resource_lock': lock}, expect=200
-        )
+        member.request('POST', '/resource-locks', {'resource_lock': lock}, expect=200)
     assert 'locks' in request_offer(member, share, expect=400).text
     assert member.show(share)['status'] == 'available'
 
@@ -147,12 +135,8 @@ def test_share_of_another_project_is_not_found(stranger, share):
     request_offer(stranger, share, expect=404)
 
 
-def test_public_share_of_another_project_cannot_be_offered(
-    admin, stranger, share
-):
-    admin.request(
-        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
-    )
+def test_public_share_of_another_project_cannot_be_offered(admin, stranger, share):
+    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200)
     request_offer(stranger, share, expect=403)
 
 
@@ -227,9 +211,7 @@ def test_no_snapshot_is_taken_of_an_offered_share(cloud, member, share):
 
 
 @pytest.mark.parametrize('action', ['delete', 'show'])
-def test_offered_share_and_its_rules_are_not_locked(
-    cloud, member, share, action
-):
+def test_offered_share_and_its_rules_are_not_locked(cloud, member, share, action):
     rule = allow(member, share)
     cloud.settle()
     offer(member, share)
@@ -291,9 +273,7 @@ def test_other_projects_do_not_see_an_offer(admin, member, stranger, share):
 
 
 @pytest.mark.facts('transfer_expires_at')
-def test_share_is_available_when_the_offer_has_expired(
-    cloud, member, stranger, share
-):
+def test_share_is_available_when_the_offer_has_expired(cloud, member, stranger, share):
     offered = offer(member, share)
     expire(cloud)
     assert listed(member) == [offered['id']]
@@ -304,9 +284,7 @@ def test_share_is_available_when_the_offer_has_expired(
     assert member.show(share)['status'] == 'available'
 
 
-def test_offer_that_is_being_accepted_does_not_expire(
-    cloud, member, stranger, share
-):
+def test_offer_that_is_being_accepted_does_not_expire(cloud, member, stranger, share):
     accept(stranger, offer(member, share))
     cloud.clock.advance(61)
     cloud.beat()
@@ -356,9 +334,7 @@ def test_part_of_a_name_finds_offers(cloud, member, key):
     cloud.settle()
     green, _, evergreen = (
         offer(member, share, name=name)['id']
-        for share, name in zip(
-            shares, ('green', 'blue', 'evergreen'), strict=True
-        )
+        for share, name in zip(shares, ('green', 'blue', 'evergreen'), strict=True)
     )
     assert listed(member, f'?{key}=green') == [evergreen, green]
     assert listed(member, f'?{key}=green&limit=1&offset=1') == [green]

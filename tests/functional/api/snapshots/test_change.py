@@ -4,13 +4,15 @@ import pytest
 import sqlalchemy as sa
 
 from tests.functional.api.conftest import member_of
-from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import act_on_snapshot
-from tests.functional.api.snapshot_client import create_available_snapshot
-from tests.functional.api.snapshot_client import create_snapshot
-from tests.functional.api.snapshot_client import delete_snapshot
-from tests.functional.api.snapshot_client import list_snapshot_instances
-from tests.functional.api.snapshot_client import show_snapshot
+from tests.functional.api.snapshot_client import (
+    UNKNOWN,
+    act_on_snapshot,
+    create_available_snapshot,
+    create_snapshot,
+    delete_snapshot,
+    list_snapshot_instances,
+    show_snapshot,
+)
 
 
 @pytest.fixture
@@ -26,11 +28,7 @@ def share(cloud, member):
 @pytest.mark.facts('add_snapshot_metadata.1')
 def test_snapshot_is_accepted_then_available(cloud, member, share):
     made = create_snapshot(
-        member,
-        share,
-        name='one',
-        description='first',
-        metadata={'color': 'red'},
+        member, share, name='one', description='first', metadata={'color': 'red'}
     )
     assert made['status'] == 'creating'
     assert member.show(share)['status'] == 'snapshotting'
@@ -121,9 +119,7 @@ def test_force_does_not_overtake_another_snapshot(cloud, member, admin, share):
 
 
 @pytest.mark.parametrize('status', ['creating', 'deleting', 'migrating'])
-def test_nothing_is_attempted_while_a_share_comes_or_goes(
-    member, admin, share, status
-):
+def test_nothing_is_attempted_while_a_share_comes_or_goes(member, admin, share, status):
     admin.act(share, 'reset_status', {'status': status})
     create_snapshot(member, share, force=True, expect=400)
 
@@ -156,9 +152,10 @@ def test_size_is_that_of_the_share_at_that_time(cloud, member, share):
     member.act(share, 'extend', {'new_size': 5})
     cloud.settle()
     after = create_available_snapshot(cloud, member, share)
-    assert [
-        show_snapshot(member, one)['share_size'] for one in (before, after)
-    ] == [2, 5]
+    assert [show_snapshot(member, one)['share_size'] for one in (before, after)] == [
+        2,
+        5,
+    ]
     assert cloud.usage('snapshot_gigabytes') == (7, 0)
 
 
@@ -185,9 +182,9 @@ def test_share_in_the_recycle_bin_is_forbidden(cloud, member, share):
 @pytest.mark.facts('LP1925342')
 def test_share_without_the_support_is_unprocessable(cloud, member, make_type):
     """Like a body without its wrapper."""
-    share_id = member.create(
-        share_type=make_type('bare', snapshot_support='False')
-    )['id']
+    share_id = member.create(share_type=make_type('bare', snapshot_support='False'))[
+        'id'
+    ]
     cloud.settle()
     (fault,) = create_snapshot(member, share_id, expect=422).values()
     assert share_id in fault['message']
@@ -196,34 +193,23 @@ def test_share_without_the_support_is_unprocessable(cloud, member, make_type):
 
 
 def test_unknown_and_foreign_shares_answer_alike(cloud, stranger, share):
-    answers = [
-        create_snapshot(stranger, id, expect=404) for id in (UNKNOWN, share)
-    ]
+    answers = [create_snapshot(stranger, id, expect=404) for id in (UNKNOWN, share)]
     texts = [str(one).replace(share, UNKNOWN) for one in answers]
     assert texts[0] == texts[1]
 
 
-def test_public_share_of_another_project_is_forbidden(
-    cloud, admin, stranger, share
-):
-    admin.request(
-        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
-    )
+def test_public_share_of_another_project_is_forbidden(cloud, admin, stranger, share):
+    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200)
     create_snapshot(stranger, share, expect=403)
 
 
-def test_snapshot_by_administrator_belongs_to_the_project_of_the_share(
-    cloud, admin
-):
+def test_snapshot_by_administrator_belongs_to_the_project_of_the_share(cloud, admin):
     owner = member_of(cloud, 'another')
     share_id = owner.create()['id']
     cloud.settle()
     snapshot = create_available_snapshot(cloud, admin, share_id)
     shown = show_snapshot(owner, snapshot)
-    assert (shown['project_id'], shown['user_id']) == (
-        'another',
-        'user of another',
-    )
+    assert (shown['project_id'], shown['user_id']) == ('another', 'user of another')
     assert cloud.usage('snapshots', 'another') == (1, 0)
     assert cloud.usage('snapshots') == (0, 0)
 
@@ -243,10 +229,7 @@ def test_quota_is_enforced(cloud, member, admin, share, quota, error, query):
     create_available_snapshot(cloud, member, share)
     used, _ = cloud.usage(quota)
     admin.request(
-        'PUT',
-        f'/quota-sets/project{query}',
-        {'quota_set': {quota: used}},
-        expect=200,
+        'PUT', f'/quota-sets/project{query}', {'quota_set': {quota: used}}, expect=200
     )
     fault = create_snapshot(member, share, expect=413)['overLimit']
     assert error in fault['message']
@@ -291,9 +274,7 @@ def test_quotas_and_limits_show_what_is_used(cloud, member, admin, share):
 def test_provider_location_is_for_administrators(cloud, member, admin, share):
     snapshot = create_available_snapshot(cloud, member, share)
     assert 'provider_location' not in show_snapshot(member, snapshot)
-    assert 'provider_location' not in show_snapshot(
-        admin, snapshot, version='2.11'
-    )
+    assert 'provider_location' not in show_snapshot(admin, snapshot, version='2.11')
     assert (
         show_snapshot(admin, snapshot, version='2.12')['provider_location']
         == (list_snapshot_instances(admin, snapshot)[0]['provider_location'])
@@ -319,9 +300,7 @@ def test_update_changes_name_and_description(cloud, member, share):
         assert answer == show_snapshot(member, snapshot)
         assert (answer['name'], answer['description']) == (name, description)
     assert (answer['status'], answer['size']) == ('available', 2)
-    member.request(
-        'PUT', f'/snapshots/{snapshot}', {'display_name': 'x'}, expect=422
-    )
+    member.request('PUT', f'/snapshots/{snapshot}', {'display_name': 'x'}, expect=422)
     member.request(
         'PUT',
         f'/snapshots/{snapshot}',
@@ -338,16 +317,9 @@ def test_foreign_snapshot_is_unknown(cloud, member, stranger, share):
         ('DELETE', '', None),
         ('PUT', '', {'snapshot': {'display_name': 'x'}}),
     ):
-        stranger.request(
-            method, f'/snapshots/{snapshot}{path}', body, expect=404
-        )
-    for action in (
-        {'force_delete': None},
-        {'reset_status': {'status': 'error'}},
-    ):
-        stranger.request(
-            'POST', f'/snapshots/{snapshot}/action', action, expect=403
-        )
+        stranger.request(method, f'/snapshots/{snapshot}{path}', body, expect=404)
+    for action in ({'force_delete': None}, {'reset_status': {'status': 'error'}}):
+        stranger.request('POST', f'/snapshots/{snapshot}/action', action, expect=403)
     assert show_snapshot(member, snapshot)['status'] == 'available'
 
 
@@ -379,12 +351,8 @@ def test_reset_accepts_the_published_statuses(
     cloud, member, admin, share, status, code
 ):
     snapshot = create_available_snapshot(cloud, member, share)
-    act_on_snapshot(
-        member, snapshot, 'reset_status', {'status': status}, expect=403
-    )
-    act_on_snapshot(
-        admin, snapshot, 'reset_status', {'status': status}, expect=code
-    )
+    act_on_snapshot(member, snapshot, 'reset_status', {'status': status}, expect=403)
+    act_on_snapshot(admin, snapshot, 'reset_status', {'status': status}, expect=code)
     assert show_snapshot(member, snapshot)['status'] == (
         status if code == 202 else 'available'
     )
@@ -394,9 +362,7 @@ def test_reset_accepts_the_published_statuses(
 
 
 def test_delete_removes_the_snapshot_and_returns_quota(cloud, member, share):
-    snapshot = create_available_snapshot(
-        cloud, member, share, metadata={'a': 'b'}
-    )
+    snapshot = create_available_snapshot(cloud, member, share, metadata={'a': 'b'})
     delete_snapshot(member, snapshot)
     assert show_snapshot(member, snapshot)['status'] == 'deleting'
     cloud.settle()
@@ -410,9 +376,7 @@ def test_delete_removes_the_snapshot_and_returns_quota(cloud, member, share):
 def test_snapshot_is_gone_whatever_the_usage_says(cloud, member, share):
     snapshot = create_available_snapshot(cloud, member, share)
     cloud.db.write(
-        lambda session: session.run(
-            sa.text('UPDATE quota_usages SET in_use = 0')
-        )
+        lambda session: session.run(sa.text('UPDATE quota_usages SET in_use = 0'))
     )
     delete_snapshot(member, snapshot)
     cloud.settle()
@@ -443,9 +407,7 @@ def test_status_may_forbid_deletion(cloud, member, admin, share, status):
     member.get(f'/snapshots/{snapshot}', expect=404)
 
 
-def test_migrating_snapshot_is_not_even_deleted_by_force(
-    cloud, member, admin, share
-):
+def test_migrating_snapshot_is_not_even_deleted_by_force(cloud, member, admin, share):
     """Without a migration of its share, its status can be reset."""
     snapshot = create_available_snapshot(cloud, member, share)
     act_on_snapshot(admin, snapshot, 'reset_status', {'status': 'migrating'})

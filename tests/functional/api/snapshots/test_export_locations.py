@@ -5,8 +5,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from tests.functional.api.conftest import member_of
-from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import act_on_snapshot
+from tests.functional.api.snapshot_client import UNKNOWN, act_on_snapshot
 from tests.support.snapshot_access import create_mountable_snapshot
 
 KEY = 'share_snapshot_export_location'
@@ -37,9 +36,7 @@ def test_administrators_see_all_with_their_instances(mount, admin, member):
     found = list_exports(admin, mount.path)
     assert sorted(one['is_admin_only'] for one in found) == [False, True]
     instance = f'/snapshot-instances/{mount.instance_id}'
-    assert {one['share_snapshot_instance_id'] for one in found} == {
-        mount.instance_id
-    }
+    assert {one['share_snapshot_instance_id'] for one in found} == {mount.instance_id}
     hidden = next(one for one in found if one['is_admin_only'])
     member.get(f'{mount.path}/export-locations/{hidden["id"]}', expect=403)
     assert list_exports(admin, instance) == found
@@ -54,9 +51,7 @@ def test_exports_of_instances_are_for_administrators(mount, member):
     member.get(f'{instance}/export-locations/{el}', expect=403)
 
 
-def test_unknown_and_foreign_exports_are_not_found(
-    cloud, mount, admin, stranger
-):
+def test_unknown_and_foreign_exports_are_not_found(cloud, mount, admin, stranger):
     list_exports(stranger, mount.path, expect=404)
     el = list_exports(admin, mount.path)[0]['id']
     stranger.get(f'{mount.path}/export-locations/{el}', expect=404)
@@ -81,27 +76,18 @@ def test_snapshots_that_cannot_be_mounted_have_none(cloud, member):
 
 
 @pytest.mark.parametrize('status', ['error', 'deleting', 'restoring'])
-def test_users_see_exports_of_available_snapshots_only(
-    cloud, mount, member, status
-):
-    act_on_snapshot(
-        cloud.api, mount.snapshot_id, 'reset_status', {'status': status}
-    )
+def test_users_see_exports_of_available_snapshots_only(cloud, mount, member, status):
+    act_on_snapshot(cloud.api, mount.snapshot_id, 'reset_status', {'status': status})
     assert list_exports(member, mount.path) == []
     assert len(list_exports(cloud.api, mount.path)) == 2
 
 
 @pytest.mark.parametrize(
-    'state, count',
-    [('active', 1), ('in_sync', 0), ('out_of_sync', 0), (None, 1)],
+    'state, count', [('active', 1), ('in_sync', 0), ('out_of_sync', 0), (None, 1)]
 )
-def test_users_see_exports_of_the_active_replica(
-    cloud, mount, member, state, count
-):
+def test_users_see_exports_of_the_active_replica(cloud, mount, member, state, count):
     cloud.db.write(
-        lambda session: session.run(
-            sa.update(INSTANCE).values(replica_state=state)
-        )
+        lambda session: session.run(sa.update(INSTANCE).values(replica_state=state))
     )
     assert len(list_exports(member, mount.path)) == count
 

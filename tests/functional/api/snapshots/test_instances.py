@@ -5,12 +5,13 @@ import itertools
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
-from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import create_available_snapshot
-from tests.functional.api.snapshot_client import list_snapshot_instances
-from tests.functional.api.snapshot_client import show_snapshot
+from manila_lite.db.models import shares, snapshots
+from tests.functional.api.snapshot_client import (
+    UNKNOWN,
+    create_available_snapshot,
+    list_snapshot_instances,
+    show_snapshot,
+)
 
 
 @pytest.fixture
@@ -35,14 +36,10 @@ def test_summary_and_detail_of_the_instances_of_a_snapshot(
     (summary,) = admin.get(f'/snapshot-instances?snapshot_id={snapshot}')[
         'snapshot_instances'
     ]
-    assert summary == {
-        key: detail[key] for key in ('id', 'snapshot_id', 'status')
-    }
+    assert summary == {key: detail[key] for key in ('id', 'snapshot_id', 'status')}
     assert [
         one['snapshot_id']
-        for one in admin.get('/snapshot-instances/detail')[
-            'snapshot_instances'
-        ]
+        for one in admin.get('/snapshot-instances/detail')['snapshot_instances']
     ] == [other, snapshot]
     assert list_snapshot_instances(admin, UNKNOWN) == []
 
@@ -139,13 +136,8 @@ def _copy(session, share_id, snapshot_id, status, replica_state):
     instance = shares.ShareInstance.__table__
     of_snapshot = snapshots.SnapshotInstance.__table__
     written = [column for column in instance.c if not column.computed]
-    row = session.one(
-        sa.select(*written).where(instance.c.share_id == share_id)
-    )
-    copy = dict(row._mapping) | {
-        'id': session.new_id(),
-        'replica_state': replica_state,
-    }
+    row = session.one(sa.select(*written).where(instance.c.share_id == share_id))
+    copy = dict(row._mapping) | {'id': session.new_id(), 'replica_state': replica_state}
     session.run(sa.insert(instance), **copy)
     session.run(
         sa.insert(of_snapshot),
@@ -183,9 +175,7 @@ def test_instances_on_replicas_out_of_sync_do_not_count(
     add_instance('deleting', 'error')
     assert show_snapshot(admin, snapshot)['status'] == 'available'
     for key in ('status', 'progress', 'provider_location'):
-        page = admin.get(
-            f'/snapshots/detail?sort_key={key}&limit=5&with_count=true'
-        )
+        page = admin.get(f'/snapshots/detail?sort_key={key}&limit=5&with_count=true')
         assert page['count'] == len(page['snapshots']) == 1
 
 

@@ -8,9 +8,11 @@ import sqlalchemy as sa
 from manila_lite.db.models import snapshots as snapshot_models
 from manila_lite.db.queries.shares import shares
 from tests.functional.api.conftest import member_of
-from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import act_on_snapshot
-from tests.functional.api.snapshot_client import create_available_snapshot
+from tests.functional.api.snapshot_client import (
+    UNKNOWN,
+    act_on_snapshot,
+    create_available_snapshot,
+)
 from tests.support.api_client import ApiClient
 
 
@@ -27,19 +29,14 @@ def make(cloud, member, share):
 
     def make(*names, **body):
         for name in names:
-            created = create_available_snapshot(
-                cloud, member, share, name=name, **body
-            )
+            created = create_available_snapshot(cloud, member, share, name=name, **body)
         return created
 
     return make
 
 
 def names(api, query='', path='/snapshots/detail', **options):
-    return [
-        one['name']
-        for one in api.get(f'{path}?{query}', **options)['snapshots']
-    ]
+    return [one['name'] for one in api.get(f'{path}?{query}', **options)['snapshots']]
 
 
 # Order and pages
@@ -75,9 +72,7 @@ def test_sort_keys_are_columns_of_snapshots_and_instances(
     cloud, member, share, key, direction
 ):
     for number, name in enumerate('bca'):
-        create_available_snapshot(
-            cloud, member, share, name=name, description=name
-        )
+        create_available_snapshot(cloud, member, share, name=name, description=name)
         member.act(share, 'extend', {'new_size': number + 2})
         cloud.settle()
     query = f'sort_key={key}&sort_dir={direction}'
@@ -150,9 +145,7 @@ def test_link_to_the_next_page_follows_full_pages(member, make):
     assert 'share_snapshots_links' not in member.get('/snapshots?limit=5')
 
 
-@pytest.mark.facts(
-    'add-count-info-in-share-snapshot', 'count', 'with_count_query'
-)
+@pytest.mark.facts('add-count-info-in-share-snapshot', 'count', 'with_count_query')
 def test_count_is_of_all_matches_before_paging(member, make):
     make('a', 'a', 'b')
     for path in ('/snapshots', '/snapshots/detail'):
@@ -167,9 +160,7 @@ def test_summary_counts_from_2_79_and_detail_always(member, make):
     asked = 'with_count=true'
     assert 'count' not in member.get(f'/snapshots?{asked}', version='2.78')
     assert member.get(f'/snapshots?{asked}', version='2.79')['count'] == 1
-    assert (
-        member.get(f'/snapshots/detail?{asked}', version='2.0')['count'] == 1
-    )
+    assert member.get(f'/snapshots/detail?{asked}', version='2.0')['count'] == 1
 
 
 # Filters

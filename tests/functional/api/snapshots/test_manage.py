@@ -34,13 +34,7 @@ def manage(api, share, location, expect=202, version=None, **more):
     answer = api.request(
         'POST',
         '/snapshots/manage',
-        {
-            'snapshot': {
-                'share_id': share,
-                'provider_location': location,
-                **more,
-            }
-        },
+        {'snapshot': {'share_id': share, 'provider_location': location, **more}},
         expect=expect,
         version=version,
     )
@@ -59,10 +53,7 @@ def show(api, snapshot_id, expect=200):
 
 def unmanage(api, snapshot_id, expect=202):
     return api.request(
-        'POST',
-        f'/snapshots/{snapshot_id}/action',
-        {'unmanage': None},
-        expect=expect,
+        'POST', f'/snapshots/{snapshot_id}/action', {'unmanage': None}, expect=expect
     )
 
 
@@ -70,16 +61,9 @@ def used(cloud):
     return (cloud.usage('snapshots'), cloud.usage('snapshot_gigabytes'))
 
 
-def test_answer_shows_a_snapshot_that_is_not_charged_yet(
-    cloud, admin, share, location
-):
+def test_answer_shows_a_snapshot_that_is_not_charged_yet(cloud, admin, share, location):
     snapshot = manage(
-        admin,
-        share,
-        location,
-        name='a',
-        description='b',
-        metadata={'color': 'red'},
+        admin, share, location, name='a', description='b', metadata={'color': 'red'}
     )
     assert snapshot['status'] == 'manage_starting'
     assert (snapshot['name'], snapshot['description']) == ('a', 'b')
@@ -98,9 +82,7 @@ def test_snapshot_is_managed(cloud, share, location):
 
 
 def test_metadata_is_accepted_from_2_73(admin, share, location):
-    snapshot = manage(
-        admin, share, location, version='2.72', metadata={'color': 'red'}
-    )
+    snapshot = manage(admin, share, location, version='2.72', metadata={'color': 'red'})
     assert show(admin, snapshot['id'])['metadata'] == {}
 
 
@@ -127,9 +109,7 @@ def test_it_is_the_newest_snapshot(cloud, admin, share, location):
 def test_location_is_required(admin, missing):
     given = {'share_id': UNKNOWN, 'provider_location': 'p'}
     del given[missing]
-    answer = admin.request(
-        'POST', '/snapshots/manage', {'snapshot': given}, expect=400
-    )
+    answer = admin.request('POST', '/snapshots/manage', {'snapshot': given}, expect=400)
     assert missing in answer.json['badRequest']['message']
 
 
@@ -167,9 +147,7 @@ def test_missing_snapshot_is_a_manage_error(cloud, admin, share):
     cloud.check_invariants()
 
 
-def test_unmanaged_snapshot_can_be_managed_again(
-    cloud, admin, share, location
-):
+def test_unmanaged_snapshot_can_be_managed_again(cloud, admin, share, location):
     snapshot = managed(cloud, share, location)
     unmanage(admin, snapshot['id'])
     assert show(admin, snapshot['id'])['status'] == 'unmanage_starting'
@@ -183,9 +161,7 @@ def test_unmanaged_snapshot_can_be_managed_again(
 @pytest.mark.parametrize(
     'status', ['creating', 'deleting', 'manage_starting', 'restoring']
 )
-def test_snapshot_in_transit_is_not_unmanaged(
-    cloud, admin, share, location, status
-):
+def test_snapshot_in_transit_is_not_unmanaged(cloud, admin, share, location, status):
     snapshot = managed(cloud, share, location)['id']
     admin.request(
         'POST',

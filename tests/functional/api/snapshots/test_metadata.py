@@ -3,8 +3,7 @@
 import pytest
 
 from tests.functional.api.metadata_client import request_metadata
-from tests.functional.api.snapshot_client import create_snapshot
-from tests.functional.api.snapshot_client import show_snapshot
+from tests.functional.api.snapshot_client import create_snapshot, show_snapshot
 
 
 @pytest.fixture
@@ -32,11 +31,7 @@ def test_another_project_finds_no_snapshot(stranger, snapshot):
 def test_snapshots_have_no_metadata_below_2_73(cloud, member):
     share_id = member.create()['id']
     cloud.settle()
-    created = create_snapshot(
-        member, share_id, version='2.72', metadata={'a': 'b'}
-    )
+    created = create_snapshot(member, share_id, version='2.72', metadata={'a': 'b'})
     assert 'metadata' not in created
     assert show_snapshot(member, created['id'])['metadata'] == {}
-    assert 'metadata' not in show_snapshot(
-        member, created['id'], version='2.72'
-    )
+    assert 'metadata' not in show_snapshot(member, created['id'], version='2.72')

@@ -6,10 +6,12 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
-from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import act_on_snapshot
-from tests.functional.api.snapshot_client import create_available_snapshot
-from tests.functional.api.snapshot_client import show_snapshot
+from tests.functional.api.snapshot_client import (
+    UNKNOWN,
+    act_on_snapshot,
+    create_available_snapshot,
+    show_snapshot,
+)
 
 
 @pytest.fixture
@@ -34,11 +36,7 @@ def snapshot(cloud, member, share):
 
 def revert(api, share_id, snapshot_id, expect=202, **options):
     answer = api.act(
-        share_id,
-        'revert',
-        {'snapshot_id': snapshot_id},
-        expect=expect,
-        **options,
+        share_id, 'revert', {'snapshot_id': snapshot_id}, expect=expect, **options
     )
     if expect >= 400:
         (fault,) = answer.json.values()
@@ -50,16 +48,12 @@ def update_instance(cloud, share_id, **columns):
     table = shares.ShareInstance.__table__
     cloud.db.write(
         lambda session: session.run(
-            sa.update(table)
-            .where(table.c.share_id == share_id)
-            .values(**columns)
+            sa.update(table).where(table.c.share_id == share_id).values(**columns)
         )
     )
 
 
-def test_share_and_snapshot_are_busy_then_available(
-    cloud, member, share, snapshot
-):
+def test_share_and_snapshot_are_busy_then_available(cloud, member, share, snapshot):
     revert(member, share, snapshot)
     assert member.show(share)['status'] == 'reverting'
     assert show_snapshot(member, snapshot)['status'] == 'restoring'
@@ -77,9 +71,7 @@ def test_size_and_quota_become_those_of_the_snapshot(
     share = member.create(size=before, share_type=type_name)['id']
     cloud.settle()
     snapshot = create_available_snapshot(cloud, member, share)
-    member.act(
-        share, 'extend' if now > before else 'shrink', {'new_size': now}
-    )
+    member.act(share, 'extend' if now > before else 'shrink', {'new_size': now})
     cloud.settle()
     assert cloud.usage('gigabytes') == (now, 0)
     revert(member, share, snapshot)
@@ -107,9 +99,7 @@ def test_size_is_that_reported_by_the_back_end(
     cloud.check_invariants()
 
 
-def test_failure_returns_reserved_quota(
-    cloud, member, share, snapshot, fail_next_call
-):
+def test_failure_returns_reserved_quota(cloud, member, share, snapshot, fail_next_call):
     member.act(share, 'shrink', {'new_size': 1})
     cloud.settle()
     fail_next_call('revert_to_snapshot')
@@ -122,16 +112,11 @@ def test_failure_returns_reserved_quota(
     cloud.check_invariants()
 
 
-def test_growth_beyond_the_quota_is_forbidden(
-    cloud, member, admin, share, snapshot
-):
+def test_growth_beyond_the_quota_is_forbidden(cloud, member, admin, share, snapshot):
     member.act(share, 'shrink', {'new_size': 1})
     cloud.settle()
     admin.request(
-        'PUT',
-        '/quota-sets/project',
-        {'quota_set': {'gigabytes': 1}},
-        expect=200,
+        'PUT', '/quota-sets/project', {'quota_set': {'gigabytes': 1}}, expect=200
     )
     revert(member, share, snapshot, expect=403)
     assert member.show(share)['status'] == 'available'
@@ -160,10 +145,7 @@ def test_user_is_notified_of_success(cloud, member, share, snapshot):
     revert(member, share, snapshot)
     cloud.settle()
     (messages,) = member.get(f'/messages?resource_id={share}')['messages']
-    assert (messages['action_id'], messages['message_level']) == (
-        '006',
-        'INFO',
-    )
+    assert (messages['action_id'], messages['message_level']) == ('006', 'INFO')
     assert messages['detail_id'] == '000'
 
 
@@ -193,12 +175,8 @@ def test_version_and_project(cloud, stranger, member, share, snapshot):
     revert(member, share, snapshot, version='2.27')
 
 
-def test_public_share_of_another_project_is_forbidden(
-    admin, stranger, share, snapshot
-):
-    admin.request(
-        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
-    )
+def test_public_share_of_another_project_is_forbidden(admin, stranger, share, snapshot):
+    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200)
     revert(stranger, share, snapshot, expect=403)
 
 
@@ -222,13 +200,7 @@ def test_unknown_and_foreign_snapshots_answer_alike(
         create_available_snapshot(cloud, member, mine),
     )
     assert (
-        len(
-            {
-                revert(member, share, id, expect=400).replace(id, '')
-                for id in ids
-            }
-        )
-        == 1
+        len({revert(member, share, id, expect=400).replace(id, '') for id in ids}) == 1
     )
 
 
@@ -245,8 +217,7 @@ def test_older_snapshot_conflicts(cloud, member, share, snapshot):
 
 
 @pytest.mark.parametrize(
-    'status',
-    ['error', 'creating', 'error_deleting', 'restoring', 'manage_error'],
+    'status', ['error', 'creating', 'error_deleting', 'restoring', 'manage_error']
 )
 def test_snapshot_must_be_available(admin, member, share, snapshot, status):
     act_on_snapshot(admin, snapshot, 'reset_status', {'status': status})
@@ -270,9 +241,7 @@ def test_share_in_the_recycle_bin_is_forbidden(cloud, member, share, snapshot):
     table = shares.Share.__table__
     cloud.db.write(
         lambda session: session.run(
-            sa.update(table)
-            .where(table.c.id == share)
-            .values(is_soft_deleted=True)
+            sa.update(table).where(table.c.id == share).values(is_soft_deleted=True)
         )
     )
     revert(member, share, snapshot, expect=403)
@@ -300,9 +269,7 @@ def test_second_of_two_conflicts(cloud, member, share, snapshot):
     revert(member, share, snapshot, expect=409)
     member.act(share, 'extend', {'new_size': 9}, expect=400)
     member.request('DELETE', f'/snapshots/{snapshot}', expect=400)
-    member.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=400
-    )
+    member.request('POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=400)
     cloud.settle()
     cloud.check_invariants()
 

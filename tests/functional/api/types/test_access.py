@@ -5,9 +5,7 @@ import pytest
 from manila_lite import conf as configuration
 from manila_lite.policies.enforcer import Enforcer
 from tests.functional.api import plain_client
-from tests.functional.api.plain_client import FOREIGN
-from tests.functional.api.plain_client import MEMBER
-from tests.functional.api.plain_client import MINE
+from tests.functional.api.plain_client import FOREIGN, MEMBER, MINE
 
 NO_TYPE = '7fa1342b-de9d-4d89-bdc8-af67795c0e52'
 PATHS = ['os-share-type-access', 'share_type_access']
@@ -59,10 +57,7 @@ def test_access_is_granted_listed_and_revoked(api, private, segment, minor):
 def test_access_is_granted_once_and_revoked_once(api, private):
     add(api, private, MINE)
     assert MINE in api.refused(
-        'POST',
-        f'{private}/action',
-        {'addProjectAccess': {'project': MINE}},
-        expect=409,
+        'POST', f'{private}/action', {'addProjectAccess': {'project': MINE}}, expect=409
     )
     remove(api, private, MINE)
     remove(api, private, MINE, expect=404)
@@ -134,15 +129,7 @@ def test_ids_with_dashes_are_projects_too(api, private):
 
 
 @pytest.mark.parametrize(
-    'body',
-    [
-        {},
-        {'a': 1, 'b': 2},
-        {'renameProject': {}},
-        [],
-        'addProjectAccess',
-        None,
-    ],
+    'body', [{}, {'a': 1, 'b': 2}, {'renameProject': {}}, [], 'addProjectAccess', None]
 )
 def test_invalid_action_is_refused(api, private, body):
     api.refused('POST', f'{private}/action', body)

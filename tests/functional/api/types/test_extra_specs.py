@@ -29,11 +29,7 @@ def test_extra_specs_are_shown_together_and_separately(api, path):
 @pytest.mark.facts('extra_specs_request_body.2')
 def test_setting_some_keeps_the_others(api, path):
     sent = {
-        'extra_specs': {
-            'x.y': 'new',
-            'replication_type': 'dr',
-            'compression': True,
-        }
+        'extra_specs': {'x.y': 'new', 'replication_type': 'dr', 'compression': True}
     }
     assert api('POST', path, sent) == sent
     assert api.get(path)['extra_specs'] == {
@@ -131,13 +127,9 @@ def test_required_extra_specs_cannot_be_deleted(api, path, key, minor, code):
         ('driver_handles_share_servers', 'perhaps'),
     ],
 )
-def test_invalid_extra_spec_is_refused_and_changes_nothing(
-    api, path, key, value
-):
+def test_invalid_extra_spec_is_refused_and_changes_nothing(api, path, key, value):
     before = api.all_rows()
-    message = api.refused(
-        'POST', path, {'extra_specs': {'good': 'v', key: value}}
-    )
+    message = api.refused('POST', path, {'extra_specs': {'good': 'v', key: value}})
     assert key[:40] in message
     assert api.all_rows() == before
 
@@ -164,9 +156,7 @@ def test_invalid_extra_spec_is_refused_and_changes_nothing(
 )
 def test_valid_extra_spec_is_stored(api, path, key, value, stored):
     api('POST', path, {'extra_specs': {key: value}})
-    assert api.get(path)['extra_specs'][key] == (
-        value if stored is ... else stored
-    )
+    assert api.get(path)['extra_specs'][key] == (value if stored is ... else stored)
 
 
 def test_encryption_of_servers_requires_server_mode(api, path):
@@ -190,8 +180,7 @@ def test_encryption_of_servers_requires_server_mode(api, path):
 
 
 @pytest.mark.parametrize(
-    'body',
-    [None, {}, {'extra_specs': None}, {'extra_specs': []}, b'[', b'\xff'],
+    'body', [None, {}, {'extra_specs': None}, {'extra_specs': []}, b'[', b'\xff']
 )
 def test_the_wrapper_is_required(api, path, body):
     before = api.all_rows()

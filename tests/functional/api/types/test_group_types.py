@@ -4,10 +4,7 @@ from concurrent import futures
 
 import pytest
 
-from tests.functional.api.plain_client import ADMIN
-from tests.functional.api.plain_client import FOREIGN
-from tests.functional.api.plain_client import MEMBER
-from tests.functional.api.plain_client import MINE
+from tests.functional.api.plain_client import ADMIN, FOREIGN, MEMBER, MINE
 from tests.support import sampling
 
 PATH = '/share-group-types'
@@ -91,9 +88,7 @@ def test_share_type_is_deleted_or_used_but_not_both(api_on_every_database):
         body = {'name': f'group-{number}', 'share_types': [member]}
         with futures.ThreadPoolExecutor(2) as pool:
             answers = [
-                pool.submit(
-                    api.send, 'POST', PATH, {'share_group_type': body}
-                ),
+                pool.submit(api.send, 'POST', PATH, {'share_group_type': body}),
                 pool.submit(api.send, 'DELETE', f'/types/{member}'),
             ]
         ended.add(tuple(each.result().status_int for each in answers))

@@ -4,14 +4,11 @@ from oslo_db import exception as db_exc
 import pytest
 
 from manila_lite.db.models import types
-from tests.functional.api.plain_client import FOREIGN
-from tests.functional.api.plain_client import MEMBER
-from tests.functional.api.plain_client import MINE
+from tests.functional.api.plain_client import FOREIGN, MEMBER, MINE
 from tests.functional.api.types import rows
 from tests.support import sampling
 from tests.support.concurrent_calls import at_once
-from tests.support.rows import INSTANCE
-from tests.support.rows import delete_share
+from tests.support.rows import INSTANCE, delete_share
 
 TABLES = [
     types.ShareType.__table__,
@@ -41,9 +38,7 @@ def test_life_cycle_of_a_type(api):
         expect=409,
     )
     other = api.create_type('Fast')['id']  # another name than fast
-    api.refused(
-        'PUT', f'/types/{other}', {'share_type': {'name': 'fast'}}, expect=409
-    )
+    api.refused('PUT', f'/types/{other}', {'share_type': {'name': 'fast'}}, expect=409)
     api('PUT', path, {'share_type': {'name': 'faster', 'description': 'x'}})
     api('PUT', path, {'share_type': {'name': 'faster'}})
     api('POST', f'{path}/extra_specs', {'extra_specs': {'b': '3', 'B': '4'}})
@@ -51,9 +46,7 @@ def test_life_cycle_of_a_type(api):
     add = {'addProjectAccess': {'project': MINE}}
     api('POST', f'{path}/action', add, expect=202)
     api.refused('POST', f'{path}/action', add, expect=409)
-    (shown,) = (
-        item for item in api.get('/types?is_public=False')['share_types']
-    )
+    (shown,) = (item for item in api.get('/types?is_public=False')['share_types'])
     assert (shown['name'], shown['description'], shown['extra_specs']) == (
         'faster',
         'x',
@@ -61,10 +54,7 @@ def test_life_cycle_of_a_type(api):
     )
     for project, seen in ((MINE, 2), (FOREIGN, 1)):
         assert (
-            len(
-                api.get('/types', roles=MEMBER, project=project)['share_types']
-            )
-            == seen
+            len(api.get('/types', roles=MEMBER, project=project)['share_types']) == seen
         )
     assert [
         access['project_id']
@@ -113,12 +103,7 @@ def test_one_of_several_requests_gets_the_name(api):
         }
     }
     answers = at_once(*[lambda: api.send('POST', '/types', body)] * 4)
-    assert sorted(answer.status_int for answer in answers) == [
-        200,
-        409,
-        409,
-        409,
-    ]
+    assert sorted(answer.status_int for answer in answers) == [200, 409, 409, 409]
 
 
 @sampling.dialects
@@ -126,12 +111,7 @@ def test_one_of_several_requests_grants_access(api):
     path = '/types/' + api.create_type(public=False)['id']
     add = {'addProjectAccess': {'project': MINE}}
     answers = at_once(*[lambda: api.send('POST', f'{path}/action', add)] * 4)
-    assert sorted(answer.status_int for answer in answers) == [
-        202,
-        409,
-        409,
-        409,
-    ]
+    assert sorted(answer.status_int for answer in answers) == [202, 409, 409, 409]
 
 
 @sampling.dialects

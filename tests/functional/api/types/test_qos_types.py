@@ -8,27 +8,19 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.queries.types import qos_types
-from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types import qos_types, types as share_types
 from tests.functional.api import differences
-from tests.functional.api.plain_client import FOREIGN
-from tests.functional.api.plain_client import MEMBER
-from tests.functional.api.plain_client import READER
+from tests.functional.api.plain_client import FOREIGN, MEMBER, READER
 from tests.support import sampling
 from tests.support.concurrent_calls import at_once
-from tests.support.rows import INSTANCE
-from tests.support.rows import delete_share
-from tests.support.rows import insert_instance
-from tests.support.rows import insert_share
+from tests.support.rows import INSTANCE, delete_share, insert_instance, insert_share
 
 PATH = '/qos-types'
 NO_TYPE = '7fa1342b-de9d-4d89-bdc8-af67795c0e52'
 
 
 def create(api, name='gold', **values):
-    return api('POST', PATH, {'qos_type': {'name': name, **values}})[
-        'qos_type'
-    ]
+    return api('POST', PATH, {'qos_type': {'name': name, **values}})['qos_type']
 
 
 def listed(api, query='', **options):
@@ -56,9 +48,7 @@ def insert_share_of(session, share_type_id):
 
 @pytest.mark.facts('blueprint-qos-types.1')
 def test_type_shows_the_values_it_was_created_with(api):
-    created = create(
-        api, description='fast', specs={'policy_type': 'adaptive'}
-    )
+    created = create(api, description='fast', specs={'policy_type': 'adaptive'})
     assert created == {
         'id': created['id'],
         'name': 'gold',
@@ -69,12 +59,8 @@ def test_type_shows_the_values_it_was_created_with(api):
     }
     path = f'{PATH}/{created["id"]}'
     for roles in (MEMBER, READER):
-        assert api.get(path, roles=roles, project=FOREIGN) == {
-            'qos_type': created
-        }
-        assert api.get(PATH, roles=roles, project=FOREIGN) == {
-            'qos_types': [created]
-        }
+        assert api.get(path, roles=roles, project=FOREIGN) == {'qos_type': created}
+        assert api.get(PATH, roles=roles, project=FOREIGN) == {'qos_types': [created]}
 
 
 def test_description_and_specs_are_optional(api):
@@ -84,11 +70,7 @@ def test_description_and_specs_are_optional(api):
 
 @differences.proves('numbers as specs of QoS types')
 def test_numbers_of_the_published_example_are_texts(api):
-    specs = {
-        'policy_type': 'adaptive',
-        'peak_iops': 5000,
-        'expected_iops': 2000,
-    }
+    specs = {'policy_type': 'adaptive', 'peak_iops': 5000, 'expected_iops': 2000}
     assert create(api, specs=specs)['specs'] == {
         'policy_type': 'adaptive',
         'peak_iops': '5000',
@@ -165,12 +147,7 @@ def test_one_of_several_requests_gets_the_name(api_on_every_database):
     api = api_on_every_database
     body = {'qos_type': {'name': 'gold', 'specs': {'a': '1'}}}
     answers = at_once(*[lambda: api.send('POST', PATH, body)] * 4)
-    assert sorted(answer.status_int for answer in answers) == [
-        200,
-        409,
-        409,
-        409,
-    ]
+    assert sorted(answer.status_int for answer in answers) == [200, 409, 409, 409]
     assert listed(api) == ['gold']
     message = api.refused('POST', PATH, body, expect=409)
     assert 'QoS type gold already exists' in message
@@ -185,9 +162,7 @@ def test_specs_are_set_changed_and_deleted(api_on_every_database):
     path = f'{PATH}/{create(api, specs={"a": "1"})["id"]}/specs'
     sent = {'specs': {'b': 'x', 'c': True, 'd': 300}}
     assert api('POST', path, sent) == sent
-    assert api.get(path) == {
-        'specs': {'a': '1', 'b': 'x', 'c': 'True', 'd': '300'}
-    }
+    assert api.get(path) == {'specs': {'a': '1', 'b': 'x', 'c': 'True', 'd': '300'}}
     assert api('PUT', f'{path}/a', {'a': '2'}) == {'a': '2'}
     assert api.get(f'{path}/a') == {'a': '2'}
     assert api('DELETE', f'{path}/b', expect=204) is None
@@ -272,9 +247,7 @@ def test_full_page_has_a_link_to_the_next_one(api):
     (link,) = page['qos_types_links']
     query = urllib.parse.urlsplit(link['href']).query
     rest = api.get(f'{PATH}?{query}')
-    assert [*page['qos_types'], *rest['qos_types']] == (
-        api.get(PATH)['qos_types']
-    )
+    assert [*page['qos_types'], *rest['qos_types']] == (api.get(PATH)['qos_types'])
     assert 'qos_types_links' not in rest
 
 
@@ -325,10 +298,7 @@ def test_id_comes_before_the_name_of_another(api):
 
 
 def qos_type_of_shares(session):
-    return [
-        row.qos_type_id
-        for row in session.rows(sa.select(INSTANCE.c.qos_type_id))
-    ]
+    return [row.qos_type_id for row in session.rows(sa.select(INSTANCE.c.qos_type_id))]
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 import pytest
 
-from tests.functional.api.plain_client import ADMIN
-from tests.functional.api.plain_client import FOREIGN
-from tests.functional.api.plain_client import MEMBER
-from tests.functional.api.plain_client import MINE
+from tests.functional.api.plain_client import ADMIN, FOREIGN, MEMBER, MINE
 
 NO_TYPE = '7fa1342b-de9d-4d89-bdc8-af67795c0e52'
 
@@ -78,9 +75,7 @@ def test_answer_to_a_write_has_every_spelling_of_a_boolean(api, text, value):
             },
         )
     )
-    assert created['required_extra_specs'] == {
-        'driver_handles_share_servers': value
-    }
+    assert created['required_extra_specs'] == {'driver_handles_share_servers': value}
 
 
 @pytest.mark.parametrize('wrapper', ['share_type', 'volume_type'])
@@ -141,9 +136,7 @@ def test_tenants_see_only_user_visible_extra_specs(api):
     )['id']
     show = f'/types/{type_id}'
     seen = {
-        minor: api.get(show, roles=MEMBER, minor=minor)['share_type'][
-            'extra_specs'
-        ]
+        minor: api.get(show, roles=MEMBER, minor=minor)['share_type']['extra_specs']
         for minor in (23, 24, 98, 99)
     }
     assert seen[23] == {
@@ -161,9 +154,7 @@ def test_tenants_see_only_user_visible_extra_specs(api):
             'create_share_from_snapshot_support': False,
         }
     )
-    assert seen[99] == seen[98] | {
-        'snapshot_inherit_share_access_support': False
-    }
+    assert seen[99] == seen[98] | {'snapshot_inherit_share_access_support': False}
     (in_list,) = api.get('/types', roles=MEMBER)['share_types']
     assert in_list['extra_specs'] == seen[99]
 
@@ -179,12 +170,8 @@ def test_private_types_are_visible_with_access_only(api):
     )
     assert names(api.get('/types', roles=MEMBER)) == ['private', 'public']
     api.get(f'/types/{type_id}', roles=MEMBER)
-    assert names(api.get('/types', roles=MEMBER, project=FOREIGN)) == [
-        'public'
-    ]
-    api.refused(
-        'GET', f'/types/{type_id}', expect=404, roles=MEMBER, project=FOREIGN
-    )
+    assert names(api.get('/types', roles=MEMBER, project=FOREIGN)) == ['public']
+    api.refused('GET', f'/types/{type_id}', expect=404, roles=MEMBER, project=FOREIGN)
 
 
 @pytest.mark.parametrize(
@@ -260,13 +247,11 @@ def test_default_type_has_a_path_and_a_flag(api):
     created = api.create_type('default')
     api.create_type('other')
     assert created['is_default'] is True
-    assert (
-        share_type_of(api.get('/types/default', roles=MEMBER))['id']
-        == created['id']
-    )
-    assert [
-        item['is_default'] for item in api.get('/types')['share_types']
-    ] == [True, False]
+    assert share_type_of(api.get('/types/default', roles=MEMBER))['id'] == created['id']
+    assert [item['is_default'] for item in api.get('/types')['share_types']] == [
+        True,
+        False,
+    ]
 
 
 def test_types_are_shown_by_id_only(api):
@@ -285,11 +270,7 @@ def test_types_are_shown_by_id_only(api):
         ({'description': 'told'}, 'description', 'told'),
         ({'description': ''}, 'description', None),
         ({'description': 'x', 'name': None}, 'description', 'x'),
-        (
-            {'share_type_access:is_public': 'no'},
-            'share_type_access:is_public',
-            False,
-        ),
+        ({'share_type_access:is_public': 'no'}, 'share_type_access:is_public', False),
     ],
 )
 @pytest.mark.parametrize('wrapper', ['share_type', 'volume_type'])
@@ -335,9 +316,7 @@ def test_a_type_can_be_changed(api, wrapper, change, column, shown):
         (None, 'Malformed'),
     ],
 )
-def test_invalid_change_is_refused_and_changes_nothing(
-    api, body, message_part
-):
+def test_invalid_change_is_refused_and_changes_nothing(api, body, message_part):
     type_id = api.create_type()['id']
     before = api.all_rows()
     assert message_part in api.refused('PUT', f'/types/{type_id}', body)
@@ -378,10 +357,7 @@ def test_invalid_change_is_refused_and_changes_nothing(
 )
 def test_invalid_type_is_refused_and_not_created(api, changes, message_part):
     before = api.all_rows()
-    valid = {
-        'name': 'n',
-        'extra_specs': {'driver_handles_share_servers': False},
-    }
+    valid = {'name': 'n', 'extra_specs': {'driver_handles_share_servers': False}}
     assert message_part in api.refused(
         'POST', '/types', {'share_type': valid | changes}
     )
@@ -390,10 +366,7 @@ def test_invalid_type_is_refused_and_not_created(api, changes, message_part):
 
 @pytest.mark.parametrize('missing', ['name', 'extra_specs'])
 def test_name_and_extra_specs_are_required(api, missing):
-    body = {
-        'name': 'n',
-        'extra_specs': {'driver_handles_share_servers': False},
-    }
+    body = {'name': 'n', 'extra_specs': {'driver_handles_share_servers': False}}
     del body[missing]
     assert f'share_type.{missing} is required' in api.refused(
         'POST', '/types', {'share_type': body}
@@ -408,13 +381,8 @@ def test_description_is_refused_in_older_versions(api):
             'extra_specs': {'driver_handles_share_servers': False},
         }
     }
-    assert 'share_type.description' in api.refused(
-        'POST', '/types', body, minor=40
-    )
-    assert (
-        api('POST', '/types', body, minor=41)['share_type']['description']
-        == 'd'
-    )
+    assert 'share_type.description' in api.refused('POST', '/types', body, minor=40)
+    assert api('POST', '/types', body, minor=41)['share_type']['description'] == 'd'
 
 
 @pytest.mark.facts('bp-update-share-type.2')
@@ -423,10 +391,7 @@ def test_update_changes_no_extra_specs(api):
     type_id = api.create_type('fast', {'color': 'red'})['id']
     path = f'/types/{type_id}'
     before = api.get(path)['share_type']
-    body = {
-        'name': 'new',
-        'extra_specs': {'color': 'blue', 'snapshot_support': True},
-    }
+    body = {'name': 'new', 'extra_specs': {'color': 'blue', 'snapshot_support': True}}
     changed = api('PUT', path, {'share_type': body})['share_type']
     assert changed['extra_specs'] == before['extra_specs']
     assert api.get(path)['share_type'] == before | {'name': 'new'}
@@ -448,18 +413,13 @@ def test_names_are_unique(api):
         expect=409,
     )
     api.refused(
-        'PUT',
-        f'/types/{type_id}',
-        {'share_type': {'name': 'taken'}},
-        expect=409,
+        'PUT', f'/types/{type_id}', {'share_type': {'name': 'taken'}}, expect=409
     )
     assert api.all_rows() == before
 
 
 def test_unknown_types_cannot_be_changed_or_deleted(api):
-    api.refused(
-        'PUT', f'/types/{NO_TYPE}', {'share_type': {'name': 'x'}}, expect=404
-    )
+    api.refused('PUT', f'/types/{NO_TYPE}', {'share_type': {'name': 'x'}}, expect=404)
     api.refused('DELETE', f'/types/{NO_TYPE}', expect=404)
 
 
@@ -480,11 +440,7 @@ def test_projects_change_nothing(api):
         ),
         ('PUT', f'/types/{type_id}', {'share_type': {'name': 'n'}}),
         ('DELETE', f'/types/{type_id}', None),
-        (
-            'POST',
-            f'/types/{type_id}/action',
-            {'addProjectAccess': {'project': MINE}},
-        ),
+        ('POST', f'/types/{type_id}/action', {'addProjectAccess': {'project': MINE}}),
         ('POST', f'/types/{type_id}/extra_specs', {'extra_specs': {'a': 'b'}}),
     ):
         api.refused(method, path, body, expect=403, roles=MEMBER)

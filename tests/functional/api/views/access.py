@@ -1,10 +1,12 @@
 """Views of access rules and resource locks."""
 
 from tests.functional.api import published_api
-from tests.functional.api.views.registry import get_at_version
-from tests.functional.api.views.registry import register_get_view
-from tests.functional.api.views.registry import register_view
-from tests.functional.api.views.registry import register_wrapper_view
+from tests.functional.api.views.registry import (
+    get_at_version,
+    register_get_view,
+    register_view,
+    register_wrapper_view,
+)
 
 # Resource locks
 
@@ -16,12 +18,7 @@ register_wrapper_view(
     since=81,
 )
 register_get_view(
-    'locks',
-    'resource_locks',
-    '/resource-locks',
-    'resource lock',
-    'item',
-    since=81,
+    'locks', 'resource_locks', '/resource-locks', 'resource lock', 'item', since=81
 )
 register_get_view(
     'lock',
@@ -75,11 +72,7 @@ def _acted(sample, api, minor, action, body):
 
 @register_view('allow_access', 'share access', 'access')
 def allowed(sample, api, minor):
-    return [
-        _acted(sample, api, minor, 'allow_access', sample.rule_body())[
-            'access'
-        ]
-    ]
+    return [_acted(sample, api, minor, 'allow_access', sample.rule_body())['access']]
 
 
 @register_view('access list', 'share access', 'list item (access_list)')
@@ -89,10 +82,7 @@ def listed_rules(sample, api, minor):
         answer = _acted(sample, api, minor, 'access_list', None)
     else:
         answer = get_at_version(
-            sample,
-            api,
-            minor,
-            f'/share-access-rules?share_id={sample.locked_share}',
+            sample, api, minor, f'/share-access-rules?share_id={sample.locked_share}'
         )
     return answer['access_list']
 
@@ -101,9 +91,7 @@ def _rule(sample):
     return f'/share-access-rules/{sample.new_rule()}'
 
 
-register_get_view(
-    'access rule', 'access', _rule, 'share access', 'access', since=45
-)
+register_get_view('access rule', 'access', _rule, 'share access', 'access', since=45)
 
 
 @register_view('access rule update', 'share access', 'access', since=88)

@@ -3,32 +3,25 @@
 from tests.functional.api import published_api
 from tests.functional.api.samples.cloud import SERVICE
 from tests.functional.api.samples.requests import TENANT
-from tests.functional.api.views.registry import ADMIN_ONLY
-from tests.functional.api.views.registry import EXPERIMENT
-from tests.functional.api.views.registry import get_at_version
-from tests.functional.api.views.registry import path_at_version
-from tests.functional.api.views.registry import register_get_view
-from tests.functional.api.views.registry import register_view
-from tests.functional.api.views.registry import register_wrapper_view
+from tests.functional.api.views.registry import (
+    ADMIN_ONLY,
+    EXPERIMENT,
+    get_at_version,
+    path_at_version,
+    register_get_view,
+    register_view,
+    register_wrapper_view,
+)
 from tests.support.cloud import TYPE_ID
 
 # Versions, zones, services, pools
 
 register_get_view('versions', 'versions', '/', 'version', 'item')
 register_get_view(
-    'zones',
-    'availability_zones',
-    '/availability-zones',
-    'availability zone',
-    'item',
+    'zones', 'availability_zones', '/availability-zones', 'availability zone', 'item'
 )
 register_get_view(
-    'services',
-    'services',
-    '/services',
-    'service',
-    'list item',
-    personas=ADMIN_ONLY,
+    'services', 'services', '/services', 'service', 'list item', personas=ADMIN_ONLY
 )
 register_get_view(
     'pools',
@@ -52,10 +45,7 @@ register_get_view(
 for verb in ('disable', 'enable'):
 
     @register_view(
-        f'service {verb}',
-        'service',
-        'update answer (flat)',
-        personas=ADMIN_ONLY,
+        f'service {verb}', 'service', 'update answer (flat)', personas=ADMIN_ONLY
     )
     def service_updated(sample, api, minor, verb=verb):
         path = path_at_version(f'/services/{verb}', minor)
@@ -75,20 +65,12 @@ for verb in ('disable', 'enable'):
 register_wrapper_view('types', '/types', 'share type', 'list wrapper')
 for key in ('share_types', 'volume_types'):
     register_get_view(f'types as {key}', key, '/types', 'share type', 'item')
-register_wrapper_view(
-    'default type', '/types/default', 'share type', 'show wrapper'
-)
-register_wrapper_view(
-    'type', f'/types/{TYPE_ID}', 'share type', 'show wrapper'
-)
-register_get_view(
-    'type', 'share_type', f'/types/{TYPE_ID}', 'share type', 'item'
-)
+register_wrapper_view('default type', '/types/default', 'share type', 'show wrapper')
+register_wrapper_view('type', f'/types/{TYPE_ID}', 'share type', 'show wrapper')
+register_get_view('type', 'share_type', f'/types/{TYPE_ID}', 'share type', 'item')
 
 
-@register_view(
-    'type create', 'share type', 'show wrapper', personas=ADMIN_ONLY
-)
+@register_view('type create', 'share type', 'show wrapper', personas=ADMIN_ONLY)
 def type_created(sample, api, minor):
     return [
         api.request(
@@ -101,9 +83,7 @@ def type_created(sample, api, minor):
     ]
 
 
-@register_view(
-    'type update', 'share type', 'item', personas=ADMIN_ONLY, since=50
-)
+@register_view('type update', 'share type', 'item', personas=ADMIN_ONLY, since=50)
 def type_updated(sample, api, minor):
     return [
         api.request(
@@ -157,11 +137,7 @@ register_get_view(
 
 
 @register_view(
-    'group type create',
-    'share group type',
-    'item',
-    personas=ADMIN_ONLY,
-    since=31,
+    'group type create', 'share group type', 'item', personas=ADMIN_ONLY, since=31
 )
 def group_type_created(sample, api, minor):
     return [
@@ -178,9 +154,7 @@ def group_type_created(sample, api, minor):
 
 # QoS types
 
-register_get_view(
-    'QoS types', 'qos_types', '/qos-types', 'qos type', 'item', since=94
-)
+register_get_view('QoS types', 'qos_types', '/qos-types', 'qos type', 'item', since=94)
 register_get_view(
     'QoS type',
     'qos_type',
@@ -191,18 +165,12 @@ register_get_view(
 )
 
 
-@register_view(
-    'QoS type create', 'qos type', 'item', personas=ADMIN_ONLY, since=94
-)
+@register_view('QoS type create', 'qos type', 'item', personas=ADMIN_ONLY, since=94)
 def qos_type_created(sample, api, minor):
-    return _written_qos_type(
-        api, minor, 'POST', '/qos-types', sample.qos_type_body()
-    )
+    return _written_qos_type(api, minor, 'POST', '/qos-types', sample.qos_type_body())
 
 
-@register_view(
-    'QoS type update', 'qos type', 'item', personas=ADMIN_ONLY, since=94
-)
+@register_view('QoS type update', 'qos type', 'item', personas=ADMIN_ONLY, since=94)
 def qos_type_updated(sample, api, minor):
     path = f'/qos-types/{sample.qos_type}'
     body = {'qos_type': {'description': 'new'}}
@@ -221,9 +189,7 @@ _QUOTA = f'/quota-sets/{TENANT}'
 _CLASS = '/quota-class-sets/default'
 
 for path in (_QUOTA, f'{_QUOTA}/defaults'):
-    register_get_view(
-        path, 'quota_set', path, 'quota set', 'show', 'show and update'
-    )
+    register_get_view(path, 'quota_set', path, 'quota set', 'show', 'show and update')
 register_get_view(
     'quota detail',
     'quota_set',
@@ -246,10 +212,7 @@ register_get_view(
 for key, path in (('quota_set', _QUOTA), ('quota_class_set', _CLASS)):
 
     @register_view(
-        f'{key} update',
-        key.replace('_', ' '),
-        'show and update',
-        personas=ADMIN_ONLY,
+        f'{key} update', key.replace('_', ' '), 'show and update', personas=ADMIN_ONLY
     )
     def quota_updated(sample, api, minor, key=key, path=path):
         return [
@@ -265,9 +228,7 @@ for key, path in (('quota_set', _QUOTA), ('quota_class_set', _CLASS)):
 
 @register_view('limits', 'limits', 'absolute')
 def limits(sample, api, minor):
-    return [
-        get_at_version(sample, api, minor, '/limits')['limits']['absolute']
-    ]
+    return [get_at_version(sample, api, minor, '/limits')['limits']['absolute']]
 
 
 # Messages
@@ -275,9 +236,7 @@ def limits(sample, api, minor):
 register_wrapper_view(
     'messages', '/messages?limit=1', 'message', 'list wrapper', since=37
 )
-register_get_view(
-    'messages', 'messages', '/messages', 'message', 'item', since=37
-)
+register_get_view('messages', 'messages', '/messages', 'message', 'item', since=37)
 register_get_view(
     'message',
     'message',

@@ -1,9 +1,11 @@
 """Views of share backups."""
 
-from tests.functional.api.views.registry import ALL_TENANTS
-from tests.functional.api.views.registry import get_at_version
-from tests.functional.api.views.registry import register_get_view
-from tests.functional.api.views.registry import register_view
+from tests.functional.api.views.registry import (
+    ALL_TENANTS,
+    get_at_version,
+    register_get_view,
+    register_view,
+)
 from tests.support import share_backups
 
 _SINCE = 80
@@ -20,9 +22,7 @@ def summaries(sample, api, minor):
 
 @register_view('backups in detail', 'share backup', 'detail', since=_SINCE)
 def details(sample, api, minor):
-    return _listed(sample, api, minor, '/share-backups/detail')[
-        'share_backups'
-    ]
+    return _listed(sample, api, minor, '/share-backups/detail')['share_backups']
 
 
 @register_view('backups wrapper', 'share backup', 'list wrapper', since=_SINCE)

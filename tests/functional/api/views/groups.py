@@ -1,9 +1,11 @@
 """Views of share groups and their snapshots."""
 
-from tests.functional.api.views.registry import ALL_TENANTS
-from tests.functional.api.views.registry import get_at_version
-from tests.functional.api.views.registry import register_get_view
-from tests.functional.api.views.registry import register_view
+from tests.functional.api.views.registry import (
+    ALL_TENANTS,
+    get_at_version,
+    register_get_view,
+    register_view,
+)
 
 _SINCE = 31
 
@@ -40,9 +42,7 @@ register_get_view(
 _SNAPSHOTS = '/share-group-snapshots'
 
 
-@register_view(
-    'group snapshots', 'share group snapshot', 'summary', since=_SINCE
-)
+@register_view('group snapshots', 'share group snapshot', 'summary', since=_SINCE)
 def snapshot_summaries(sample, api, minor):
     return _listed(sample, api, minor, _SNAPSHOTS)['share_group_snapshots']
 
@@ -56,10 +56,7 @@ def snapshot_details(sample, api, minor):
 
 
 @register_view(
-    'group snapshots wrapper',
-    'share group snapshot',
-    'list wrapper',
-    since=_SINCE,
+    'group snapshots wrapper', 'share group snapshot', 'list wrapper', since=_SINCE
 )
 def snapshot_wrapper(sample, api, minor):
     return [_listed(sample, api, minor, _SNAPSHOTS)]

@@ -2,9 +2,11 @@
 
 from tests.functional.api import published_api
 from tests.functional.api.samples.networks import NEUTRON
-from tests.functional.api.views.registry import register_get_view
-from tests.functional.api.views.registry import register_view
-from tests.functional.api.views.registry import register_wrapper_view
+from tests.functional.api.views.registry import (
+    register_get_view,
+    register_view,
+    register_wrapper_view,
+)
 
 _ALL = 'all_tenants=1'
 
@@ -35,9 +37,7 @@ register_get_view(
     'share network',
     'detail',
 )
-register_get_view(
-    'network', 'share_network', _network, 'share network', 'detail'
-)
+register_get_view('network', 'share_network', _network, 'share network', 'detail')
 
 
 @register_view('network create', 'share network', 'detail')
@@ -98,11 +98,7 @@ def replaced(sample, api, minor):
     id = sample.new_network()
     return [
         _checked(
-            api,
-            minor,
-            id,
-            'update_security_service',
-            sample.service_replacement(id),
+            api, minor, id, 'update_security_service', sample.service_replacement(id)
         )[0]['share_network']
     ]
 
@@ -159,11 +155,7 @@ def replaced_used(sample, api, minor):
 )
 def subnet_used(sample, api, minor):
     return _checked(
-        api,
-        minor,
-        sample.used_network,
-        'share_network_subnet_create_check',
-        {},
+        api, minor, sample.used_network, 'share_network_subnet_create_check', {}
     )
 
 

@@ -58,15 +58,7 @@ def register_view(
 ) -> Callable[[FetchItems], FetchItems]:
     def add(fetch_items: FetchItems) -> FetchItems:
         VIEWS.append(
-            View(
-                title,
-                resource,
-                parts,
-                fetch_items,
-                personas,
-                since,
-                types or {},
-            )
+            View(title, resource, parts, fetch_items, personas, since, types or {})
         )
         return fetch_items
 
@@ -90,11 +82,7 @@ def register_get_view(
 
 
 def register_wrapper_view(
-    title: str,
-    path: str | Path,
-    resource: str,
-    *parts: str,
-    **options: typing.Any,
+    title: str, path: str | Path, resource: str, *parts: str, **options: typing.Any
 ) -> None:
     """Register the top-level keys of the answer to a GET."""
 
@@ -109,9 +97,7 @@ def get_at_version(sample, api, minor, path):
     The header for experimental operations changes nothing for others.
     """
     return api.get(
-        path_at_version(
-            path if isinstance(path, str) else path(sample), minor
-        ),
+        path_at_version(path if isinstance(path, str) else path(sample), minor),
         version=published_api.version_text(minor),
         **EXPERIMENT,
     )

@@ -1,10 +1,12 @@
 """Requests that show the views of replicas."""
 
 from tests.functional.api import published_api
-from tests.functional.api.views.registry import EXPERIMENT
-from tests.functional.api.views.registry import register_get_view
-from tests.functional.api.views.registry import register_view
-from tests.functional.api.views.registry import register_wrapper_view
+from tests.functional.api.views.registry import (
+    EXPERIMENT,
+    register_get_view,
+    register_view,
+    register_wrapper_view,
+)
 
 
 def _replica(sample):
@@ -16,11 +18,7 @@ def _exports(sample):
 
 
 register_wrapper_view(
-    'replicas',
-    '/share-replicas?limit=1',
-    'share replica',
-    'list wrapper',
-    since=11,
+    'replicas', '/share-replicas?limit=1', 'share replica', 'list wrapper', since=11
 )
 register_get_view(
     'replicas',

@@ -1,10 +1,12 @@
 """Requests that show the views of share servers."""
 
 from tests.functional.api import published_api
-from tests.functional.api.views.registry import ADMIN_ONLY
-from tests.functional.api.views.registry import register_get_view
-from tests.functional.api.views.registry import register_view
-from tests.functional.api.views.registry import register_wrapper_view
+from tests.functional.api.views.registry import (
+    ADMIN_ONLY,
+    register_get_view,
+    register_view,
+    register_wrapper_view,
+)
 
 # A server that was never updated has no time of it.
 _UNCHANGED = {'datetime': 'datetime|null'}

@@ -1,12 +1,14 @@
 """Views of shares and share instances."""
 
 from tests.functional.api import published_api
-from tests.functional.api.views.registry import ADMIN_ONLY
-from tests.functional.api.views.registry import ALL_PERSONAS
-from tests.functional.api.views.registry import ALL_TENANTS
-from tests.functional.api.views.registry import register_get_view
-from tests.functional.api.views.registry import register_view
-from tests.functional.api.views.registry import register_wrapper_view
+from tests.functional.api.views.registry import (
+    ADMIN_ONLY,
+    ALL_PERSONAS,
+    ALL_TENANTS,
+    register_get_view,
+    register_view,
+    register_wrapper_view,
+)
 
 # Shares
 
@@ -16,20 +18,11 @@ def _share(sample):
 
 
 register_wrapper_view(
-    'shares',
-    f'/shares?{ALL_TENANTS}&limit=1&with_count=true',
-    'share',
-    'list wrapper',
+    'shares', f'/shares?{ALL_TENANTS}&limit=1&with_count=true', 'share', 'list wrapper'
 )
+register_get_view('shares', 'shares', f'/shares?{ALL_TENANTS}', 'share', 'summary')
 register_get_view(
-    'shares', 'shares', f'/shares?{ALL_TENANTS}', 'share', 'summary'
-)
-register_get_view(
-    'shares in detail',
-    'shares',
-    f'/shares/detail?{ALL_TENANTS}',
-    'share',
-    'detail',
+    'shares in detail', 'shares', f'/shares/detail?{ALL_TENANTS}', 'share', 'detail'
 )
 register_get_view('share', 'share', _share, 'share', 'detail')
 
@@ -68,9 +61,7 @@ def managed(sample, api, minor):
         expect=200,
         version=published_api.version_text(minor),
     ).json['share']
-    sample.delete_share_rows(
-        share['id']
-    )  # no list shows shares without a size
+    sample.delete_share_rows(share['id'])  # no list shows shares without a size
     return [share]
 
 
@@ -146,11 +137,7 @@ for of, parent, personas in (
 
     options = {'personas': personas, 'since': 9}
     register_wrapper_view(
-        f'exports of {of}',
-        listed,
-        'export location',
-        'list wrapper',
-        **options,
+        f'exports of {of}', listed, 'export location', 'list wrapper', **options
     )
     register_get_view(
         f'exports of {of}',

@@ -1,13 +1,15 @@
 """Views of snapshots."""
 
 from tests.functional.api import published_api
-from tests.functional.api.views.registry import ADMIN_ONLY
-from tests.functional.api.views.registry import ALL_PERSONAS
-from tests.functional.api.views.registry import ALL_TENANTS
-from tests.functional.api.views.registry import get_at_version
-from tests.functional.api.views.registry import register_get_view
-from tests.functional.api.views.registry import register_view
-from tests.functional.api.views.registry import register_wrapper_view
+from tests.functional.api.views.registry import (
+    ADMIN_ONLY,
+    ALL_PERSONAS,
+    ALL_TENANTS,
+    get_at_version,
+    register_get_view,
+    register_view,
+    register_wrapper_view,
+)
 
 # Snapshots
 
@@ -28,11 +30,7 @@ register_wrapper_view(
     'list wrapper',
 )
 register_get_view(
-    'snapshots',
-    'snapshots',
-    f'/snapshots?{ALL_TENANTS}',
-    'snapshot',
-    'summary',
+    'snapshots', 'snapshots', f'/snapshots?{ALL_TENANTS}', 'snapshot', 'summary'
 )
 register_get_view(
     'snapshots in detail',
@@ -70,9 +68,7 @@ def snapshot_updated(sample, api, minor):
     ]
 
 
-@register_view(
-    'snapshot manage', 'snapshot', 'detail', personas=ADMIN_ONLY, since=12
-)
+@register_view('snapshot manage', 'snapshot', 'detail', personas=ADMIN_ONLY, since=12)
 def snapshot_managed(sample, api, minor):
     return [
         api.request(
@@ -151,9 +147,9 @@ def allowed_to_mount(sample, api, minor):
 )
 def listed_snapshot_rules(sample, api, minor):
     sample.new_snapshot_rule()
-    return get_at_version(
-        sample, api, minor, f'{_snapshot(sample)}/access-list'
-    )['snapshot_access_list']
+    return get_at_version(sample, api, minor, f'{_snapshot(sample)}/access-list')[
+        'snapshot_access_list'
+    ]
 
 
 for of, parent, personas in (
@@ -165,9 +161,7 @@ for of, parent, personas in (
         return f'{parent(sample)}/export-locations'
 
     def one(sample, parent=parent):
-        return (
-            f'{parent(sample)}/export-locations/{sample.export_of_snapshot()}'
-        )
+        return f'{parent(sample)}/export-locations/{sample.export_of_snapshot()}'
 
     options = {'personas': personas, 'since': 32}
     register_get_view(

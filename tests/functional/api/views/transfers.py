@@ -1,10 +1,12 @@
 """Views of share transfers."""
 
 from tests.functional.api import published_api
-from tests.functional.api.views.registry import ALL_TENANTS
-from tests.functional.api.views.registry import get_at_version
-from tests.functional.api.views.registry import register_get_view
-from tests.functional.api.views.registry import register_view
+from tests.functional.api.views.registry import (
+    ALL_TENANTS,
+    get_at_version,
+    register_get_view,
+    register_view,
+)
 
 _SINCE = 77
 
@@ -23,9 +25,7 @@ def details(sample, api, minor):
     return _listed(sample, api, minor, '/share-transfers/detail')['transfers']
 
 
-@register_view(
-    'transfers wrapper', 'share transfer', 'list wrapper', since=_SINCE
-)
+@register_view('transfers wrapper', 'share transfer', 'list wrapper', since=_SINCE)
 def wrapper(sample, api, minor):
     return [_listed(sample, api, minor, '/share-transfers')]
 
@@ -41,11 +41,7 @@ register_get_view(
 
 
 @register_view(
-    'transfer create',
-    'share transfer',
-    'detail',
-    'create answer',
-    since=_SINCE,
+    'transfer create', 'share transfer', 'detail', 'create answer', since=_SINCE
 )
 def created(sample, api, minor):
     return [

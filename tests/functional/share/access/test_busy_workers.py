@@ -12,9 +12,7 @@ def creating(node):
 
 
 def test_a_deny_does_not_wait_for_slow_creations(build_node):
-    node = build_node(
-        backends=['alpha'], work='workers_per_backend = 2'
-    ).start()
+    node = build_node(backends=['alpha'], work='workers_per_backend = 2').start()
     rules = ShareRules(node, node.create(1))
     node.quiet()
     rule_id = rules.allow()

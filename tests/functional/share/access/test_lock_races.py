@@ -10,8 +10,7 @@ import pytest
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import locks as lock_rows
 from manila_lite.policies.enforcer import Enforcer
-from manila_lite.share.operations.access.locks import LockRequest
-from manila_lite.share.operations.access.locks import Locks
+from manila_lite.share.operations.access.locks import LockRequest, Locks
 from manila_lite.share.operations.access.share_rules import RuleLockOptions
 from tests.support import sampling
 from tests.support.concurrent_calls import are_accepted
@@ -74,8 +73,7 @@ def locks_of(node, id):
 def test_either_lock_or_deletion_of_a_share_is_accepted(node, lock, verb):
     for share in shares(node):
         locked, gone = are_accepted(
-            functools.partial(lock, share),
-            functools.partial(node.ask, verb, share),
+            functools.partial(lock, share), functools.partial(node.ask, verb, share)
         )
         assert locked != gone
         assert bool(locks_of(node, share)) == locked

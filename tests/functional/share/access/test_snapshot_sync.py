@@ -3,8 +3,10 @@
 import pytest
 
 from manila_lite import exception
-from tests.support.snapshot_access import create_mountable_snapshot
-from tests.support.snapshot_access import enable_snapshot_mounts
+from tests.support.snapshot_access import (
+    create_mountable_snapshot,
+    enable_snapshot_mounts,
+)
 
 METHOD = 'snapshot_update_access'
 
@@ -86,9 +88,7 @@ def test_error_puts_exactly_what_was_in_transit_into_error(cloud, mount):
 def test_back_end_may_refuse_single_rules(cloud, mount):
     denied = mount.allow('10.0.0.3')['id']
     cloud.settle()
-    mount.driver.refuse_rules(
-        lambda verb, rule: rule['access_to'] == '10.0.0.2'
-    )
+    mount.driver.refuse_rules(lambda verb, rule: rule['access_to'] == '10.0.0.2')
     mount.allow('10.0.0.1')
     mount.allow('10.0.0.2')
     mount.deny(denied)
@@ -160,26 +160,20 @@ def test_rules_are_removed_before_the_snapshot(cloud, mount):
     cloud.check_invariants()
 
 
-def test_rules_of_a_snapshot_that_could_not_be_deleted_are_in_error(
-    cloud, mount
-):
+def test_rules_of_a_snapshot_that_could_not_be_deleted_are_in_error(cloud, mount):
     mount.allow()
     cloud.settle()
     mount.driver.fail_next('delete_snapshot')
     cloud.api.request('DELETE', mount.path, expect=202)
     cloud.settle()
-    assert cloud.api.get(mount.path)['snapshot']['status'] == (
-        'error_deleting'
-    )
+    assert cloud.api.get(mount.path)['snapshot']['status'] == ('error_deleting')
     assert mount.states == {'10.0.0.1': 'error'}
     assert mount.clients == set()
     cloud.check_invariants()
 
 
 @pytest.mark.parametrize('method', [METHOD, 'delete_snapshot'])
-def test_force_delete_of_a_snapshot_ignores_driver_errors(
-    cloud, mount, method
-):
+def test_force_delete_of_a_snapshot_ignores_driver_errors(cloud, mount, method):
     mount.allow()
     cloud.settle()
     mount.driver.fail_next(method)

@@ -48,8 +48,7 @@ class Client:
 
     def allow(self, rules):
         rules.allow(
-            f'10.0.0.{self.rng.randrange(TARGETS)}',
-            self.rng.choice(('rw', 'ro')),
+            f'10.0.0.{self.rng.randrange(TARGETS)}', self.rng.choice(('rw', 'ro'))
         )
 
     def deny(self, rules):
@@ -57,9 +56,7 @@ class Client:
 
 
 @pytest.mark.parametrize('locked', [False, True], ids=['no locks', 'locks'])
-def test_only_clients_with_active_rules_have_access_at_rest(
-    build_node, locked
-):
+def test_only_clients_with_active_rules_have_access_at_rest(build_node, locked):
     node = build_node(backends=['alpha'], locked=locked).start()
     shares = [ShareRules(node, node.create()) for _ in range(SHARES)]
     node.quiet()
@@ -82,9 +79,7 @@ def test_only_clients_with_active_rules_have_access_at_rest(
     states = {state for rules in shares for state in rules.states.values()}
     assert {'active'} <= states <= {'active', 'error'}
     assert refused  # all of which may be denied in the end
-    answers = sum(
-        (client.answers for client in clients), collections.Counter()
-    )
+    answers = sum((client.answers for client in clients), collections.Counter())
     assert answers['allow'] > answers['deny'] > CLIENTS
     asked = answers['allow'] + answers['deny']
     assert len(node.driver().access_calls) < asked

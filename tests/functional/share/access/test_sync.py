@@ -5,9 +5,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
-from tests.support.access import CTX
-from tests.support.access import INSTANCE
-from tests.support.access import ShareRules
+from tests.support.access import CTX, INSTANCE, ShareRules
 from tests.support.cloud import Crash
 
 MESSAGE = services.Message.__table__
@@ -44,9 +42,7 @@ def messages(cloud):
 def instance(cloud, rules, **values):
     """Change columns of the instance and resync it."""
     backend = next(
-        one
-        for one in cloud.share.backends
-        if one.host.endswith(f'@{rules.backend}')
+        one for one in cloud.share.backends if one.host.endswith(f'@{rules.backend}')
     )
 
     def change(session):
@@ -97,11 +93,7 @@ def test_all_queued_rules_take_one_call(cloud, rules):
         [raised],
         3,
     )
-    assert rules.clients == {
-        '10.0.0.1': 'rw',
-        '10.0.0.3': 'ro',
-        '10.0.0.4': 'rw',
-    }
+    assert rules.clients == {'10.0.0.1': 'rw', '10.0.0.3': 'ro', '10.0.0.4': 'rw'}
     assert rules.known == 3
 
 
@@ -195,9 +187,7 @@ def test_rule_being_denied_cannot_change_its_level(cloud, rules):
 
 
 def test_each_rule_gets_its_own_outcome(cloud, rules):
-    rules.driver.refuse_rules(
-        lambda verb, rule: rule['access_to'] == '10.0.0.2'
-    )
+    rules.driver.refuse_rules(lambda verb, rule: rule['access_to'] == '10.0.0.2')
     for number in (1, 2, 3):
         rules.allow(f'10.0.0.{number}')
     cloud.settle()
@@ -252,9 +242,7 @@ def test_message_says_that_the_file_server_does_not_answer(cloud, rules):
     cloud.settle()
     assert rules.states == {'10.0.0.1': 'error'}
     assert messages(cloud) == [('010', '028')]
-    reason = cloud.db.read(
-        lambda session: session.rows(sa.select(MESSAGE.c.reason))
-    )
+    reason = cloud.db.read(lambda session: session.rows(sa.select(MESSAGE.c.reason)))
     assert [row.reason for row in reason] == ['the NFS server does not answer']
     rules.driver.faults.clear()
 
@@ -274,9 +262,7 @@ def test_failed_deny_is_visible_and_resynced(cloud, rules):
     assert (rules.known, rules.status) == (0, 'active')
 
 
-def test_message_of_a_refused_deny_says_that_the_client_has_access(
-    cloud, rules
-):
+def test_message_of_a_refused_deny_says_that_the_client_has_access(cloud, rules):
     rule = rules.allow()
     cloud.settle()
     rules.driver.refuse_rules(lambda verb, rule: verb == 'deny')
@@ -322,9 +308,7 @@ def test_reported_access_keys_are_stored(cloud, rules):
     assert rules.rows[rule].access_key == key
 
 
-def test_replies_about_unknown_rules_are_ignored(
-    cloud, rules, monkeypatch, caplog
-):
+def test_replies_about_unknown_rules_are_ignored(cloud, rules, monkeypatch, caplog):
     monkeypatch.setattr(
         rules.driver,
         'update_access',
@@ -352,18 +336,11 @@ def test_full_set_is_sent_first_after_a_restart(cloud, rules):
     assert rules.states['10.0.0.2'] == 'applying'
     cloud.settle()
     whole, normal = rules.calls  # of the driver started then
-    assert (whole.rules, whole.added, whole.deleted, whole.updated) == (
-        2,
-        [],
-        [],
-        [],
-    )
+    assert (whole.rules, whole.added, whole.deleted, whole.updated) == (2, [], [], [])
     assert normal.added == [new]
 
 
-def test_client_admitted_by_the_full_set_is_removed_if_then_refused(
-    cloud, rules
-):
+def test_client_admitted_by_the_full_set_is_removed_if_then_refused(cloud, rules):
     kept = rules.allow('10.0.0.1')
     cloud.settle()
     rules.allow('10.0.0.2')
@@ -372,9 +349,7 @@ def test_client_admitted_by_the_full_set_is_removed_if_then_refused(
         cloud.settle()
     cloud.restart()
     rules.driver.refuse_rules(
-        lambda verb, rule: (
-            rule['access_to'] == '10.0.0.2' and len(rules.calls) > 1
-        )
+        lambda verb, rule: rule['access_to'] == '10.0.0.2' and len(rules.calls) > 1
     )
     cloud.settle()
     assert rules.states == {'10.0.0.1': 'active', '10.0.0.2': 'error'}
@@ -415,11 +390,7 @@ def test_cast_to_read_only_sends_the_full_set(cloud, rules):
     assert rules.clients['10.0.0.3'] == 'ro'
     instance(cloud, rules, cast_rules_to_readonly=False)
     cloud.settle()
-    assert rules.clients == {
-        '10.0.0.1': 'rw',
-        '10.0.0.2': 'ro',
-        '10.0.0.3': 'rw',
-    }
+    assert rules.clients == {'10.0.0.1': 'rw', '10.0.0.2': 'ro', '10.0.0.3': 'rw'}
     assert rules.status == 'active'
 
 
@@ -463,14 +434,10 @@ def test_rules_are_removed_before_the_share(cloud, rules):
     cloud.api.delete(rules.share_id)
     cloud.settle()
     call = driver.access_calls[-1]
-    assert (call.subject_id, call.deleted, call.rules) == (
-        instance_id,
-        [rule],
-        0,
-    )
-    assert [
-        one.method for one in driver.calls if one.subject_id == instance_id
-    ][-2:] == ['update_access', 'delete_share']
+    assert (call.subject_id, call.deleted, call.rules) == (instance_id, [rule], 0)
+    assert [one.method for one in driver.calls if one.subject_id == instance_id][
+        -2:
+    ] == ['update_access', 'delete_share']
 
 
 def test_share_that_could_not_be_deleted_grants_no_access(cloud, rules):
@@ -493,9 +460,7 @@ def test_rules_of_a_share_being_deleted_are_not_synced(cloud, rules):
     assert rules.known == 0
 
 
-@pytest.mark.parametrize(
-    'status', ['creating', 'deleting', 'migrating', 'error']
-)
+@pytest.mark.parametrize('status', ['creating', 'deleting', 'migrating', 'error'])
 def test_busy_share_refuses_rule_changes(cloud, rules, status):
     rule = rules.allow()
     cloud.settle()

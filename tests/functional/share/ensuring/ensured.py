@@ -35,8 +35,7 @@ def failing(*args):
 def elsewhere(context, shares):
     """Report other export paths than before."""
     return {
-        share.id: {'export_locations': [f'new:/{share.share_id}']}
-        for share in shares
+        share.id: {'export_locations': [f'new:/{share.share_id}']} for share in shares
     }
 
 
@@ -65,9 +64,7 @@ def moves(cloud):
     return [
         row.event
         for row in cloud.db.read(
-            lambda session: session.rows(
-                sa.select(journal).order_by(journal.c.id)
-            )
+            lambda session: session.rows(sa.select(journal).order_by(journal.c.id))
         )
     ]
 
@@ -75,7 +72,5 @@ def moves(cloud):
 def owed(cloud):
     work = engine.Work.__table__
     return cloud.db.read(
-        lambda session: session.value(
-            sa.select(sa.func.count()).select_from(work)
-        )
+        lambda session: session.value(sa.select(sa.func.count()).select_from(work))
     )

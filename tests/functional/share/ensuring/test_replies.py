@@ -3,13 +3,15 @@
 import pytest
 
 from manila_lite.states.share_instance import InstanceStatus
-from tests.functional.share.ensuring.ensured import answering
-from tests.functional.share.ensuring.ensured import elsewhere
-from tests.functional.share.ensuring.ensured import failing
-from tests.functional.share.ensuring.ensured import lacking
-from tests.functional.share.ensuring.ensured import paths
-from tests.functional.share.ensuring.ensured import service
-from tests.functional.share.ensuring.ensured import statuses
+from tests.functional.share.ensuring.ensured import (
+    answering,
+    elsewhere,
+    failing,
+    lacking,
+    paths,
+    service,
+    statuses,
+)
 from tests.support import sampling
 from tests.support.api_client import ApiClient
 from tests.support.cloud import BACKENDS
@@ -66,9 +68,7 @@ def test_unchanged_export_keeps_its_id_and_metadata(cloud):
     )
     cloud.api.ensure(HOST)
     cloud.settle()
-    found = {
-        one['path']: one for one in cloud.api.get(url)['export_locations']
-    }
+    found = {one['path']: one for one in cloud.api.get(url)['export_locations']}
     assert set(found) == {stays['path'], 'new:/'}
     assert found[stays['path']]['id'] == stays['id']
     assert found[stays['path']]['metadata']['color'] == 'red'
@@ -93,10 +93,7 @@ def test_metadata_of_exports_follow_the_reply(cloud):
             {'a:/': True, 'b:/': False},
         ),
         (
-            [
-                location('a:/', preferred='False'),
-                location('b:/', preferred='True'),
-            ],
+            [location('a:/', preferred='False'), location('b:/', preferred='True')],
             {'a:/': False, 'b:/': True},
         ),
     ):
@@ -145,10 +142,7 @@ def test_user_is_notified_of_a_lost_share(cloud):
     request_id = cloud.api.ensure(HOST).headers['x-compute-request-id']
     cloud.settle()
     (message,) = tenant.get('/messages')['messages']
-    assert (message['resource_type'], message['resource_id']) == (
-        'SHARE',
-        share,
-    )
+    assert (message['resource_type'], message['resource_id']) == ('SHARE', share)
     assert message['request_id'] == request_id
     assert (message['action_id'], message['detail_id']) == ('005', '001')
 
@@ -158,8 +152,7 @@ def test_reported_metadata_is_added(cloud):
     answering(
         cloud,
         ensure_shares=lambda context, shares: {
-            one.id: {'metadata': {'color': 'blue', 'shape': 'round'}}
-            for one in shares
+            one.id: {'metadata': {'color': 'blue', 'shape': 'round'}} for one in shares
         },
     )
     cloud.api.ensure(HOST)
@@ -238,9 +231,7 @@ def test_only_available_shares_of_the_service_are_ensured(build_cloud):
     ids = [cloud.create_share() for _ in range(8)]
     cloud.api.act(ids[0], 'reset_status', {'status': 'error'})
     expected = {
-        id
-        for id in ids[1:]
-        if cloud.api.show(id)['host'].startswith(f'{HOST}#')
+        id for id in ids[1:] if cloud.api.show(id)['host'].startswith(f'{HOST}#')
     }
     assert 0 < len(expected) < 7
     asked = []

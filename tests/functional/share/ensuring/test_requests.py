@@ -3,11 +3,13 @@
 import pytest
 
 from manila_lite.states.share_instance import InstanceStatus
-from tests.functional.share.ensuring.ensured import answering
-from tests.functional.share.ensuring.ensured import moves
-from tests.functional.share.ensuring.ensured import owed
-from tests.functional.share.ensuring.ensured import service
-from tests.functional.share.ensuring.ensured import statuses
+from tests.functional.share.ensuring.ensured import (
+    answering,
+    moves,
+    owed,
+    service,
+    statuses,
+)
 from tests.support.api_client import ApiClient
 
 HOST = 'node@alpha'
@@ -32,13 +34,11 @@ def test_service_and_shares_show_ensuring(cloud):
     answer = cloud.api.ensure(HOST)
     assert answer.body == b''
     assert service(cloud)['ensuring'] is True
-    assert cloud.api.get('/services?ensuring=true', version='2.93')[
-        'services'
-    ] == [service(cloud)]
-    cloud.settle()
-    assert seen == [
-        ({share: InstanceStatus.ENSURING}, True, [InstanceStatus.ENSURING])
+    assert cloud.api.get('/services?ensuring=true', version='2.93')['services'] == [
+        service(cloud)
     ]
+    cloud.settle()
+    assert seen == [({share: InstanceStatus.ENSURING}, True, [InstanceStatus.ENSURING])]
     assert statuses(cloud) == {share: InstanceStatus.AVAILABLE}
     assert service(cloud)['ensuring'] is False
 
@@ -81,9 +81,7 @@ def test_invalid_body_is_refused(cloud, body):
     assert not owed(cloud)
 
 
-@pytest.mark.parametrize(
-    'host', ['node', 'node@beta', f'{HOST}#pool', 'NODE@alpha']
-)
+@pytest.mark.parametrize('host', ['node', 'node@beta', f'{HOST}#pool', 'NODE@alpha'])
 def test_only_hosts_of_share_services_are_accepted(cloud, host):
     cloud.api.ensure(host, expect=404)
     assert not owed(cloud)

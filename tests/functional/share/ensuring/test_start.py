@@ -4,15 +4,17 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.states.share_instance import InstanceStatus
-from tests.functional.share.ensuring.ensured import answering
-from tests.functional.share.ensuring.ensured import elsewhere
-from tests.functional.share.ensuring.ensured import failing
-from tests.functional.share.ensuring.ensured import lacking
-from tests.functional.share.ensuring.ensured import moves
-from tests.functional.share.ensuring.ensured import owed
-from tests.functional.share.ensuring.ensured import paths
-from tests.functional.share.ensuring.ensured import service
-from tests.functional.share.ensuring.ensured import statuses
+from tests.functional.share.ensuring.ensured import (
+    answering,
+    elsewhere,
+    failing,
+    lacking,
+    moves,
+    owed,
+    paths,
+    service,
+    statuses,
+)
 
 HOST = 'node@alpha'
 

@@ -5,15 +5,15 @@ from functools import partial
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import quotas
-from manila_lite.db.models import shares
+from manila_lite.db.models import quotas, shares
 from manila_lite.quota import recount
-from tests.support import cloud_snapshots as snapshots
-from tests.support import host_assisted
-from tests.support import sampling
-from tests.support import share_migrations as migrations
-from tests.support.cloud import TYPE_ID
-from tests.support.cloud import Cloud
+from tests.support import (
+    cloud_snapshots as snapshots,
+    host_assisted,
+    sampling,
+    share_migrations as migrations,
+)
+from tests.support.cloud import TYPE_ID, Cloud
 from tests.support.concurrent_calls import status_codes
 
 SIZE, LARGE = 2, 3
@@ -28,9 +28,7 @@ GOLD = {
 }
 DRIVER = {'writable': True}
 COPY = {'writable': False, 'force_host_assisted_migration': True}
-WAYS = pytest.mark.parametrize(
-    'options', [DRIVER, COPY], ids=['driver', 'copy']
-)
+WAYS = pytest.mark.parametrize('options', [DRIVER, COPY], ids=['driver', 'copy'])
 
 
 @pytest.fixture
@@ -101,9 +99,7 @@ def check_usage(cloud, own, new, gold):
 
 @WAYS
 @pytest.mark.facts('migration-share-type')
-def test_the_share_has_the_new_type_after_the_second_phase(
-    cloud, share, gold, options
-):
+def test_the_share_has_the_new_type_after_the_second_phase(cloud, share, gold, options):
     start(cloud, share, gold, **options)
     assert migrations.shown_type(cloud, share) == TYPE_ID
     assert not cloud.api.show(share)['revert_to_snapshot_support']
@@ -166,16 +162,11 @@ def test_the_type_is_charged_from_the_request_on(cloud, share, gold):
 
 def limit_type(cloud, **limits):
     cloud.api.request(
-        'PUT',
-        '/quota-sets/project?share_type=gold',
-        {'quota_set': limits},
-        expect=200,
+        'PUT', '/quota-sets/project?share_type=gold', {'quota_set': limits}, expect=200
     )
 
 
-@pytest.mark.parametrize(
-    'limits', [{'shares': 0}, {'gigabytes': SIZE - 1}], ids=str
-)
+@pytest.mark.parametrize('limits', [{'shares': 0}, {'gigabytes': SIZE - 1}], ids=str)
 def test_the_limits_of_the_new_type_apply(cloud, share, gold, limits):
     limit_type(cloud, **limits)
     migrations.start(cloud, share, new_share_type_id=gold, expect=413)
@@ -212,11 +203,7 @@ def test_the_type_can_be_changed_within_a_pool(cloud, share, gold, options):
 
 def test_the_same_type_is_no_change(cloud, share):
     migrations.start(
-        cloud,
-        share,
-        host='node@alpha#pool',
-        new_share_type_id=TYPE_ID,
-        expect=200,
+        cloud, share, host='node@alpha#pool', new_share_type_id=TYPE_ID, expect=200
     )
     migrations.start(cloud, share, new_share_type_id=TYPE_ID)
     cloud.settle()
@@ -239,13 +226,9 @@ def test_the_same_type_is_no_change(cloud, share):
         ({'provisioning:min_share_size': str(SIZE + 1)}, 'minimum'),
     ],
 )
-def test_a_type_that_is_not_for_the_share_is_refused(
-    cloud, share, specs, word
-):
+def test_a_type_that_is_not_for_the_share_is_refused(cloud, share, specs, word):
     other = migrations.create_type(cloud, **specs)
-    answer = migrations.start(
-        cloud, share, new_share_type_id=other, expect=400
-    )
+    answer = migrations.start(cloud, share, new_share_type_id=other, expect=400)
     assert word in answer.json['badRequest']['message']
     assert migrations.task_state(cloud, share) is None
     assert cloud.api.show(share)['status'] == 'available'
@@ -255,25 +238,15 @@ def test_a_type_that_is_not_for_the_share_is_refused(
 @pytest.mark.parametrize(
     'column, specs, word',
     [
-        (
-            'mount_point_name',
-            {'mount_point_name_support': 'True'},
-            'mount point name',
-        ),
-        (
-            'encryption_key_ref',
-            {'encryption_support': 'share'},
-            'encryption key',
-        ),
+        ('mount_point_name', {'mount_point_name_support': 'True'}, 'mount point name'),
+        ('encryption_key_ref', {'encryption_support': 'share'}, 'encryption key'),
     ],
 )
 def test_what_the_share_has_needs_support_of_the_new_type(
     cloud, share, gold, column, specs, word
 ):
     cloud.db.write(
-        lambda session: session.run(
-            sa.update(INSTANCE).values({column: 'something'})
-        )
+        lambda session: session.run(sa.update(INSTANCE).values({column: 'something'}))
     )
     answer = migrations.start(cloud, share, new_share_type_id=gold, expect=400)
     assert word in answer.json['badRequest']['message']
@@ -286,24 +259,17 @@ def test_the_destination_has_to_fit_the_new_type(cloud, share):
     migrations.start(cloud, share, new_share_type_id=only_alpha)
     cloud.settle()
     shown = cloud.api.show(share)
-    assert (shown['status'], shown['task_state']) == (
-        'available',
-        'migration_error',
-    )
+    assert (shown['status'], shown['task_state']) == ('available', 'migration_error')
     check_usage(cloud, 1, 0, only_alpha)
 
 
 def test_the_old_type_does_not_restrict_the_destination(cloud):
-    only_alpha = migrations.create_type(
-        cloud, 'only alpha', share_backend_name='alpha'
-    )
+    only_alpha = migrations.create_type(cloud, 'only alpha', share_backend_name='alpha')
     share = cloud.create_share(share_type=only_alpha)
     migrations.start(cloud, share)
     cloud.settle()
     assert migrations.task_state(cloud, share) == 'migration_error'
-    only_beta = migrations.create_type(
-        cloud, 'only beta', share_backend_name='beta'
-    )
+    only_beta = migrations.create_type(cloud, 'only beta', share_backend_name='beta')
     start(cloud, share, only_beta)
     migrations.complete(cloud, share)
     cloud.settle()
@@ -311,9 +277,7 @@ def test_the_old_type_does_not_restrict_the_destination(cloud):
     cloud.check_invariants()
 
 
-def test_the_new_type_is_in_use_before_the_destination_exists(
-    cloud, share, gold
-):
+def test_the_new_type_is_in_use_before_the_destination_exists(cloud, share, gold):
     migrations.start(cloud, share, new_share_type_id=gold)
     cloud.api.request('DELETE', f'/types/{gold}', expect=400)
     cloud.settle()
@@ -325,9 +289,7 @@ def test_the_new_type_is_in_use_before_the_destination_exists(
 
 
 def test_the_share_gets_the_qos_type_of_its_new_type(cloud, share):
-    cloud.api.request(
-        'POST', '/qos-types', {'qos_type': {'name': 'fast'}}, expect=200
-    )
+    cloud.api.request('POST', '/qos-types', {'qos_type': {'name': 'fast'}}, expect=200)
     gold = migrations.create_type(cloud, default_qos_type='fast')
     (qos,) = cloud.api.get('/qos-types')['qos_types']
 
@@ -393,16 +355,12 @@ def run_and_recount(cloud):
 
 
 def start_with_snapshots(cloud, share, gold, **options):
-    migrations.start(
-        cloud, share, new_share_type_id=gold, **PRESERVE, **options
-    )
+    migrations.start(cloud, share, new_share_type_id=gold, **PRESERVE, **options)
     check_charges(cloud, TYPE_ID, gold)
     run_and_recount(cloud)
 
 
-def test_snapshots_are_charged_to_both_types_until_the_end(
-    cloud, with_snapshots, gold
-):
+def test_snapshots_are_charged_to_both_types_until_the_end(cloud, with_snapshots, gold):
     start_with_snapshots(cloud, with_snapshots, gold)
     check_charges(cloud, TYPE_ID, gold)
     migrations.complete(cloud, with_snapshots)
@@ -411,10 +369,7 @@ def test_snapshots_are_charged_to_both_types_until_the_end(
     assert used_of(cloud, TYPE_ID) == (0, 0)
     assert used_of(cloud, TYPE_ID, *OF_SNAPSHOTS) == (0, 0)
     shown = cloud.api.show(with_snapshots)
-    assert (shown['host'], shown['share_type']) == (
-        migrations.DESTINATION,
-        gold,
-    )
+    assert (shown['host'], shown['share_type']) == (migrations.DESTINATION, gold)
     for one in cloud.api.get('/snapshots/detail')['snapshots']:
         assert one['status'] == 'available'
         snapshots.delete(cloud, one['id'])
@@ -422,16 +377,12 @@ def test_snapshots_are_charged_to_both_types_until_the_end(
     assert used_of(cloud, gold, *OF_SNAPSHOTS) == (0, 0)
 
 
-def test_type_is_changed_there_and_back_with_snapshots(
-    cloud, with_snapshots, gold
-):
+def test_type_is_changed_there_and_back_with_snapshots(cloud, with_snapshots, gold):
     """Whichever of the two types comes first."""
     start_with_snapshots(cloud, with_snapshots, gold)
     migrations.complete(cloud, with_snapshots)
     run_and_recount(cloud)
-    start_with_snapshots(
-        cloud, with_snapshots, TYPE_ID, host='node@alpha#pool'
-    )
+    start_with_snapshots(cloud, with_snapshots, TYPE_ID, host='node@alpha#pool')
     migrations.complete(cloud, with_snapshots)
     run_and_recount(cloud)
     check_charges(cloud, TYPE_ID)
@@ -470,9 +421,7 @@ def leave_remains(cloud, share, gold):
 
 def reset(cloud, share, gold):
     start_with_snapshots(cloud, share, gold)
-    migrations.act(
-        cloud, share, 'reset_task_state', {'task_state': 'migration_error'}
-    )
+    migrations.act(cloud, share, 'reset_task_state', {'task_state': 'migration_error'})
 
 
 def find_no_destination(cloud, share, gold):
@@ -482,14 +431,7 @@ def find_no_destination(cloud, share, gold):
 
 @pytest.mark.parametrize(
     'end',
-    [
-        cancel,
-        fail_at_once,
-        fail_to_copy,
-        leave_remains,
-        reset,
-        find_no_destination,
-    ],
+    [cancel, fail_at_once, fail_to_copy, leave_remains, reset, find_no_destination],
 )
 def test_a_new_type_that_is_not_reached_returns_what_snapshots_took(
     cloud, with_snapshots, gold, end
@@ -507,9 +449,7 @@ def test_a_new_type_that_is_not_reached_returns_what_snapshots_took(
     assert used_of(cloud, TYPE_ID, *OF_SNAPSHOTS) == (0, 0)
 
 
-def test_a_failed_second_phase_returns_what_snapshots_took(
-    cloud, with_snapshots, gold
-):
+def test_a_failed_second_phase_returns_what_snapshots_took(cloud, with_snapshots, gold):
     start_with_snapshots(cloud, with_snapshots, gold)
     cloud.driver('alpha').fail_next('migration_complete', None)
     migrations.complete(cloud, with_snapshots)
@@ -522,9 +462,7 @@ def test_a_failed_second_phase_returns_what_snapshots_took(
 @pytest.mark.parametrize(
     'limits', [{'snapshots': 1}, {'snapshot_gigabytes': 2 * SIZE}], ids=str
 )
-def test_limits_of_the_new_type_apply_to_snapshots(
-    cloud, with_snapshots, gold, limits
-):
+def test_limits_of_the_new_type_apply_to_snapshots(cloud, with_snapshots, gold, limits):
     limit_type(cloud, **limits)
     migrations.start(
         cloud, with_snapshots, new_share_type_id=gold, expect=413, **PRESERVE
@@ -568,9 +506,7 @@ def test_rules_of_snapshots_need_support_of_the_new_type(cloud):
 
 
 @pytest.mark.parametrize('method', ['migration_start', 'migration_continue'])
-def test_a_failed_first_phase_releases_the_new_type(
-    cloud, share, gold, method
-):
+def test_a_failed_first_phase_releases_the_new_type(cloud, share, gold, method):
     cloud.driver('alpha').fail_next(method)
     migrations.start(cloud, share, new_share_type_id=gold)
     cloud.settle()
@@ -590,9 +526,7 @@ def test_a_failed_second_phase_keeps_the_type(cloud, share, gold):
     assert used_of(cloud, gold) == (0, 0)
 
 
-def test_remains_on_the_destination_are_not_charged_to_the_new_type(
-    cloud, share, gold
-):
+def test_remains_on_the_destination_are_not_charged_to_the_new_type(cloud, share, gold):
     start(cloud, share, gold)
     cloud.driver('alpha').fail_next('migration_cancel', None)
     migrations.cancel(cloud, share)
@@ -608,10 +542,7 @@ def test_remains_on_the_source_are_not_charged_to_the_old_type(cloud, gold):
     migrations.complete(cloud, share)
     cloud.settle()
     shown = cloud.api.show(share)
-    assert (shown['host'], shown['share_type']) == (
-        migrations.DESTINATION,
-        gold,
-    )
+    assert (shown['host'], shown['share_type']) == (migrations.DESTINATION, gold)
     assert set(types_of_instances(cloud).values()) == {gold}
     assert used_of(cloud, TYPE_ID) == (0, 0)
     cloud.check_invariants()
@@ -619,23 +550,17 @@ def test_remains_on_the_source_are_not_charged_to_the_old_type(cloud, gold):
 
 def test_a_reset_task_state_releases_the_new_type(cloud, share, gold):
     start(cloud, share, gold)
-    migrations.act(
-        cloud, share, 'reset_task_state', {'task_state': 'migration_error'}
-    )
+    migrations.act(cloud, share, 'reset_task_state', {'task_state': 'migration_error'})
     cloud.settle()
     check_usage(cloud, 1, 0, gold)
 
 
 @pytest.mark.parametrize('steps', [0, 1])
-def test_a_reset_before_the_copy_releases_the_new_type(
-    cloud, share, gold, steps
-):
+def test_a_reset_before_the_copy_releases_the_new_type(cloud, share, gold, steps):
     migrations.start(cloud, share, new_share_type_id=gold)
     for _ in range(steps):
         cloud.step()
-    migrations.act(
-        cloud, share, 'reset_task_state', {'task_state': 'migration_error'}
-    )
+    migrations.act(cloud, share, 'reset_task_state', {'task_state': 'migration_error'})
     cloud.settle()
     assert cloud.api.show(share)['status'] == 'available'
     check_usage(cloud, 1, 0, gold)
@@ -648,21 +573,13 @@ def test_a_reset_before_the_copy_releases_the_new_type(
 def test_of_concurrent_changes_those_within_the_limit_are_accepted(
     database_url, tmp_path
 ):
-    cloud = Cloud(
-        tmp_path, url=database_url, extra_conf=migrations.SHORT_POLL_INTERVAL
-    )
+    cloud = Cloud(tmp_path, url=database_url, extra_conf=migrations.SHORT_POLL_INTERVAL)
     gold = migrations.create_type(cloud, **GOLD)
     limit_type(cloud, shares=2)
     ids = [migrations.create_on_alpha(cloud) for _ in range(4)]
     codes = status_codes(
         *[
-            partial(
-                migrations.start,
-                cloud,
-                id,
-                new_share_type_id=gold,
-                expect=None,
-            )
+            partial(migrations.start, cloud, id, new_share_type_id=gold, expect=None)
             for id in ids
         ],
         rng=cloud.rng,

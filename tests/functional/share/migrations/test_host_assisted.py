@@ -4,10 +4,11 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.data.copying import TreeCopier
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations as migration_rows
-from tests.support import host_assisted
-from tests.support import share_migrations as migrations
+from manila_lite.db.queries.shares import (
+    instances as share_instances,
+    migrations as migration_rows,
+)
+from tests.support import host_assisted, share_migrations as migrations
 
 ALPHA, BETA = 'node@alpha#pool', 'node@beta#pool'
 
@@ -51,9 +52,7 @@ def test_share_is_copied_and_then_moved(cloud, share):
     assert cloud.api.show(share)['host'] == BETA
     moved = migrations.instance_of(cloud, share)
     assert copied_to(cloud, share).name == moved
-    assert (
-        copied_to(cloud, share) / 'below' / 'file'
-    ).read_text() == 'precious'
+    assert (copied_to(cloud, share) / 'below' / 'file').read_text() == 'precious'
     assert cloud.driver('alpha').inventory() == {}
     assert not host_assisted.content_of(cloud, 'alpha', source).exists()
     assert cloud.driver('beta').access_inventory() == {
@@ -116,9 +115,7 @@ class Interrupting(TreeCopier):
 @pytest.fixture
 def interrupt(cloud, monkeypatch):
     def interrupt(act):
-        handler = cloud.data.runners[0].executor.handlers[
-            'migration_copies.copy_share'
-        ]
+        handler = cloud.data.runners[0].executor.handlers['migration_copies.copy_share']
         handler.run.__self__.copier = Interrupting(act)
 
     monkeypatch.setattr('manila_lite.data.progress.INTERVAL', 0.0)
@@ -178,18 +175,14 @@ def test_failed_copy_leaves_the_share_as_it_was(cloud, share, interrupt):
     assert state(cloud, share) == ('available', 'migration_error')
     assert migrations.instance_of(cloud, share) == source
     assert cloud.driver('beta').inventory() == {}
-    (message,) = cloud.api.request('GET', '/messages', expect=200).json[
-        'messages'
-    ]
+    (message,) = cloud.api.request('GET', '/messages', expect=200).json['messages']
     assert message['resource_id'] == share
     assert message['message_level'] == 'ERROR'
     assert message['detail_id'] == '001'
     cloud.check_invariants()
 
 
-def test_copy_is_tried_again_while_a_share_service_is_away(
-    cloud, share, interrupt
-):
+def test_copy_is_tried_again_while_a_share_service_is_away(cloud, share, interrupt):
     def act():
         raise exception.ServiceUnavailable('away')
 
@@ -237,10 +230,7 @@ def test_copy_of_the_driver_that_cannot_be_removed_stays_visible(cloud, share):
     migrations.start(cloud, share, writable=False)
     cloud.settle()
     assert state(cloud, share) == ('available', 'migration_error')
-    assert migrations.instances(cloud, share) == [
-        (ALPHA, 'available'),
-        (BETA, 'error'),
-    ]
+    assert migrations.instances(cloud, share) == [(ALPHA, 'available'), (BETA, 'error')]
 
 
 def test_refused_destination_leaves_the_share_as_it_was(cloud, share):
@@ -259,10 +249,7 @@ def test_source_that_cannot_be_deleted_remains_in_error(cloud, share):
     migrations.complete(cloud, share)
     cloud.settle()
     assert state(cloud, share) == ('available', 'migration_success')
-    assert migrations.instances(cloud, share) == [
-        (ALPHA, 'error'),
-        (BETA, 'available'),
-    ]
+    assert migrations.instances(cloud, share) == [(ALPHA, 'error'), (BETA, 'available')]
     (remains,) = [
         row['id']
         for row in cloud.api.request(
@@ -271,10 +258,7 @@ def test_source_that_cannot_be_deleted_remains_in_error(cloud, share):
         if row['status'] == 'error'
     ]
     cloud.api.request(
-        'POST',
-        f'/share_instances/{remains}/action',
-        {'force_delete': None},
-        expect=202,
+        'POST', f'/share_instances/{remains}/action', {'force_delete': None}, expect=202
     )
     cloud.settle()
     assert migrations.instances(cloud, share) == [(BETA, 'available')]
@@ -282,9 +266,7 @@ def test_source_that_cannot_be_deleted_remains_in_error(cloud, share):
     cloud.check_invariants()
 
 
-def test_nobody_but_the_data_service_says_that_all_is_copied(
-    cloud, share, interrupt
-):
+def test_nobody_but_the_data_service_says_that_all_is_copied(cloud, share, interrupt):
     """The source would be removed. Of this copy the driver knows nothing."""
     answers = {}
 
@@ -296,11 +278,7 @@ def test_nobody_but_the_data_service_says_that_all_is_copied(
             'migration_completing',
         ):
             answers[state] = migrations.act(
-                cloud,
-                share,
-                'reset_task_state',
-                {'task_state': state},
-                expect=None,
+                cloud, share, 'reset_task_state', {'task_state': state}, expect=None
             ).status_int
 
     interrupt(act)
@@ -314,9 +292,7 @@ def test_nobody_but_the_data_service_says_that_all_is_copied(
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize(
-    'word', ['writable', 'nondisruptive', 'preserve_snapshots']
-)
+@pytest.mark.parametrize('word', ['writable', 'nondisruptive', 'preserve_snapshots'])
 @pytest.mark.facts('bp-ocata-migration.3')
 def test_what_only_drivers_can_do_is_refused(cloud, share, word):
     answer = host_assisted.start(cloud, share, expect=400, **{word: True})

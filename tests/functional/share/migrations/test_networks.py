@@ -5,26 +5,24 @@ from functools import partial
 import pytest
 
 from manila_lite.share.drivers.dummy import driver as dummy
-from tests.support import network_migrations
-from tests.support import sampling
-from tests.support import share_migrations as migrations
+from tests.support import network_migrations, sampling, share_migrations as migrations
 from tests.support.api_client import ApiClient
 from tests.support.concurrent_calls import status_codes
-from tests.support.network_migrations import COPY
-from tests.support.network_migrations import DRIVER
-from tests.support.network_migrations import FAR
-from tests.support.network_migrations import PLAIN
-from tests.support.network_migrations import NetworkMigrationCloud
-from tests.support.network_migrations import instance_on
-from tests.support.network_migrations import servers_on
-from tests.support.network_migrations import shown_network
+from tests.support.network_migrations import (
+    COPY,
+    DRIVER,
+    FAR,
+    PLAIN,
+    NetworkMigrationCloud,
+    instance_on,
+    servers_on,
+    shown_network,
+)
 
 ALPHA, BETA = 'node@alpha#pool', 'node@beta#pool'
 WITH_LAST = 'delete_share_server_with_last_share = true\n'
 NOWHERE = 'a0a0a0a0-0000-4000-8000-000000000000'
-WAYS = pytest.mark.parametrize(
-    'options', [DRIVER, COPY], ids=['driver', 'copy']
-)
+WAYS = pytest.mark.parametrize('options', [DRIVER, COPY], ids=['driver', 'copy'])
 
 
 @pytest.fixture
@@ -127,9 +125,7 @@ def test_a_share_moves_to_another_network(cloud, share, options, host):
     complete(cloud, share)
     assert shown_network(cloud, share) == other
     assert cloud.api.show(share)['host'] == host
-    (server,) = [
-        row for row in cloud.servers() if row.id == cloud.server_of(share)
-    ]
+    (server,) = [row for row in cloud.servers() if row.id == cloud.server_of(share)]
     assert server.share_network_id == other
     cloud.api.request('DELETE', f'/share-networks/{before}', expect=202)
     cloud.api.request('DELETE', f'/share-networks/{other}', expect=409)
@@ -150,9 +146,7 @@ def test_a_suitable_server_of_the_destination_is_used(cloud, network, share):
 
 @pytest.mark.facts('LP1920942')
 @pytest.mark.parametrize('nondisruptive', [True, False])
-def test_a_share_stays_on_its_server_if_clients_must_not_notice(
-    build, nondisruptive
-):
+def test_a_share_stays_on_its_server_if_clients_must_not_notice(build, nondisruptive):
     """Even on one that has more shares than it may now."""
     cloud = build(backend_conf='dummy_driver_pools = one,two\n')
     network = cloud.add_network()
@@ -161,16 +155,13 @@ def test_a_share_stays_on_its_server_if_clients_must_not_notice(
     server = cloud.server_of(share)
     assert cloud.server_of(first) == server
     cloud.configure(
-        backend_conf='dummy_driver_pools = one,two\n'
-        'max_shares_per_share_server = 1\n'
+        backend_conf='dummy_driver_pools = one,two\nmax_shares_per_share_server = 1\n'
     )
     cloud.restart()
     cloud.settle()
     host, _, pool = cloud.api.show(share)['host'].partition('#')
     (other,) = {'one', 'two'} - {pool}
-    migrations.start(
-        cloud, share, host=f'{host}#{other}', nondisruptive=nondisruptive
-    )
+    migrations.start(cloud, share, host=f'{host}#{other}', nondisruptive=nondisruptive)
     cloud.settle()
     complete(cloud, share)
     assert cloud.api.show(share)['host'] == f'{host}#{other}'
@@ -179,9 +170,7 @@ def test_a_share_stays_on_its_server_if_clients_must_not_notice(
 
 
 @WAYS
-def test_a_type_without_share_servers_takes_the_network_away(
-    cloud, share, options
-):
+def test_a_type_without_share_servers_takes_the_network_away(cloud, share, options):
     plain = migrations.create_type(cloud, 'plain')
     to_phase1(cloud, share, host=PLAIN, new_share_type_id=plain, **options)
     complete(cloud, share)
@@ -195,16 +184,10 @@ def test_a_type_without_share_servers_takes_the_network_away(
 def test_a_type_with_share_servers_needs_a_network(cloud, network, options):
     share = network_migrations.create_plain(cloud)
     default = cloud.api.get('/types/default')['share_type']['id']
-    answer = migrations.start(
-        cloud, share, new_share_type_id=default, expect=400
-    )
+    answer = migrations.start(cloud, share, new_share_type_id=default, expect=400)
     assert 'new_share_network_id' in answer.json['badRequest']['message']
     to_phase1(
-        cloud,
-        share,
-        new_share_type_id=default,
-        new_share_network_id=network,
-        **options,
+        cloud, share, new_share_type_id=default, new_share_network_id=network, **options
     )
     complete(cloud, share)
     assert shown_network(cloud, share) == network
@@ -235,8 +218,7 @@ def test_the_driver_gets_both_share_servers(build, monkeypatch):
 
         def call(*args):
             seen[name] = [
-                one and (one['id'], one['host'], one['status'])
-                for one in args[-2:]
+                one and (one['id'], one['host'], one['status']) for one in args[-2:]
             ]
             return method(*args)
 
@@ -260,11 +242,7 @@ def test_the_driver_gets_both_share_servers(build, monkeypatch):
     assert instance_on(cloud, 'beta').share_server_id == destination
     complete(cloud, share)
     assert seen == dict.fromkeys(
-        names,
-        [
-            (source, 'node@alpha', 'active'),
-            (destination, 'node@beta', 'active'),
-        ],
+        names, [(source, 'node@alpha', 'active'), (destination, 'node@beta', 'active')]
     )
 
 
@@ -272,9 +250,7 @@ def test_the_driver_gets_both_share_servers(build, monkeypatch):
 
 
 @WAYS
-def test_the_server_of_the_source_is_deleted_with_its_last_share(
-    build, options
-):
+def test_the_server_of_the_source_is_deleted_with_its_last_share(build, options):
     cloud = build(extra_conf=WITH_LAST)
     share = network_migrations.create(cloud, cloud.add_network())
     to_phase1(cloud, share, **options)
@@ -299,9 +275,7 @@ def test_the_server_of_a_cancelled_migration_is_deleted(build, options):
 
 
 @WAYS
-def test_the_server_of_a_cancelled_migration_becomes_idle(
-    cloud, share, options
-):
+def test_the_server_of_a_cancelled_migration_becomes_idle(cloud, share, options):
     before = cloud.api.show(share)
     to_phase1(cloud, share, **options)
     server = instance_on(cloud, 'beta').share_server_id
@@ -317,9 +291,7 @@ def test_the_server_of_a_cancelled_migration_becomes_idle(
 
 @WAYS
 @pytest.mark.parametrize('fail', ['fail_next', 'half_fail_next'])
-def test_a_server_that_cannot_be_set_up_ends_the_migration(
-    cloud, share, options, fail
-):
+def test_a_server_that_cannot_be_set_up_ends_the_migration(cloud, share, options, fail):
     before = cloud.api.show(share)
     getattr(cloud.driver('beta'), fail)('_setup_server')
     migrations.start(cloud, share, **options)
@@ -369,12 +341,8 @@ def test_a_destination_without_share_servers_is_no_place(cloud, share):
 
 
 @pytest.mark.parametrize('options', [DRIVER, COPY], ids=['driver', 'copy'])
-@pytest.mark.parametrize(
-    'where', ['before setup_server', 'after setup_server']
-)
-def test_a_reset_while_the_server_is_set_up_ends_the_migration(
-    build, options, where
-):
+@pytest.mark.parametrize('where', ['before setup_server', 'after setup_server'])
+def test_a_reset_while_the_server_is_set_up_ends_the_migration(build, options, where):
     cloud = build(extra_conf=WITH_LAST)
     share = network_migrations.create(cloud, cloud.add_network())
     before = cloud.api.show(share)
@@ -402,9 +370,7 @@ def check_refused(cloud, share, word, expect=400, **options):
 
 
 def test_a_network_that_does_not_exist_is_refused(cloud, share):
-    check_refused(
-        cloud, share, 'new_share_network_id', new_share_network_id=NOWHERE
-    )
+    check_refused(cloud, share, 'new_share_network_id', new_share_network_id=NOWHERE)
 
 
 def create_network_of_another_project(cloud):
@@ -420,9 +386,7 @@ def test_a_network_of_another_project_is_refused(cloud, share):
     check_refused(cloud, share, 'another project', new_share_network_id=theirs)
 
 
-def test_users_cannot_tell_networks_of_others_from_unknown_ones(
-    build, tmp_path
-):
+def test_users_cannot_tell_networks_of_others_from_unknown_ones(build, tmp_path):
     rules = tmp_path / 'rules.yaml'
     rules.write_text('"share:migration_start": "role:member"\n')
     cloud = build(f'[oslo_policy]\npolicy_file = {rules}\n')
@@ -445,9 +409,7 @@ def test_a_network_without_a_subnet_for_the_zone_is_refused(cloud, share):
 
 def test_a_network_for_a_type_without_share_servers_is_refused(cloud, network):
     share = network_migrations.create_plain(cloud)
-    check_refused(
-        cloud, share, 'new_share_network_id', new_share_network_id=network
-    )
+    check_refused(cloud, share, 'new_share_network_id', new_share_network_id=network)
 
 
 @pytest.mark.parametrize('which', ['source', 'destination'])
@@ -476,9 +438,7 @@ def test_a_share_server_that_is_not_active_is_refused(cloud, share):
 
 
 def delete_network(cloud, network, expect=None):
-    return cloud.api.request(
-        'DELETE', f'/share-networks/{network}', expect=expect
-    )
+    return cloud.api.request('DELETE', f'/share-networks/{network}', expect=expect)
 
 
 def delete_subnet(cloud, network, expect=None):
@@ -486,9 +446,7 @@ def delete_subnet(cloud, network, expect=None):
         'share_network_subnets'
     ]
     return cloud.api.request(
-        'DELETE',
-        f'/share-networks/{network}/subnets/{subnet["id"]}',
-        expect=expect,
+        'DELETE', f'/share-networks/{network}/subnets/{subnet["id"]}', expect=expect
     )
 
 
@@ -547,10 +505,7 @@ def test_the_security_services_of_a_running_migration_stay(cloud, share):
     migrations.start(cloud, share, new_share_network_id=other)
     change('add_security_service', 400, security_service_id=second)
     change(
-        'update_security_service',
-        400,
-        current_service_id=first,
-        new_service_id=second,
+        'update_security_service', 400, current_service_id=first, new_service_id=second
     )
     change('remove_security_service', 403, security_service_id=first)
     cloud.settle()
@@ -558,9 +513,7 @@ def test_the_security_services_of_a_running_migration_stay(cloud, share):
 
 
 @pytest.mark.parametrize('which', ['source', 'destination'])
-def test_the_servers_of_a_running_migration_are_not_deleted(
-    cloud, share, which
-):
+def test_the_servers_of_a_running_migration_are_not_deleted(cloud, share, which):
     server = cloud.server_of(share)
     to_phase1(cloud, share)
     if which == 'destination':
@@ -571,9 +524,7 @@ def test_the_servers_of_a_running_migration_are_not_deleted(
         f'/share-servers/{server}/action',
         {
             'migration_start': {
-                'host': 'node@alpha'
-                if which == 'destination'
-                else 'node@beta',
+                'host': 'node@alpha' if which == 'destination' else 'node@beta',
                 'writable': True,
                 'nondisruptive': False,
                 'preserve_snapshots': True,
@@ -596,11 +547,7 @@ def test_of_a_migration_and_a_deletion_of_its_network_one_is_accepted(
     other = cloud.add_network()
     codes = status_codes(
         partial(
-            migrations.start,
-            cloud,
-            share,
-            new_share_network_id=other,
-            expect=None,
+            migrations.start, cloud, share, new_share_network_id=other, expect=None
         ),
         partial(remove, cloud, other),
         rng=cloud.rng,
@@ -649,7 +596,5 @@ def test_of_a_migration_of_a_share_and_of_its_server_one_is_accepted(
     assert sorted(codes) in ([202, 400], [202, 409])
     cloud.settle()
     shown = cloud.api.show(share)
-    assert shown['status'] == (
-        'migrating' if codes[0] == 202 else 'server_migrating'
-    )
+    assert shown['status'] == ('migrating' if codes[0] == 202 else 'server_migrating')
     cloud.db.dispose()

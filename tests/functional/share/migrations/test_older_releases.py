@@ -5,9 +5,11 @@ import sqlalchemy as sa
 
 from manila_lite import release
 from manila_lite.db.models import engine
-from tests.support import cloud_snapshots as snapshots
-from tests.support import network_migrations
-from tests.support import share_migrations as migrations
+from tests.support import (
+    cloud_snapshots as snapshots,
+    network_migrations,
+    share_migrations as migrations,
+)
 from tests.support.network_migrations import NetworkMigrationCloud
 
 WORK = engine.Work.__table__

@@ -8,21 +8,20 @@ import pytest
 
 from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.shares import migrations as migration_rows
+from manila_lite.db.queries.shares import (
+    instances as share_instances,
+    migrations as migration_rows,
+)
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_task import SHARE_TASK
-from tests.support import sampling
-from tests.support import share_migrations as migrations
+from tests.support import sampling, share_migrations as migrations
 
 # The first two have lost data, or left an instance without any.
 STATUSES = [
     'available',
     'deleting',
-    *sampling.sample(
-        sorted(SHARE_INSTANCE.resets - {'available', 'deleting'}), 1
-    ),
+    *sampling.sample(sorted(SHARE_INSTANCE.resets - {'available', 'deleting'}), 1),
 ]
 
 pytestmark = sampling.enumeration
@@ -39,9 +38,7 @@ def share(cloud):
     share = migrations.create_on_alpha(cloud)
     migrations.start(cloud, share)
     cloud.settle()
-    assert (
-        migrations.task_state(cloud, share) == 'migration_driver_phase1_done'
-    )
+    assert migrations.task_state(cloud, share) == 'migration_driver_phase1_done'
     return share
 
 
@@ -62,17 +59,13 @@ def reset_instance(cloud, id, status, expect=202):
 
 
 def reset_in_previous_release(cloud, id, status):
-    cloud.db.write(
-        fire, SHARE_INSTANCE, id, SHARE_INSTANCE.reset_event(status)
-    )
+    cloud.db.write(fire, SHARE_INSTANCE, id, SHARE_INSTANCE.reset_event(status))
 
 
 def check_returned(cloud, share):
     """The share is available on the source, and nothing is left elsewhere."""
     cloud.settle()
-    assert migrations.instances(cloud, share) == [
-        ('node@alpha#pool', 'available')
-    ]
+    assert migrations.instances(cloud, share) == [('node@alpha#pool', 'available')]
     assert [*cloud.driver('alpha').inventory()] == [
         migrations.instance_of(cloud, share)
     ]
@@ -84,9 +77,7 @@ def check_returned(cloud, share):
 def test_a_reset_of_a_migrated_share_is_refused(cloud, share, status):
     source, destination = instances(cloud, share)
     answers = [
-        migrations.act(
-            cloud, share, 'reset_status', {'status': status}, expect=400
-        ),
+        migrations.act(cloud, share, 'reset_status', {'status': status}, expect=400),
         reset_instance(cloud, source, status, expect=400),
         reset_instance(cloud, destination, status, expect=400),
     ]
@@ -101,9 +92,7 @@ def test_a_reset_of_a_migrated_share_is_refused(cloud, share, status):
 
 def test_the_way_out_of_a_refused_reset_leads_to_it(cloud, share):
     source, _ = instances(cloud, share)
-    migrations.act(
-        cloud, share, 'reset_task_state', {'task_state': 'migration_error'}
-    )
+    migrations.act(cloud, share, 'reset_task_state', {'task_state': 'migration_error'})
     cloud.settle()
     reset_instance(cloud, source, 'error')
     assert cloud.api.show(share)['status'] == 'error'
@@ -120,11 +109,7 @@ def test_a_task_that_is_reset_while_it_is_cancelled_fails(cloud, share, state):
     def reset():
         answers.append(
             migrations.act(
-                cloud,
-                share,
-                'reset_task_state',
-                {'task_state': state},
-                expect=None,
+                cloud, share, 'reset_task_state', {'task_state': state}, expect=None
             ).status_int
         )
 
@@ -155,9 +140,7 @@ def test_no_second_phase_begins_after_a_reset(cloud, share, which, status):
 
 
 @pytest.mark.parametrize('status', STATUSES)
-def test_cancelling_removes_the_destination_in_any_status(
-    cloud, share, status
-):
+def test_cancelling_removes_the_destination_in_any_status(cloud, share, status):
     _, destination = instances(cloud, share)
     reset_in_previous_release(cloud, destination, status)
     migrations.cancel(cloud, share)
@@ -186,12 +169,8 @@ def test_a_reset_in_the_second_phase_does_not_lose_the_data(
     migrations.complete(cloud, share)
     reset_in_previous_release(cloud, id, status)
     cloud.settle()
-    assert migrations.instances(cloud, share) == [
-        ('node@beta#pool', 'available')
-    ]
-    assert [*cloud.driver('beta').inventory()] == [
-        migrations.instance_of(cloud, share)
-    ]
+    assert migrations.instances(cloud, share) == [('node@beta#pool', 'available')]
+    assert [*cloud.driver('beta').inventory()] == [migrations.instance_of(cloud, share)]
     cloud.check_invariants()
 
 
@@ -203,9 +182,7 @@ def test_a_migration_whose_instance_is_gone_ends(cloud, share, which, end):
     cloud.db.write(fire, SHARE_TASK, share, end)
     cloud.db.write(migration_rows.update, share, phase=1 + (end == 'complete'))
     row = cloud.db.read(share_instances.get, id)
-    cloud.driver(('alpha', 'beta')[which]).delete_share(
-        None, {'id': id, 'name': id}
-    )
+    cloud.driver(('alpha', 'beta')[which]).delete_share(None, {'id': id, 'name': id})
     cloud.db.write(remove, row)
     cloud.settle()
     assert migrations.task_state(cloud, share) == 'migration_error'

@@ -7,9 +7,7 @@ import pytest
 
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from tests.support import sampling
-from tests.support import share_groups
-from tests.support import share_migrations as migrations
+from tests.support import sampling, share_groups, share_migrations as migrations
 from tests.support.cloud import Cloud
 from tests.support.concurrent_calls import status_codes
 
@@ -25,9 +23,7 @@ def cloud(build_cloud):
 @pytest.fixture
 def share(cloud):
     share = migrations.create_on_alpha(cloud, size=2)
-    cloud.driver('alpha').write(
-        migrations.instance_of(cloud, share), 'precious'
-    )
+    cloud.driver('alpha').write(migrations.instance_of(cloud, share), 'precious')
     return share
 
 
@@ -44,9 +40,7 @@ def allocated(cloud):
 def to_phase1(cloud, share, **options):
     migrations.start(cloud, share, **options)
     cloud.settle()
-    assert migrations.task_state(cloud, share) == (
-        'migration_driver_phase1_done'
-    )
+    assert migrations.task_state(cloud, share) == ('migration_driver_phase1_done')
 
 
 @pytest.mark.facts('force_host_assisted_migration', 'newton-migration.2')
@@ -97,9 +91,9 @@ def test_migration_is_successful_when_all_is_done(cloud, share):
         seen.append(migrations.task_state(cloud, share))
         for path in ('export_locations', 'export_locations?x=y'):
             listed = cloud.api.get(f'/shares/{share}/{path}')
-            assert {
-                source in one['path'] for one in listed['export_locations']
-            } == {True}
+            assert {source in one['path'] for one in listed['export_locations']} == {
+                True
+            }
 
     to_phase1(cloud, share)
     look()
@@ -122,9 +116,7 @@ def test_migration_is_successful_when_all_is_done(cloud, share):
 @pytest.mark.parametrize('missing', sorted(migrations.OPTIONS))
 def test_every_option_is_required(cloud, share, missing):
     options = {
-        key: value
-        for key, value in migrations.OPTIONS.items()
-        if key != missing
+        key: value for key, value in migrations.OPTIONS.items() if key != missing
     }
     answer = migrations.act(
         cloud,
@@ -148,9 +140,7 @@ def test_progress_follows_from_the_state_if_the_driver_has_none(
     def refuse(*args):
         raise NotImplementedError
 
-    monkeypatch.setattr(
-        cloud.driver('alpha'), 'migration_get_progress', refuse
-    )
+    monkeypatch.setattr(cloud.driver('alpha'), 'migration_get_progress', refuse)
     migrations.start(cloud, share)
     cloud.run_pending()
     found = migrations.progress(cloud, share)
@@ -177,9 +167,7 @@ def test_capacity_is_reserved_while_both_exist(cloud, share):
 
 
 @pytest.mark.parametrize('writable', [True, False])
-def test_a_cancelled_migration_leaves_the_share_as_it_was(
-    cloud, share, writable
-):
+def test_a_cancelled_migration_leaves_the_share_as_it_was(cloud, share, writable):
     migrations.allow(cloud, share)
     cloud.settle()
     source = migrations.instance_of(cloud, share)
@@ -205,9 +193,7 @@ def test_a_cancelled_migration_leaves_the_share_as_it_was(
     to_phase1(cloud, share)
 
 
-def test_rules_are_as_given_after_a_migration_that_was_not_writable(
-    cloud, share
-):
+def test_rules_are_as_given_after_a_migration_that_was_not_writable(cloud, share):
     migrations.allow(cloud, share)
     cloud.settle()
     to_phase1(cloud, share, writable=False)
@@ -228,9 +214,7 @@ def test_progress_moves_while_the_driver_copies(build_cloud):
     migrations.start(cloud, share)
     assert migrations.progress(cloud, share)['total_progress'] == 0
     seen = []
-    while migrations.task_state(cloud, share) != (
-        'migration_driver_phase1_done'
-    ):
+    while migrations.task_state(cloud, share) != ('migration_driver_phase1_done'):
         cloud.run_pending()
         seen.append(migrations.progress(cloud, share))
         cloud.clock.advance(5)
@@ -253,10 +237,7 @@ def test_progress_moves_while_the_driver_copies(build_cloud):
 def test_a_share_that_is_there_already_stays(cloud, share):
     migrations.start(cloud, share, host='node@alpha#pool', expect=200)
     shown = cloud.api.show(share)
-    assert (shown['status'], shown['task_state']) == (
-        'available',
-        'migration_success',
-    )
+    assert (shown['status'], shown['task_state']) == ('available', 'migration_success')
 
 
 @pytest.mark.parametrize(
@@ -343,9 +324,7 @@ def test_other_operations_wait_for_the_end(cloud, share):
     migrations.start(cloud, share, expect=400)
     (instance, _) = (
         row['id']
-        for row in cloud.api.get(f'/shares/{share}/instances')[
-            'share_instances'
-        ]
+        for row in cloud.api.get(f'/shares/{share}/instances')['share_instances']
     )
     cloud.api.request(
         'POST',
@@ -363,21 +342,14 @@ def test_other_operations_wait_for_the_end(cloud, share):
 
 
 def test_a_destination_without_room_is_reported(build_cloud):
-    cloud = build_cloud(
-        capacity=10, backend_conf='max_over_subscription_ratio = 1\n'
-    )
+    cloud = build_cloud(capacity=10, backend_conf='max_over_subscription_ratio = 1\n')
     share = migrations.create_on_alpha(cloud, size=8)
     cloud.create_share(size=8)
     migrations.start(cloud, share)
     cloud.settle()
     shown = cloud.api.show(share)
-    assert (shown['status'], shown['task_state']) == (
-        'available',
-        'migration_error',
-    )
-    assert migrations.instances(cloud, share) == [
-        ('node@alpha#pool', 'available')
-    ]
+    assert (shown['status'], shown['task_state']) == ('available', 'migration_error')
+    assert migrations.instances(cloud, share) == [('node@alpha#pool', 'available')]
     (message,) = cloud.api.get('/messages')['messages']
     assert (message['resource_id'], message['action_id']) == (share, '001')
     cloud.check_invariants()
@@ -420,10 +392,7 @@ def test_a_driver_that_cannot_do_it_leaves_the_share_available(
     migrations.start(cloud, share)
     cloud.settle()
     shown = cloud.api.show(share)
-    assert (shown['status'], shown['task_state']) == (
-        'available',
-        'migration_error',
-    )
+    assert (shown['status'], shown['task_state']) == ('available', 'migration_error')
     (message,) = cloud.api.get('/messages')['messages']
     assert message['resource_id'] == share
     assert cloud.driver('beta').inventory() == {}
@@ -437,10 +406,7 @@ def test_what_a_failed_first_phase_has_copied_is_removed(cloud, share, method):
     migrations.start(cloud, share)
     cloud.settle()
     shown = cloud.api.show(share)
-    assert (shown['status'], shown['task_state']) == (
-        'available',
-        'migration_error',
-    )
+    assert (shown['status'], shown['task_state']) == ('available', 'migration_error')
     assert cloud.driver('beta').inventory() == {}
     (message,) = cloud.api.get('/messages')['messages']
     assert message['message_level'] == 'ERROR'
@@ -462,16 +428,11 @@ def test_a_copy_that_cannot_be_removed_stays_visible(cloud, share):
     migrations.start(cloud, share, expect=400)
     (left,) = (
         row['id']
-        for row in cloud.api.get(f'/shares/{share}/instances')[
-            'share_instances'
-        ]
+        for row in cloud.api.get(f'/shares/{share}/instances')['share_instances']
         if row['status'] == 'error'
     )
     cloud.api.request(
-        'POST',
-        f'/share_instances/{left}/action',
-        {'force_delete': None},
-        expect=202,
+        'POST', f'/share_instances/{left}/action', {'force_delete': None}, expect=202
     )
     cloud.settle()
     cloud.check_invariants()
@@ -483,10 +444,7 @@ def test_a_failed_second_phase_puts_both_instances_into_error(cloud, share):
     migrations.complete(cloud, share)
     cloud.settle()
     shown = cloud.api.show(share)
-    assert (shown['status'], shown['task_state']) == (
-        'error',
-        'migration_error',
-    )
+    assert (shown['status'], shown['task_state']) == ('error', 'migration_error')
     (message,) = cloud.api.get('/messages')['messages']
     assert message['resource_id'] == share
 
@@ -494,18 +452,11 @@ def test_a_failed_second_phase_puts_both_instances_into_error(cloud, share):
 @pytest.mark.facts('newton-migration.3')
 def test_a_reset_task_state_ends_the_migration(cloud, share):
     to_phase1(cloud, share)
-    migrations.act(
-        cloud, share, 'reset_task_state', {'task_state': 'moon'}, expect=400
-    )
-    migrations.act(
-        cloud, share, 'reset_task_state', {'task_state': 'migration_error'}
-    )
+    migrations.act(cloud, share, 'reset_task_state', {'task_state': 'moon'}, expect=400)
+    migrations.act(cloud, share, 'reset_task_state', {'task_state': 'migration_error'})
     cloud.settle()
     shown = cloud.api.show(share)
-    assert (shown['status'], shown['task_state']) == (
-        'available',
-        'migration_error',
-    )
+    assert (shown['status'], shown['task_state']) == ('available', 'migration_error')
     migrations.act(
         cloud,
         share,
@@ -524,9 +475,7 @@ def test_a_reset_status_does_not_let_a_migrating_share_change(cloud, share):
     to_phase1(cloud, share)
     (source,) = (
         row['id']
-        for row in cloud.api.get(f'/shares/{share}/instances')[
-            'share_instances'
-        ]
+        for row in cloud.api.get(f'/shares/{share}/instances')['share_instances']
         if row['status'] == 'migrating'
     )
     # As the previous release lets administrators do.
@@ -605,17 +554,12 @@ def test_state_between_the_phases_needs_a_migration(cloud, share):
     assert migrations.task_state(cloud, share) is None
 
 
-def test_copy_of_a_start_that_is_refused_when_repeated_is_removed(
-    cloud, share
-):
+def test_copy_of_a_start_that_is_refused_when_repeated_is_removed(cloud, share):
     """The driver had begun to copy before, and its reply was lost."""
     driver = cloud.driver('alpha')
-    driver.lose_reply_next(
-        'migration_start', error=db_exc.DBConnectionError('lost')
-    )
+    driver.lose_reply_next('migration_start', error=db_exc.DBConnectionError('lost'))
     cloud.pause_at(
-        'before migration_start',
-        lambda: driver.set_share_migration_capabilities(()),
+        'before migration_start', lambda: driver.set_share_migration_capabilities(())
     )
     migrations.start(cloud, share)
     cloud.settle()
@@ -632,9 +576,7 @@ def test_a_change_by_the_official_client_ends_no_migration(cloud, share):
     answer = migrations.act(cloud, share, 'reset_task_state', null, expect=400)
     assert 'is being migrated' in str(answer.json)
     cloud.settle()
-    assert (
-        migrations.task_state(cloud, share) == 'migration_driver_phase1_done'
-    )
+    assert migrations.task_state(cloud, share) == 'migration_driver_phase1_done'
     migrations.complete(cloud, share)
     cloud.settle()
     assert cloud.api.show(share)['host'] == migrations.DESTINATION
@@ -643,9 +585,7 @@ def test_a_change_by_the_official_client_ends_no_migration(cloud, share):
 
 @sampling.dialects
 def test_one_of_ten_concurrent_requests_is_accepted(database_url, tmp_path):
-    cloud = Cloud(
-        tmp_path, url=database_url, extra_conf=migrations.SHORT_POLL_INTERVAL
-    )
+    cloud = Cloud(tmp_path, url=database_url, extra_conf=migrations.SHORT_POLL_INTERVAL)
     share = migrations.create_on_alpha(cloud)
     for verb, others in (
         (migrations.start, 400),
@@ -654,8 +594,7 @@ def test_one_of_ten_concurrent_requests_is_accepted(database_url, tmp_path):
         (migrations.complete, 400),
     ):
         codes = status_codes(
-            *[partial(verb, cloud, share, expect=None)] * CLIENTS,
-            rng=cloud.rng,
+            *[partial(verb, cloud, share, expect=None)] * CLIENTS, rng=cloud.rng
         )
         assert sorted(codes) == [202] + [others] * (CLIENTS - 1)
         cloud.settle()

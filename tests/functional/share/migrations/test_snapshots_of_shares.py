@@ -4,9 +4,11 @@ from functools import partial
 
 import pytest
 
-from tests.support import cloud_snapshots as snapshots
-from tests.support import sampling
-from tests.support import share_migrations as migrations
+from tests.support import (
+    cloud_snapshots as snapshots,
+    sampling,
+    share_migrations as migrations,
+)
 from tests.support.cloud import Cloud
 from tests.support.concurrent_calls import status_codes
 
@@ -42,9 +44,7 @@ def take(cloud, share, content):
 def to_phase1(cloud, share, **options):
     migrations.start(cloud, share, **PRESERVE | options)
     cloud.settle()
-    assert (
-        migrations.task_state(cloud, share) == 'migration_driver_phase1_done'
-    )
+    assert migrations.task_state(cloud, share) == 'migration_driver_phase1_done'
 
 
 def instances_of(cloud, snapshot):
@@ -52,9 +52,7 @@ def instances_of(cloud, snapshot):
     found = cloud.api.request(
         'GET', f'/snapshot-instances/detail?snapshot_id={snapshot}', expect=200
     ).json['snapshot_instances']
-    return {
-        row['share_instance_id']: (row['id'], row['status']) for row in found
-    }
+    return {row['share_instance_id']: (row['id'], row['status']) for row in found}
 
 
 def statuses(cloud, taken):
@@ -81,10 +79,7 @@ def test_snapshots_move_with_their_share(cloud, share, taken):
         assert [*instances_of(cloud, one)] == [there] != [source]
     assert cloud.driver('alpha').snapshot_inventory() == {}
     assert len(cloud.driver('beta').snapshot_inventory()) == 2
-    assert usage == (
-        cloud.usage('snapshots'),
-        cloud.usage('snapshot_gigabytes'),
-    )
+    assert usage == (cloud.usage('snapshots'), cloud.usage('snapshot_gigabytes'))
     # They are used and deleted there as before.
     snapshots.revert(cloud, share, taken[1])
     cloud.settle()
@@ -136,9 +131,7 @@ def test_provider_locations_of_the_reply_are_stored(cloud, share, taken):
 
 
 @pytest.mark.parametrize('end', ['cancel', 'fail', 'reset'])
-def test_snapshots_are_as_before_if_the_first_phase_ends(
-    cloud, share, taken, end
-):
+def test_snapshots_are_as_before_if_the_first_phase_ends(cloud, share, taken, end):
     before = [instances_of(cloud, one) for one in taken]
     if end == 'fail':
         cloud.driver('alpha').fail_next('migration_continue')
@@ -158,9 +151,7 @@ def test_snapshots_are_as_before_if_the_first_phase_ends(
     assert cloud.driver('beta').snapshot_inventory() == {}
 
 
-def test_copies_that_could_not_be_removed_go_with_their_share(
-    cloud, share, taken
-):
+def test_copies_that_could_not_be_removed_go_with_their_share(cloud, share, taken):
     before = [instances_of(cloud, one) for one in taken]
     to_phase1(cloud, share)
     cloud.driver('alpha').fail_next('migration_cancel')
@@ -170,10 +161,7 @@ def test_copies_that_could_not_be_removed_go_with_their_share(
     rows = cloud.api.get(f'/shares/{share}/instances')['share_instances']
     (remains,) = (row['id'] for row in rows if row['status'] == 'error')
     cloud.api.request(
-        'POST',
-        f'/share_instances/{remains}/action',
-        {'force_delete': None},
-        expect=202,
+        'POST', f'/share_instances/{remains}/action', {'force_delete': None}, expect=202
     )
     cloud.settle()
     assert cloud.driver('beta').snapshot_inventory() == {}
@@ -196,9 +184,7 @@ def test_nothing_else_is_done_with_snapshots_meanwhile(cloud, share, taken):
     snapshots.delete(cloud, one, expect=400)
     snapshots.act(cloud, one, 'force_delete', expect=403)
     snapshots.act(cloud, one, 'unmanage', expect=403)
-    snapshots.act(
-        cloud, one, 'reset_status', {'status': 'available'}, expect=400
-    )
+    snapshots.act(cloud, one, 'reset_status', {'status': 'available'}, expect=400)
     snapshots.act(
         cloud,
         one,
@@ -244,9 +230,7 @@ def test_access_rules_of_snapshots_move_with_them(cloud, share, taken):
 
 
 def access_list(cloud, snapshot):
-    return cloud.api.get(f'/snapshots/{snapshot}/access-list')[
-        'snapshot_access_list'
-    ]
+    return cloud.api.get(f'/snapshots/{snapshot}/access-list')['snapshot_access_list']
 
 
 def refused(cloud, share, **options):
@@ -313,12 +297,8 @@ def test_share_that_is_there_already_keeps_its_snapshots(cloud, share, taken):
 @sampling.dialects
 @sampling.enumeration
 @pytest.mark.parametrize('verb', ['create', 'delete'])
-def test_migration_races_with_changes_of_snapshots(
-    tmp_path, database_url, verb
-):
-    cloud = Cloud(
-        tmp_path, url=database_url, extra_conf=migrations.SHORT_POLL_INTERVAL
-    )
+def test_migration_races_with_changes_of_snapshots(tmp_path, database_url, verb):
+    cloud = Cloud(tmp_path, url=database_url, extra_conf=migrations.SHORT_POLL_INTERVAL)
     share = migrations.create_on_alpha(cloud)
     kept = snapshots.create_available(cloud, share)
     hosts = ['node@alpha#pool', migrations.DESTINATION]
@@ -329,12 +309,7 @@ def test_migration_races_with_changes_of_snapshots(
         cloud.rng.seed(f'{verb} against migration {seed}')
         codes = status_codes(
             partial(
-                migrations.start,
-                cloud,
-                share,
-                host=other,
-                expect=None,
-                **PRESERVE,
+                migrations.start, cloud, share, host=other, expect=None, **PRESERVE
             ),
             partial(_request, cloud, verb, share, passing),
             rng=cloud.rng,

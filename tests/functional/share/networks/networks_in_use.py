@@ -60,9 +60,9 @@ class NetworkCloud(ShareServersCloud):
         return self.act(action, **args)
 
     def status(self) -> str:
-        return self.api.get(f'/share-networks/{self.network}')[
-            'share_network'
-        ]['status']
+        return self.api.get(f'/share-networks/{self.network}')['share_network'][
+            'status'
+        ]
 
     def server_status(self) -> str:
         (row,) = [row for row in self.servers() if row.id == self.server]
@@ -70,9 +70,7 @@ class NetworkCloud(ShareServersCloud):
 
     def attached(self) -> set[str]:
         """Return the ids of security services attached to the network."""
-        found = self.api.get(
-            f'/security-services?share_network_id={self.network}'
-        )
+        found = self.api.get(f'/security-services?share_network_id={self.network}')
         return {one['id'] for one in found['security_services']}
 
     def remembered(self) -> dict:

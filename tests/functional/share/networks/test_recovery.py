@@ -19,10 +19,7 @@ def cloud(build_cloud, database_url):
 @pytest.fixture
 def changing(cloud):
     """The cloud, with a change of its network that waits for a worker."""
-    ask = {
-        'current_service_id': cloud.service,
-        'new_service_id': cloud.new_service(),
-    }
+    ask = {'current_service_id': cloud.service, 'new_service_id': cloud.new_service()}
     cloud.check(UPDATE_CHECK, **ask)
     cloud.act(UPDATE, expect=202, **ask)
     return cloud
@@ -57,10 +54,7 @@ def test_network_that_no_server_changes_is_listed_until_rescued(cloud, path):
 
 def test_network_is_held_by_the_work_that_changes_its_server(changing):
     (shown,) = listed(changing)
-    assert (shown['holder'], shown['resource_id']) == (
-        'waiting',
-        changing.network,
-    )
+    assert (shown['holder'], shown['resource_id']) == ('waiting', changing.network)
     assert listed(changing, 'preview') == []
     changing.settle()
     assert changing.status() == 'active'
@@ -83,7 +77,5 @@ def test_network_in_flight_is_on_no_host(changing):
 
 def test_network_is_rescued_by_a_scheduler_only(changing):
     run = {'resource_type': 'share_network', 'resource_id': changing.network}
-    answer = changing.api.request(
-        'POST', '/recovery/run', {'run': run}, expect=409
-    )
+    answer = changing.api.request('POST', '/recovery/run', {'run': run}, expect=409)
     assert 'a scheduler handles it' in answer.text

@@ -4,10 +4,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine
-from manila_lite.db.models import networks
-from tests.functional.share.networks.networks_in_use import NEUTRON
-from tests.functional.share.networks.networks_in_use import NetworkCloud
+from manila_lite.db.models import engine, networks
+from tests.functional.share.networks.networks_in_use import NEUTRON, NetworkCloud
 from tests.support.api_client import ApiClient
 
 ADD, ADD_CHECK = 'add_security_service', 'add_security_service_check'
@@ -22,10 +20,7 @@ def cloud(build_cloud):
 
 
 def replacing(cloud):
-    return {
-        'current_service_id': cloud.service,
-        'new_service_id': cloud.new_service(),
-    }
+    return {'current_service_id': cloud.service, 'new_service_id': cloud.new_service()}
 
 
 # Checks
@@ -59,10 +54,7 @@ def test_only_administrators_see_hosts(cloud):
 
 @pytest.mark.parametrize(
     'check',
-    [
-        'update_share_server_security_service',
-        'update_share_server_network_allocations',
-    ],
+    ['update_share_server_security_service', 'update_share_server_network_allocations'],
 )
 def test_failed_check_is_negative_and_reset_repeats_it(cloud, check):
     action, ask = (
@@ -84,9 +76,7 @@ def test_failed_check_is_negative_and_reset_repeats_it(cloud, check):
     'add-update-security-service.2', 'add_support_multiple_subnet_per_az.3'
 )
 def test_incompatible_back_end_leaves_the_network_unchanged(tmp_path):
-    cloud = NetworkCloud(
-        tmp_path, backend_conf='dummy_driver_network_updates = false'
-    )
+    cloud = NetworkCloud(tmp_path, backend_conf='dummy_driver_network_updates = false')
     ask = replacing(cloud)
     assert cloud.check(UPDATE_CHECK, **ask)['compatible'] is False
     cloud.act(UPDATE, expect=400, **ask)
@@ -138,9 +128,7 @@ def test_service_is_replaced_on_server_and_network(cloud):
     cloud.settle()
     assert cloud.status() == cloud.server_status() == 'active'
     assert cloud.attached() == {ask['new_service_id']}
-    assert cloud.remembered()['security_services'] == {
-        'ldap': ask['new_service_id']
-    }
+    assert cloud.remembered()['security_services'] == {'ldap': ask['new_service_id']}
     assert cloud.api.show(cloud.used_by)['status'] == 'available'
     cloud.check_invariants()
 
@@ -176,9 +164,7 @@ def test_old_service_stays_until_no_server_uses_it(cloud):
     cloud.act(UPDATE, expect=202, **ask)
     path = f'/security-services/{cloud.service}'
     cloud.api.request('DELETE', path, expect=403)
-    cloud.api.request(
-        'PUT', path, {'security_service': {'user': 'x'}}, expect=403
-    )
+    cloud.api.request('PUT', path, {'security_service': {'user': 'x'}}, expect=403)
     cloud.settle()
     cloud.api.request('DELETE', path, expect=202)
     cloud.check_invariants()
@@ -215,9 +201,7 @@ def test_passwords_are_not_stored_in_journal_message_or_work(cloud):
     ]
 
     def kept(session):
-        return [
-            row for table in tables for row in session.rows(sa.select(table))
-        ]
+        return [row for table in tables for row in session.rows(sa.select(table))]
 
     assert secret not in str(cloud.db.read(kept))
     cloud.settle()
@@ -247,9 +231,7 @@ def test_subnet_in_a_used_zone_gives_servers_new_addresses(cloud):
             'export_locations'
         ]
     }
-    assert all(
-        any(address in path for path in paths) for address in after - before
-    )
+    assert all(any(address in path for path in paths) for address in after - before)
     cloud.check_invariants()
 
 
@@ -260,17 +242,11 @@ def test_subnet_in_another_zone_changes_no_server(cloud):
 
 
 @pytest.mark.parametrize(
-    'error',
-    [None, exception.NoFreeAddress(segment='s', wanted=1, free=0, size=1)],
+    'error', [None, exception.NoFreeAddress(segment='s', wanted=1, free=0, size=1)]
 )
-def test_failed_allocation_puts_all_into_error_and_releases_addresses(
-    cloud, error
-):
+def test_failed_allocation_puts_all_into_error_and_releases_addresses(cloud, error):
     picture = cloud.api.request(
-        'POST',
-        '/snapshots',
-        {'snapshot': {'share_id': cloud.used_by}},
-        expect=202,
+        'POST', '/snapshots', {'snapshot': {'share_id': cloud.used_by}}, expect=202
     ).json['snapshot']['id']
     cloud.settle()
     cloud.check(SUBNET_CHECK, **NEUTRON)
@@ -279,16 +255,12 @@ def test_failed_allocation_puts_all_into_error_and_releases_addresses(
     cloud.settle()
     assert cloud.status() == cloud.server_status() == 'error'
     assert cloud.api.show(cloud.used_by)['status'] == 'error'
-    assert (
-        cloud.api.get(f'/snapshots/{picture}')['snapshot']['status'] == 'error'
-    )
+    assert cloud.api.get(f'/snapshots/{picture}')['snapshot']['status'] == 'error'
     message = cloud.api.get('/messages')['messages'][0]
     assert message['resource_id'] == subnet
     assert (message['detail_id'] == '033') == (error is not None)
     cloud.api.request(
-        'DELETE',
-        f'/share-networks/{cloud.network}/subnets/{subnet}',
-        expect=409,
+        'DELETE', f'/share-networks/{cloud.network}/subnets/{subnet}', expect=409
     )
     cloud.api.request('DELETE', f'/snapshots/{picture}', expect=202)
     cloud.settle()
@@ -298,9 +270,7 @@ def test_failed_allocation_puts_all_into_error_and_releases_addresses(
     cloud.settle()
     assert cloud.addresses() == {}
     cloud.api.request(
-        'DELETE',
-        f'/share-networks/{cloud.network}/subnets/{subnet}',
-        expect=202,
+        'DELETE', f'/share-networks/{cloud.network}/subnets/{subnet}', expect=202
     )
     cloud.check_invariants()
 
@@ -319,21 +289,17 @@ def test_configured_subnet_metadata_is_passed_to_drivers(tmp_path):
     cloud.settle()
     assert 'metadata' not in cloud.remembered()
     cloud.api.request(
-        'POST',
-        path,
-        {'metadata': {'color': 'blue', 'shape': 'round'}},
-        expect=200,
+        'POST', path, {'metadata': {'color': 'blue', 'shape': 'round'}}, expect=200
     )
     cloud.settle()
     assert cloud.remembered()['metadata'] == {'color': 'blue'}
     cloud.fail_next('update_share_network_subnet_from_metadata')
-    cloud.api.request(
-        'POST', path, {'metadata': {'color': 'green'}}, expect=200
-    )
+    cloud.api.request('POST', path, {'metadata': {'color': 'green'}}, expect=200)
     cloud.settle()
-    assert [
-        one['detail_id'] for one in cloud.api.get('/messages')['messages']
-    ] == ['030', '029']
+    assert [one['detail_id'] for one in cloud.api.get('/messages')['messages']] == [
+        '030',
+        '029',
+    ]
     cloud.check_invariants()
 
 
@@ -350,9 +316,7 @@ def test_network_being_changed_refuses_shares_and_other_changes(cloud):
         'share_network_subnets'
     ][0]['id']
     cloud.api.request(
-        'DELETE',
-        f'/share-networks/{cloud.network}/subnets/{subnet}',
-        expect=409,
+        'DELETE', f'/share-networks/{cloud.network}/subnets/{subnet}', expect=409
     )
     cloud.settle()
     cloud.check_invariants()

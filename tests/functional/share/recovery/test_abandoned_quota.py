@@ -4,14 +4,15 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from tests.functional.share.recovery.rescues import EXTEND
-from tests.functional.share.recovery.rescues import GOOD
-from tests.functional.share.recovery.rescues import UNKNOWN
-from tests.functional.share.recovery.rescues import instance_id
-from tests.functional.share.recovery.rescues import rescue
-from tests.functional.share.recovery.rescues import says
-from tests.support.service_process import CTX
-from tests.support.service_process import WORK
+from tests.functional.share.recovery.rescues import (
+    EXTEND,
+    GOOD,
+    UNKNOWN,
+    instance_id,
+    rescue,
+    says,
+)
+from tests.support.service_process import CTX, WORK
 
 
 @pytest.fixture
@@ -22,11 +23,7 @@ def abandoned(node, share):
     node.db.write(
         lambda session: session.run(
             sa.update(WORK).values(
-                state='running',
-                attempt=1,
-                fence=1,
-                owner='dead',
-                lease_until=0.0,
+                state='running', attempt=1, fence=1, owner='dead', lease_until=0.0
             )
         )
     )
@@ -68,14 +65,7 @@ def test_extension_with_unknown_outcome_releases_quota(node, abandoned, error):
 
 @pytest.mark.parametrize(
     'status',
-    [
-        'creating',
-        'deleting',
-        'migrating',
-        'error',
-        'available',
-        'error_deleting',
-    ],
+    ['creating', 'deleting', 'migrating', 'error', 'available', 'error_deleting'],
 )
 def test_reset_status_of_abandoned_work_releases_its_reservations(
     node, abandoned, status
@@ -91,15 +81,11 @@ def test_deletion_follows_abandoned_work(node, abandoned, verb):
     if verb == 'force_delete':
         node.ask('force_delete', abandoned)
     else:
-        node.operations.reset_status(
-            CTX, instance_id(node, abandoned), 'error'
-        )
+        node.operations.reset_status(CTX, instance_id(node, abandoned), 'error')
         node.ask('delete', abandoned)
     node.run()
     assert node.rows(sa.text('SELECT id FROM shares')) == []
-    assert [call.method for call in node.driver().calls].count(
-        'delete_share'
-    ) == 1
+    assert [call.method for call in node.driver().calls].count('delete_share') == 1
     assert node.problems() == []
 
 

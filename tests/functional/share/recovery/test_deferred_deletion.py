@@ -7,19 +7,15 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.states.share_instance import InstanceStatus
-from tests.functional.share.recovery.rescues import instance_id
-from tests.functional.share.recovery.rescues import rescue
-from tests.support.service_process import CTX
-from tests.support.service_process import WORK
+from tests.functional.share.recovery.rescues import instance_id, rescue
+from tests.support.service_process import CTX, WORK
 
 on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 @pytest.fixture
 def deferring(build_node):
-    node = build_node(
-        backends=['alpha'], default='is_deferred_deletion_enabled = true'
-    )
+    node = build_node(backends=['alpha'], default='is_deferred_deletion_enabled = true')
     node.register()
     node.run()
     return node
@@ -102,8 +98,7 @@ def test_failed_deletions_are_retried_in_batches(deferring):
 @pytest.mark.facts('optimize-deferred-deletion')
 def test_back_ends_retry_their_own_deletions_only(build_node):
     node = build_node(
-        backends=['al_ha', 'alpha'],
-        default='is_deferred_deletion_enabled = true',
+        backends=['al_ha', 'alpha'], default='is_deferred_deletion_enabled = true'
     )
     node.register()
     shares = [node.create(1) for _ in range(6)]
@@ -121,9 +116,7 @@ def test_back_ends_retry_their_own_deletions_only(build_node):
     node.run()
     left = node.rows(sa.text('SELECT host, status FROM share_instances'))
     assert {row.host for row in left} == {'node@alpha#pool'}
-    assert {row.status for row in left} == {
-        InstanceStatus.ERROR_DEFERRED_DELETING
-    }
+    assert {row.status for row in left} == {InstanceStatus.ERROR_DEFERRED_DELETING}
     assert node.problems() == []
 
 

@@ -5,8 +5,7 @@ import pytest
 from manila_lite.work import table
 from tests.support import cloud_snapshots as snapshots
 from tests.support.api_client import ApiClient
-from tests.support.cloud import Cloud
-from tests.support.cloud import Crash
+from tests.support.cloud import Cloud, Crash
 
 POINTS = ('before revert_to_snapshot', 'after revert_to_snapshot')
 
@@ -78,9 +77,7 @@ def test_the_same_revert_can_be_requested_again(cloud, lost):
 
 
 @pytest.mark.parametrize('which', ['share', 'snapshot'])
-def test_what_an_administrator_put_into_error_is_not_reverted(
-    cloud, lost, which
-):
+def test_what_an_administrator_put_into_error_is_not_reverted(cloud, lost, which):
     share_id, snapshot_id = lost
     if which == 'share':
         cloud.api.act(share_id, 'reset_status', {'status': 'error'})

@@ -8,16 +8,17 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.queries.admin import recovery
-from tests.functional.share.recovery.rescues import GOOD
-from tests.functional.share.recovery.rescues import UNKNOWN
-from tests.functional.share.recovery.rescues import UPDATE
-from tests.functional.share.recovery.rescues import decisions
-from tests.functional.share.recovery.rescues import instance_id
-from tests.functional.share.recovery.rescues import move
-from tests.functional.share.recovery.rescues import rescue
+from tests.functional.share.recovery.rescues import (
+    GOOD,
+    UNKNOWN,
+    UPDATE,
+    decisions,
+    instance_id,
+    move,
+    rescue,
+)
 from tests.support import sampling
-from tests.support.service_process import TIMEOUT
-from tests.support.service_process import WORK
+from tests.support.service_process import TIMEOUT, WORK
 
 on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
@@ -53,9 +54,7 @@ def test_startup_pass_ignores_later_moves(node, share):
     assert node.status(other) == 'error'
 
 
-def test_pass_without_stuck_rows_writes_nothing_and_calls_no_driver(
-    node, share
-):
+def test_pass_without_stuck_rows_writes_nothing_and_calls_no_driver(node, share):
     writes = []
     node.db.on_step = lambda name: writes.append(name)
     assert not node.backend().endpoints.reconciliation.request_pass()
@@ -81,9 +80,7 @@ def test_many_rows_are_rescued_in_rounds(build_node):
 @on_sqlite
 def test_hanging_probe_is_given_up(build_node):
     """The other calls return in time, however busy the machine is."""
-    node = build_node(
-        backends=['alpha'], work='\n[recovery]\nquestion_timeout = 1'
-    )
+    node = build_node(backends=['alpha'], work='\n[recovery]\nquestion_timeout = 1')
     node.register()
     shares = [node.create(1) for _ in range(3)]
     node.run()
@@ -126,9 +123,7 @@ def test_hanging_probes_do_not_block_other_work(build_node):
     node.until(lambda: node.status(new) == 'available')
     assert {node.status(share) for share in stuck} == {'extending'}
     hang.release()
-    node.until(
-        lambda: {node.outcome(share) for share in stuck} == {('available', 1)}
-    )
+    node.until(lambda: {node.outcome(share) for share in stuck} == {('available', 1)})
     node.quiet()
     assert len(decisions(node)) == 3
     assert questions(node) == 3
@@ -188,8 +183,7 @@ def test_every_row_of_a_hanging_back_end_ends(build_node):
     """More rows than threads and than a batch; another back end works."""
     node = build_node(
         backends=['alpha', 'beta'],
-        work='\n[recovery]\nquestion_timeout = 1\nunanswered_questions = 2\n'
-        'batch = 3',
+        work='\n[recovery]\nquestion_timeout = 1\nunanswered_questions = 2\nbatch = 3',
     ).start()
     stuck = [node.created(1) for _ in range(12)]
     for share in stuck:
@@ -209,16 +203,10 @@ def test_every_row_of_a_hanging_back_end_ends(build_node):
         assert backend.endpoints.reconciliation.request_pass()
     node.until(
         lambda: all(
-            node.status(share) == 'available'
-            for share in stuck
-            if share not in victims
+            node.status(share) == 'available' for share in stuck if share not in victims
         )
     )
-    node.until(
-        lambda: (
-            {node.status(share) for share in victims} == {'extending_error'}
-        )
-    )
+    node.until(lambda: {node.status(share) for share in victims} == {'extending_error'})
     took = time.monotonic() - began
     print(f'ended after {took:.1f} s')
     assert not hung.is_set()
@@ -263,9 +251,7 @@ def test_two_managers_of_one_back_end_rescue_once(build_node, node):
     shares = [node.create(3) for _ in range(4)]
     node.run()
     for share, event in zip(
-        shares,
-        ('reset_creating', 'extend', 'shrink', 'reset_migrating'),
-        strict=True,
+        shares, ('reset_creating', 'extend', 'shrink', 'reset_migrating'), strict=True
     ):
         move(node, share, event)
     at_once = threading.Barrier(2)
@@ -275,9 +261,7 @@ def test_two_managers_of_one_back_end_rescue_once(build_node, node):
         rescue(one)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for future in [
-            pool.submit(rescue_at_once, one) for one in (node, second)
-        ]:
+        for future in [pool.submit(rescue_at_once, one) for one in (node, second)]:
             future.result()
     node.run()
     assert [node.status(share) for share in shares] == [
@@ -294,9 +278,7 @@ def test_two_managers_of_one_back_end_rescue_once(build_node, node):
 
 @on_sqlite
 def test_row_locked_by_another_manager_is_left_to_it(build_node):
-    node, second = (
-        build_node(backends=['alpha'], locked=True) for _ in range(2)
-    )
+    node, second = (build_node(backends=['alpha'], locked=True) for _ in range(2))
     node.register()
     share = node.create(3)
     node.run()
@@ -308,9 +290,7 @@ def test_row_locked_by_another_manager_is_left_to_it(build_node):
         node.run()
         assert node.status(share) == 'extending'
         assert questions(node, second) == 0
-    node.db.write(
-        lambda session: session.run(sa.update(WORK).values(next_try_at=0.0))
-    )
+    node.db.write(lambda session: session.run(sa.update(WORK).values(next_try_at=0.0)))
     node.run()
     assert node.status(share) == 'available'
     assert questions(node, second) == 1
@@ -326,12 +306,8 @@ def test_back_ends_rescue_only_their_own_rows(build_node):
     for share in shares:
         move(node, share, 'reset_migrating')
     of_alpha = [
-        share
-        for share in shares
-        if node.target(share).host == 'node@alpha#pool'
+        share for share in shares if node.target(share).host == 'node@alpha#pool'
     ]
     assert 0 < len(of_alpha) < 6
     assert rescue(node) == len(of_alpha)
-    assert {share for share in shares if node.status(share) == 'error'} == set(
-        of_alpha
-    )
+    assert {share for share in shares if node.status(share) == 'error'} == set(of_alpha)

@@ -6,19 +6,21 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from tests.functional.share.recovery.rescues import CREATE
-from tests.functional.share.recovery.rescues import DELETE
-from tests.functional.share.recovery.rescues import EXTEND
-from tests.functional.share.recovery.rescues import GOOD
-from tests.functional.share.recovery.rescues import REVERT
-from tests.functional.share.recovery.rescues import SHRINK
-from tests.functional.share.recovery.rescues import UNKNOWN
-from tests.functional.share.recovery.rescues import UPDATE
-from tests.functional.share.recovery.rescues import decisions
-from tests.functional.share.recovery.rescues import instance_id
-from tests.functional.share.recovery.rescues import move
-from tests.functional.share.recovery.rescues import rescue
-from tests.functional.share.recovery.rescues import says
+from tests.functional.share.recovery.rescues import (
+    CREATE,
+    DELETE,
+    EXTEND,
+    GOOD,
+    REVERT,
+    SHRINK,
+    UNKNOWN,
+    UPDATE,
+    decisions,
+    instance_id,
+    move,
+    rescue,
+    says,
+)
 from tests.support import cloud_snapshots
 from tests.support.cloud import Crash
 
@@ -44,9 +46,7 @@ BAD = [
 
 @on_sqlite
 @pytest.mark.parametrize('answer', BAD + [GOOD | {'size': 4}], ids=str)
-def test_creation_fails_if_the_back_end_reports_something_else(
-    node, share, answer
-):
+def test_creation_fails_if_the_back_end_reports_something_else(node, share, answer):
     move(node, share, 'reset_creating')
     says(node, answer)
     assert rescue(node) == 1
@@ -84,10 +84,7 @@ def test_creation_converges_if_the_back_end_has_the_share(node, share, answer):
 @on_sqlite
 @pytest.mark.parametrize(
     'event, action, status',
-    [
-        ('extend', EXTEND, 'extending_error'),
-        ('shrink', SHRINK, 'shrinking_error'),
-    ],
+    [('extend', EXTEND, 'extending_error'), ('shrink', SHRINK, 'shrinking_error')],
 )
 @pytest.mark.parametrize(
     'answer',
@@ -113,9 +110,7 @@ def test_lost_resize_takes_the_size_of_the_back_end(node, share, event, size):
     assert rescue(node) == 1
     assert node.outcome(share) == ('available', size)
     assert node.messages() == []
-    assert [
-        problem for problem in node.problems() if 'should be' not in problem
-    ] == []
+    assert [problem for problem in node.problems() if 'should be' not in problem] == []
 
 
 # Repeat and give up
@@ -140,9 +135,7 @@ def test_repeated_deletion_may_fail_visibly(node, share):
     assert node.problems() == []
 
 
-@pytest.mark.parametrize(
-    'status', ['migrating', 'migrating_to', 'server_migrating']
-)
+@pytest.mark.parametrize('status', ['migrating', 'migrating_to', 'server_migrating'])
 def test_status_that_cannot_be_finished_is_given_up(node, share, status):
     move(node, share, f'reset_{status}')
     assert rescue(node) == 1
@@ -166,9 +159,7 @@ def test_operation_without_data_change_is_undone(node, share, event):
     'event, status, action',
     [('revert', 'error', REVERT), ('unmanage', 'unmanage_error', UPDATE)],
 )
-def test_operation_with_unknown_outcome_is_given_up(
-    node, share, event, status, action
-):
+def test_operation_with_unknown_outcome_is_given_up(node, share, event, status, action):
     move(node, share, event)
     assert rescue(node) == 1
     assert node.status(share) == status
@@ -227,9 +218,7 @@ def test_repeated_deletion_is_logged_as_such(node, share):
     )
 
 
-def test_a_share_that_is_set_to_available_has_the_size_of_its_storage(
-    build_cloud,
-):
+def test_a_share_that_is_set_to_available_has_the_size_of_its_storage(build_cloud):
     cloud = build_cloud()
     share = cloud.create_share(size=1)
 
@@ -284,9 +273,7 @@ def test_creation_is_repeated_if_the_back_end_has_nothing(
 
 
 @on_sqlite
-def test_creation_that_kills_every_process_is_given_up(
-    build_cloud, database_url
-):
+def test_creation_that_kills_every_process_is_given_up(build_cloud, database_url):
     cloud = build_cloud(backends=['alpha'])
     share = cloud.api.create()['id']
     killed = 0
@@ -318,9 +305,7 @@ def test_creation_is_not_repeated_if_the_back_end_cannot_say_what_it_has(
 
 
 @on_sqlite
-def test_snapshot_that_was_not_taken_is_not_taken_later(
-    build_cloud, database_url
-):
+def test_snapshot_that_was_not_taken_is_not_taken_later(build_cloud, database_url):
     """It would not have the content of when it was requested."""
     cloud = build_cloud(backends=['alpha'])
     cloud_snapshots.enable_snapshot_features(cloud)

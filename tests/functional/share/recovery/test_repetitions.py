@@ -10,11 +10,13 @@ import sqlalchemy as sa
 from manila_lite.db.models import engine
 from manila_lite.db.queries.admin import recovery
 from manila_lite.share.manager.recovery import rescue
-from tests.support import cloud_snapshots as snapshots
-from tests.support import host_assisted
-from tests.support import share_backups
-from tests.support import share_groups
-from tests.support import share_migrations as migrations
+from tests.support import (
+    cloud_snapshots as snapshots,
+    host_assisted,
+    share_backups,
+    share_groups,
+    share_migrations as migrations,
+)
 from tests.support.server_migrations import ServerMigrationCloud
 
 WORK = engine.Work.__table__
@@ -34,8 +36,7 @@ def recover(cloud):
     lose_work(cloud)
     passes = 0
     while any(
-        backend.endpoints.reconciliation.run_pass()
-        for backend in cloud.share.backends
+        backend.endpoints.reconciliation.run_pass() for backend in cloud.share.backends
     ):
         passes += 1
         assert passes <= 2 * rescue.MOST_REPETITIONS + 2

@@ -4,11 +4,12 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
-from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.access import snapshot_rules
+from manila_lite.db.queries.access import share_rules, snapshot_rules
 from tests.support.access import ShareRules
-from tests.support.snapshot_access import create_mountable_snapshot
-from tests.support.snapshot_access import enable_snapshot_mounts
+from tests.support.snapshot_access import (
+    create_mountable_snapshot,
+    enable_snapshot_mounts,
+)
 
 
 @pytest.fixture
@@ -122,7 +123,5 @@ def test_stale_rules_are_shown_to_administrators(cloud, rules):
         for one in cloud.services.recovery.in_flight(limit=10)
         if one.resource_id == rules.instance_id
     ]
-    assert [one.next_step for one in found] == [
-        'its access rules are sent again'
-    ]
+    assert [one.next_step for one in found] == ['its access rules are sent again']
     assert found[0].is_candidate

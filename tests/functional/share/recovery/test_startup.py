@@ -73,9 +73,7 @@ def start(build_node):
         shares = [first.create(2) for _ in events]
         first.run()
         for share, event in zip(shares, events, strict=True):
-            first.db.write(
-                fire, SHARE_INSTANCE, first.target(share).instance_id, event
-            )
+            first.db.write(fire, SHARE_INSTANCE, first.target(share).instance_id, event)
         node = build_node(backends=['alpha'], default=options)
         made = Started(node)
         made.shares = shares
@@ -101,10 +99,7 @@ def test_start_rescues_what_was_in_flight_before(start):
             == [[], []]
         )
     )
-    assert [node.status(share) for share in made.shares[:2]] == [
-        'error',
-        'available',
-    ]
+    assert [node.status(share) for share in made.shares[:2]] == ['error', 'available']
     assert len(node.rows(recovery.LOG.select())) == 3
 
 
@@ -116,9 +111,7 @@ def test_start_rescues_nothing_if_disabled(start):
 
 
 def test_start_waits_before_its_pass(start):
-    made = start(
-        'startup_reconciliation_wait_seconds = 3600', 'reset_migrating'
-    )
+    made = start('startup_reconciliation_wait_seconds = 3600', 'reset_migrating')
     waiting = made.pass_thread
     assert waiting.is_alive()
     assert made.by('recovery') == {}

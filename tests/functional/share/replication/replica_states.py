@@ -4,8 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access
-from manila_lite.db.models import services
+from manila_lite.db.models import access, services
 from manila_lite.share.drivers.dummy import driver as dummy
 
 MAPPING = access.InstanceAccessRule.__table__
@@ -37,9 +36,7 @@ def messages(cloud):
     """Return action and detail of every message, oldest first."""
     return [
         (row.action_id, row.detail_id)
-        for row in cloud.rows(
-            sa.select(MESSAGE).order_by(MESSAGE.c.created_at)
-        )
+        for row in cloud.rows(sa.select(MESSAGE).order_by(MESSAGE.c.created_at))
     ]
 
 

@@ -28,9 +28,7 @@ def mirrored(cloud):
 
 def replica_on(cloud, share_id, backend):
     return next(
-        row.id
-        for row in cloud.replicas(share_id)
-        if backend_of(row) == backend
+        row.id for row in cloud.replicas(share_id) if backend_of(row) == backend
     )
 
 
@@ -94,28 +92,19 @@ def test_each_back_end_gets_a_rule_once(cloud, rules):
     access_id = rules.allow()
     cloud.settle()
     for name in ('alpha', 'beta'):
-        assert [call.added for call in access_calls(cloud, name)] == [
-            [access_id]
-        ]
+        assert [call.added for call in access_calls(cloud, name)] == [[access_id]]
     rules.deny(access_id)
     cloud.settle()
     for name in ('alpha', 'beta'):
-        assert [call.deleted for call in access_calls(cloud, name)] == [
-            [],
-            [access_id],
-        ]
+        assert [call.deleted for call in access_calls(cloud, name)] == [[], [access_id]]
 
 
-def test_rules_cannot_change_while_a_replica_is_created_or_promoted(
-    cloud, rules
-):
+def test_rules_cannot_change_while_a_replica_is_created_or_promoted(cloud, rules):
     access_id = rules.allow()
     cloud.settle()
     for ask in (
         lambda: cloud.request_replica(rules.share_id, 'gamma'),
-        lambda: cloud.ask(
-            'promote', replica_on(cloud, rules.share_id, 'beta')
-        ),
+        lambda: cloud.ask('promote', replica_on(cloud, rules.share_id, 'beta')),
     ):
         ask()
         for change in (
@@ -134,22 +123,16 @@ def test_rules_cannot_change_while_a_replica_is_created_or_promoted(
 
 
 def test_replica_in_error_blocks_old_clients_only(cloud, rules):
-    cloud.ask(
-        'reset_status', replica_on(cloud, rules.share_id, 'beta'), 'error'
-    )
+    cloud.ask('reset_status', replica_on(cloud, rules.share_id, 'beta'), 'error')
     rule = {'access_type': 'ip', 'access_to': '10.0.0.1'}
-    cloud.api.act(
-        rules.share_id, 'allow_access', rule, version='2.73', expect=400
-    )
+    cloud.api.act(rules.share_id, 'allow_access', rule, version='2.73', expect=400)
     made = cloud.api.act(
         rules.share_id, 'allow_access', rule, version='2.74', expect=200
     ).json['access']
     cloud.settle()
     assert mapped(cloud, rules, made['id']) == EVERYWHERE
     gone = {'access_id': made['id']}
-    cloud.api.act(
-        rules.share_id, 'deny_access', gone, version='2.73', expect=400
-    )
+    cloud.api.act(rules.share_id, 'deny_access', gone, version='2.73', expect=400)
     cloud.api.act(rules.share_id, 'deny_access', gone, version='2.74')
     cloud.settle()
     assert rules.known == 0
@@ -216,13 +199,10 @@ def test_rule_is_shown_as_applying_until_applied_everywhere(cloud, rules):
     ).json['access']
 
     def shown():
-        (rule,) = cloud.api.get(
-            '/share-access-rules?share_id=' + rules.share_id
-        )['access_list']
-        return (
-            rule['state'],
-            cloud.api.show(rules.share_id)['access_rules_status'],
-        )
+        (rule,) = cloud.api.get('/share-access-rules?share_id=' + rules.share_id)[
+            'access_list'
+        ]
+        return (rule['state'], cloud.api.show(rules.share_id)['access_rules_status'])
 
     cloud.driver('beta').fail_next('update_access', times=None)
     for _ in range(6):
@@ -269,10 +249,7 @@ def test_rules_changed_during_an_outage_are_sent_again(outage, noticed):
         for backend in cloud.share.backends:
             backend.endpoints.replica_updates.request_pass()
         cloud.run_pending()
-    assert mapped(cloud, rules, allowed) == {
-        'alpha': 'active',
-        'beta': 'error',
-    }
+    assert mapped(cloud, rules, allowed) == {'alpha': 'active', 'beta': 'error'}
     assert mapped(cloud, rules, denied) == {'beta': 'error'}
     end_outage(cloud, rules)
     assert mapped(cloud, rules, allowed) == EVERYWHERE
@@ -284,9 +261,7 @@ def test_rules_changed_during_an_outage_are_sent_again(outage, noticed):
     cloud.check_invariants()
 
 
-def test_rules_changed_during_an_outage_between_two_updates_are_sent_again(
-    outage,
-):
+def test_rules_changed_during_an_outage_between_two_updates_are_sent_again(outage):
     """The replica was in sync before and after it."""
     cloud, rules, denied = outage
     allowed = rules.allow('10.0.0.2')
@@ -302,9 +277,7 @@ def test_rules_changed_during_an_outage_between_two_updates_are_sent_again(
     cloud.check_invariants()
 
 
-def test_rules_of_a_site_without_services_are_sent_when_it_is_back(
-    cloud, rules
-):
+def test_rules_of_a_site_without_services_are_sent_when_it_is_back(cloud, rules):
     kept = rules.allow('10.0.0.1')
     cloud.settle()
     allowed = rules.allow('10.0.0.2')
@@ -328,8 +301,5 @@ def test_rule_that_is_refused_is_not_sent_again_and_again(cloud, rules):
     for _ in range(3):
         cloud.update()
         cloud.settle()
-    assert mapped(cloud, rules, refused) == {
-        'alpha': 'active',
-        'beta': 'error',
-    }
+    assert mapped(cloud, rules, refused) == {'alpha': 'active', 'beta': 'error'}
     assert len(access_calls(cloud, 'beta')) == calls

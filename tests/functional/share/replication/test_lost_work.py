@@ -3,11 +3,8 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import access
-from manila_lite.db.models import engine
-from manila_lite.db.models import services
-from tests.functional.share.replication.replica_states import messages
-from tests.functional.share.replication.replica_states import rules_on
+from manila_lite.db.models import access, engine, services
+from tests.functional.share.replication.replica_states import messages, rules_on
 from tests.support import rescues
 from tests.support.cloud import Crash
 from tests.support.replicated import INSTANCE
@@ -39,9 +36,7 @@ def test_lost_replica_creation_converges_if_it_exists(cloud, share_id):
     assert cloud.replica(replica_id).access_rules_status == 'active'
 
 
-def test_lost_replica_creation_is_given_up_if_it_does_not_exist(
-    cloud, share_id
-):
+def test_lost_replica_creation_is_given_up_if_it_does_not_exist(cloud, share_id):
     cloud.allow(share_id)
     replica_id = cloud.request_replica(share_id, 'beta')
     while cloud.replica(replica_id).host is None:

@@ -4,13 +4,14 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
+from manila_lite.db.models import services, shares
 from manila_lite.db.queries.admin import recovery
-from tests.functional.share.replication.replica_states import let_in
-from tests.functional.share.replication.replica_states import messages
-from tests.functional.share.replication.replica_states import refused
-from tests.functional.share.replication.replica_states import update_all
+from tests.functional.share.replication.replica_states import (
+    let_in,
+    messages,
+    refused,
+    update_all,
+)
 from tests.support.api_client import ApiClient
 from tests.support.replicated import MEMBER
 
@@ -48,9 +49,7 @@ def test_promoted_replica_takes_over(build_cloud, style):
 @pytest.mark.facts('LP1664201')
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
 @pytest.mark.parametrize('works', [True, False])
-def test_no_two_replicas_are_active_during_a_promotion(
-    build_cloud, style, works
-):
+def test_no_two_replicas_are_active_during_a_promotion(build_cloud, style, works):
     cloud = build_cloud(style)
     share_id = cloud.create_share_on('alpha')
     replica_id = cloud.replicate(share_id, 'beta')
@@ -77,10 +76,7 @@ def test_no_two_replicas_are_active_during_a_promotion(
 
 
 def paths(api, path, version='2.99'):
-    return {
-        row['path']
-        for row in api.get(path, version=version)['export_locations']
-    }
+    return {row['path'] for row in api.get(path, version=version)['export_locations']}
 
 
 def open_paths(cloud, replica_id):
@@ -104,10 +100,7 @@ def test_tenants_see_the_exports_that_they_can_use(build_cloud, style):
     passive, active = cloud.replicate(share_id), cloud.active(share_id).id
     tenant = ApiClient(cloud, roles='member,reader')
     for _ in range(2):
-        of = {
-            id: f'/share-replicas/{id}/export-locations'
-            for id in (passive, active)
-        }
+        of = {id: f'/share-replicas/{id}/export-locations' for id in (passive, active)}
         known = {id: open_paths(cloud, id) for id in of}
         assert all(known.values())
         for id, path in of.items():
@@ -116,13 +109,10 @@ def test_tenants_see_the_exports_that_they_can_use(build_cloud, style):
         assert paths(tenant, of[passive]) == (
             known[passive] if style == 'readable' else set()
         )
-        assert paths(
-            tenant, f'/shares/{share_id}/export_locations', '2.46'
-        ) == paths(tenant, of[active]) | paths(tenant, of[passive])
-        assert (
-            paths(tenant, f'/shares/{share_id}/export_locations')
-            == known[active]
-        )
+        assert paths(tenant, f'/shares/{share_id}/export_locations', '2.46') == paths(
+            tenant, of[active]
+        ) | paths(tenant, of[passive])
+        assert paths(tenant, f'/shares/{share_id}/export_locations') == known[active]
         cloud.ask('promote', passive)
         cloud.settle()
         passive, active = active, passive

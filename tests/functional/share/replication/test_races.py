@@ -15,10 +15,8 @@ import pytest
 
 from manila_lite import exception
 from tests.support import sampling
-from tests.support.concurrent_calls import are_accepted
-from tests.support.concurrent_calls import at_once
-from tests.support.racing_requests import extend
-from tests.support.racing_requests import take
+from tests.support.concurrent_calls import are_accepted, at_once
+from tests.support.racing_requests import extend, take
 
 pytestmark = [sampling.dialects, sampling.enumeration]
 
@@ -47,9 +45,7 @@ def test_one_of_ten_concurrent_promotions_is_accepted(build_cloud):
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
         calls = [
-            partial(
-                cloud.ask, 'promote', cloud.rng.choice(cloud.passive(share_id))
-            )
+            partial(cloud.ask, 'promote', cloud.rng.choice(cloud.passive(share_id)))
             for _ in range(CLIENTS)
         ]
         accepted = are_accepted(*calls, rng=cloud.rng, refused=REFUSED)
@@ -76,11 +72,7 @@ def test_concurrent_deletions_leave_one_writable_replica(build_cloud):
             cloud.replicate(share_id)
         accepted = are_accepted(
             *[
-                partial(
-                    cloud.ask,
-                    cloud.rng.choice(['delete', 'force_delete']),
-                    row.id,
-                )
+                partial(cloud.ask, cloud.rng.choice(['delete', 'force_delete']), row.id)
                 for row in cloud.replicas(share_id)
             ],
             rng=cloud.rng,
@@ -97,10 +89,7 @@ def test_concurrent_deletions_leave_one_writable_replica(build_cloud):
 
 def shrink(cloud, share_id):
     return cloud.api.act(
-        share_id,
-        'shrink',
-        {'new_size': cloud.api.show(share_id)['size'] - 1},
-        None,
+        share_id, 'shrink', {'new_size': cloud.api.show(share_id)['size'] - 1}, None
     )
 
 
@@ -117,23 +106,16 @@ def allow(cloud, share_id):
     return cloud.api.act(
         share_id,
         'allow_access',
-        {
-            'access_type': 'ip',
-            'access_to': f'10.0.0.{cloud.rng.randrange(250)}',
-        },
+        {'access_type': 'ip', 'access_to': f'10.0.0.{cloud.rng.randrange(250)}'},
         None,
     )
 
 
-def test_promotion_and_conflicting_requests_are_never_both_accepted(
-    build_cloud,
-):
+def test_promotion_and_conflicting_requests_are_never_both_accepted(build_cloud):
     cloud = build_cloud()
     share_id = cloud.create_share_on('alpha', size=20)
     seen = collections.Counter()
-    for seed, other in itertools.product(
-        SEEDS, (take, extend, shrink, delete)
-    ):
+    for seed, other in itertools.product(SEEDS, (take, extend, shrink, delete)):
         cloud.rng.seed(f'race {seed}')
         if not cloud.passive(share_id):
             cloud.replicate(share_id)
@@ -175,9 +157,7 @@ def test_requests_compatible_with_promotion_apply_to_the_new_active_replica(
         cloud.update()
         assert any(accepted)
         assert not accepted[0] or cloud.active(share_id).id == wanted
-        assert {row.status for row in cloud.replicas(share_id)} == {
-            'available'
-        }
+        assert {row.status for row in cloud.replicas(share_id)} == {'available'}
     cloud.check_invariants()
 
 

@@ -5,17 +5,17 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.coordination import Coordinator
-from manila_lite.db.models import access
-from manila_lite.db.models import services
+from manila_lite.db.models import access, services
 from manila_lite.db.queries.shares import shares as share_rows
-from tests.functional.share.replication.replica_states import let_in
-from tests.functional.share.replication.replica_states import messages
-from tests.functional.share.replication.replica_states import refused
-from tests.functional.share.replication.replica_states import rules_on
-from tests.functional.share.replication.replica_states import update_all
+from tests.functional.share.replication.replica_states import (
+    let_in,
+    messages,
+    refused,
+    rules_on,
+    update_all,
+)
 from tests.support.dhss import ShareServersCloud
-from tests.support.replicated import ADMIN
-from tests.support.replicated import ReplicatedCloud
+from tests.support.replicated import ADMIN, ReplicatedCloud
 
 MAPPING = access.InstanceAccessRule.__table__
 MESSAGE = services.Message.__table__
@@ -105,11 +105,7 @@ def test_unplaced_replica_is_in_error_and_deleted_at_once(cloud, share_id):
     replica_id = cloud.request_replica(share_id, 'beta')
     cloud.settle()
     row = cloud.replica(replica_id)
-    assert (row.status, row.replica_state, row.host) == (
-        'error',
-        'error',
-        None,
-    )
+    assert (row.status, row.replica_state, row.host) == ('error', 'error', None)
     assert row.access_rules_status == 'error'
     cloud.check_invariants()
     cloud.ask('delete', replica_id)
@@ -122,9 +118,7 @@ def test_unplaced_replica_is_not_awaited_by_snapshots(cloud, share_id):
     cloud.settle()
     snapshot_id = cloud.snapshot(share_id)
     assert cloud.snapshots_on(replica_id) == {}
-    assert cloud.snapshots_on(cloud.active(share_id).id) == {
-        snapshot_id: 'available'
-    }
+    assert cloud.snapshots_on(cloud.active(share_id).id) == {snapshot_id: 'available'}
     cloud.check_invariants()
 
 
@@ -147,9 +141,7 @@ def test_share_without_replication_type_gets_no_replica(cloud, share_id):
 
 def test_no_replica_is_created_while_the_active_one_is_busy(cloud, share_id):
     cloud.api.act(share_id, 'extend', {'new_size': 3})
-    refused(
-        'must be available, not extending', cloud.request_replica, share_id
-    )
+    refused('must be available, not extending', cloud.request_replica, share_id)
     cloud.settle()
     cloud.replicate(share_id, 'beta')
     cloud.check_invariants()
@@ -172,9 +164,7 @@ def test_replica_in_an_unknown_or_excluded_zone_is_refused(cloud, share_id):
 def test_a_replica_keeps_its_metadata(cloud, share_id):
     replica_id = cloud.replicate(share_id, metadata={'a': 'b'})
     assert cloud.rows(
-        sa.text(
-            'SELECT share_instance_id, key, value FROM share_instance_metadata'
-        )
+        sa.text('SELECT share_instance_id, key, value FROM share_instance_metadata')
     ) == [(replica_id, 'a', 'b')]
 
 
@@ -213,15 +203,9 @@ def test_last_active_replica_is_not_deleted(cloud, share_id):
     refused('last active', cloud.ask, 'delete', cloud.active(share_id).id)
     cloud.replicate(share_id)
     refused('last active', cloud.ask, 'delete', cloud.active(share_id).id)
+    refused('last active', cloud.ask, 'force_delete', cloud.active(share_id).id)
     refused(
-        'last active', cloud.ask, 'force_delete', cloud.active(share_id).id
-    )
-    refused(
-        'last active',
-        cloud.ask,
-        'reset_status',
-        cloud.active(share_id).id,
-        'deleting',
+        'last active', cloud.ask, 'reset_status', cloud.active(share_id).id, 'deleting'
     )
 
 
@@ -242,10 +226,7 @@ def test_failed_replica_deletion_is_visible_and_can_be_forced(cloud, share_id):
     cloud.driver('beta').fail_next('delete_replica')
     cloud.ask('delete', replica_id)
     cloud.settle()
-    assert cloud.states(share_id)['beta'] == (
-        'error_deleting',
-        'error_deleting',
-    )
+    assert cloud.states(share_id)['beta'] == ('error_deleting', 'error_deleting')
     assert shown(cloud, replica_id) == ('error_deleting', 'error')
     refused('available or in error', cloud.ask, 'delete', replica_id)
     cloud.driver('beta').fail_next('delete_replica')
@@ -310,17 +291,12 @@ def test_active_replica_that_was_not_deleted_stays_active(build_cloud):
     cloud.check_invariants()
 
 
-def test_extend_during_replica_deletion_keeps_usage_consistent(
-    cloud, share_id
-):
+def test_extend_during_replica_deletion_keeps_usage_consistent(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
 
     def extend():
         cloud.api.act(share_id, 'extend', {'new_size': 5})
-        for runner in [
-            *cloud.scheduler.runners,
-            cloud.share.backends[0].runner,
-        ]:
+        for runner in [*cloud.scheduler.runners, cloud.share.backends[0].runner]:
             assert runner.step()
 
     cloud.pause_at('before delete_replica', extend)
@@ -335,9 +311,7 @@ def test_instance_of_a_replica_is_deleted_as_a_replica(cloud, share_id):
     cloud.snapshot(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
     with pytest.raises(exception.ShareHasReplicas):
-        cloud.services.shares.force_delete_instance(
-            ADMIN, cloud.active(share_id).id
-        )
+        cloud.services.shares.force_delete_instance(ADMIN, cloud.active(share_id).id)
     cloud.services.shares.force_delete_instance(ADMIN, replica_id)
     cloud.settle()
     assert cloud.replica(replica_id) is None
@@ -408,9 +382,7 @@ def test_extend_is_charged_for_every_replica(cloud, share_id):
 
 def test_replica_work_of_one_share_is_serialized(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
-    ours, theirs = (
-        Coordinator(cloud.conf, member) for member in ('ours', 'theirs')
-    )
+    ours, theirs = (Coordinator(cloud.conf, member) for member in ('ours', 'theirs'))
     cloud.share.backends[1].endpoints.replication.locks = ours
     cloud.ask('promote', replica_id)
     with theirs.lock(f'replicas-{share_id}'):
@@ -440,17 +412,12 @@ def test_replicas_on_share_servers_can_be_promoted(build_cloud):
     replica_id = cloud.replicate(share_id, 'beta')
     row = cloud.replica(replica_id)
     assert row.share_network_id == network_id
-    assert row.share_server_id not in (
-        None,
-        cloud.active(share_id).share_server_id,
-    )
+    assert row.share_server_id not in (None, cloud.active(share_id).share_server_id)
     cloud.ask('promote', replica_id)
     cloud.settle()
     assert cloud.active(share_id).id == replica_id
     cloud.check_invariants()
-    old_id = next(
-        row.id for row in cloud.replicas(share_id) if row.id != replica_id
-    )
+    old_id = next(row.id for row in cloud.replicas(share_id) if row.id != replica_id)
     cloud.ask('delete', old_id)
     cloud.settle()
     assert [row.id for row in cloud.replicas(share_id)] == [replica_id]

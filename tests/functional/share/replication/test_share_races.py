@@ -110,10 +110,7 @@ def test_concurrent_rule_changes_do_not_deadlock(cloud, rules):
         cloud.run_pending()
         are_accepted(
             *(partial(rules.deny, access_id) for access_id in known),
-            *(
-                partial(rules.allow, f'10.1.{seed}.{number}')
-                for number in range(2)
-            ),
+            *(partial(rules.allow, f'10.1.{seed}.{number}') for number in range(2)),
             runner(cloud, 'alpha').step,
             runner(cloud, 'beta').step,
             rng=cloud.rng,
@@ -122,9 +119,7 @@ def test_concurrent_rule_changes_do_not_deadlock(cloud, rules):
     assert len(rules.states) == 2 * len(SEEDS)
 
 
-def test_rule_removed_concurrently_from_its_last_replicas_is_deleted(
-    cloud, rules
-):
+def test_rule_removed_concurrently_from_its_last_replicas_is_deleted(cloud, rules):
     """It is denied on one, and the other is removed."""
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
@@ -133,9 +128,7 @@ def test_rule_removed_concurrently_from_its_last_replicas_is_deleted(
             if row.replica_state != 'active':
                 cloud.ask('force_delete', row.id)
         are_accepted(
-            runner(cloud, 'alpha').step,
-            runner(cloud, 'beta').step,
-            rng=cloud.rng,
+            runner(cloud, 'alpha').step, runner(cloud, 'beta').step, rng=cloud.rng
         )
         settle(cloud, rules)
         assert rules.known == 0
@@ -155,7 +148,6 @@ def test_usage_is_consistent_when_replica_deletion_meets_extend(cloud, rules):
         are_accepted(grow, removed(cloud, rules), rng=cloud.rng)
         cloud.scheduler.runners[0].step()
         are_accepted(
-            *(runner(cloud, name).step for name in cloud.backend_names),
-            rng=cloud.rng,
+            *(runner(cloud, name).step for name in cloud.backend_names), rng=cloud.rng
         )
         settle(cloud, rules)

@@ -15,9 +15,7 @@ from tests.support.replicated import ADMIN
 STYLES = ('readable', 'dr', 'writable')
 POOL = services.Pool.__table__
 
-FORCED = pytest.mark.parametrize(
-    'force', [False, True], ids=['placed', 'forced']
-)
+FORCED = pytest.mark.parametrize('force', [False, True], ids=['placed', 'forced'])
 
 
 @pytest.fixture
@@ -34,9 +32,7 @@ def mirrored(cloud, size=2):
 
 def replica_on(cloud, share_id, backend):
     return next(
-        row.id
-        for row in cloud.replicas(share_id)
-        if row.host == f'node@{backend}#pool'
+        row.id for row in cloud.replicas(share_id) if row.host == f'node@{backend}#pool'
     )
 
 
@@ -51,10 +47,7 @@ def allocated(cloud):
 
 def extend(cloud, share_id, new_size, *, force=False, expect=202):
     return cloud.api.act(
-        share_id,
-        'extend',
-        {'new_size': new_size, 'force': force},
-        expect=expect,
+        share_id, 'extend', {'new_size': new_size, 'force': force}, expect=expect
     )
 
 
@@ -83,9 +76,7 @@ def test_extend_resizes_all_replicas(build_cloud, style, force):
     assert allocated(cloud) == {'alpha': 5, 'beta': 5, 'gamma': 5}
     cloud.update()
     for name in cloud.backend_names:
-        assert set(
-            dummy.inventory(cloud.folder / 'dummy' / name).values()
-        ) == {5}
+        assert set(dummy.inventory(cloud.folder / 'dummy' / name).values()) == {5}
     cloud.check_invariants()
 
 
@@ -188,9 +179,7 @@ def test_request_that_read_before_a_promotion_acts_on_the_new_active_replica(
     cloud.check_invariants()
 
 
-@pytest.mark.facts(
-    'add-tenant-quota-for-share-replicas.2', 'maxTotalReplicaGigabytes'
-)
+@pytest.mark.facts('add-tenant-quota-for-share-replicas.2', 'maxTotalReplicaGigabytes')
 def test_extend_must_fit_into_the_quota_for_all_replicas(cloud, share_id):
     cloud.api.request(
         'PUT',
@@ -224,11 +213,7 @@ def test_lost_resize_ends_with_exact_usage(build_cloud):
         cloud.settle()
         cloud.check_invariants()
         if cloud.api.show(share_id)['status'] != 'available':
-            cloud.ask(
-                'reset_status',
-                replica_on(cloud, share_id, 'alpha'),
-                'available',
-            )
+            cloud.ask('reset_status', replica_on(cloud, share_id, 'alpha'), 'available')
         place += 5
     assert place > 50
 
@@ -267,15 +252,14 @@ def test_replicated_share_is_listed_once(cloud, share_id, key):
     for direction in ('asc', 'desc'):
         query = f'sort_key={key}&sort_dir={direction}'
         whole = [
-            one['id']
-            for one in cloud.api.get(f'/shares/detail?{query}')['shares']
+            one['id'] for one in cloud.api.get(f'/shares/detail?{query}')['shares']
         ]
         paged = [
             one['id']
             for offset in range(4)
-            for one in cloud.api.get(
-                f'/shares?{query}&limit=1&offset={offset}'
-            )['shares']
+            for one in cloud.api.get(f'/shares?{query}&limit=1&offset={offset}')[
+                'shares'
+            ]
         ]
         assert whole == paged
         assert sorted(whole) == sorted(ids)
@@ -341,12 +325,7 @@ def test_deferred_deletion_of_a_share_with_a_single_replica(build_cloud):
     cloud = build_cloud(extra_conf='is_deferred_deletion_enabled = true')
     share_id = cloud.create_share_on('alpha', size=2)
     cloud.api.delete(share_id)
-    for resource in (
-        'shares',
-        'gigabytes',
-        'share_replicas',
-        'replica_gigabytes',
-    ):
+    for resource in ('shares', 'gigabytes', 'share_replicas', 'replica_gigabytes'):
         assert cloud.usage(resource) == (0, 0)
     assert cloud.db.read(recount.differences) == []
     cloud.settle()
@@ -356,9 +335,7 @@ def test_deferred_deletion_of_a_share_with_a_single_replica(build_cloud):
 
 
 @pytest.mark.parametrize('has_several', [False, True])
-def test_deletion_of_a_snapshot_on_replicas_is_not_deferred(
-    build_cloud, has_several
-):
+def test_deletion_of_a_snapshot_on_replicas_is_not_deferred(build_cloud, has_several):
     cloud = build_cloud(extra_conf='is_deferred_deletion_enabled = true')
     share_id = cloud.create_share_on('alpha', size=2)
     if has_several:

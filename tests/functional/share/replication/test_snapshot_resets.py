@@ -4,12 +4,8 @@ import pytest
 
 from tests.functional.share.replication.snapshots.snapshot_states import (
     complete,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import (
     replica_on,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import run
-from tests.functional.share.replication.snapshots.snapshot_states import (
+    run,
     statuses,
 )
 from tests.support import cloud_snapshots
@@ -54,18 +50,14 @@ def check_stays(cloud, share_id, snapshot_id):
     assert cloud.states(share_id)['beta'] == ('available', state)
 
 
-def test_replica_gets_snapshots_taken_during_its_reset_deletion(
-    cloud, share_id
-):
+def test_replica_gets_snapshots_taken_during_its_reset_deletion(cloud, share_id):
     beta, snapshot_id = delete_beta(cloud, share_id)
     cloud.ask('reset_status', beta, 'available')
     assert cloud.states(share_id)['beta'] == ('available', 'out_of_sync')
     check_stays(cloud, share_id, snapshot_id)
 
 
-def test_replica_gets_snapshots_taken_during_its_failed_deletion(
-    cloud, share_id
-):
+def test_replica_gets_snapshots_taken_during_its_failed_deletion(cloud, share_id):
     beta, snapshot_id = delete_beta(cloud, share_id)
     cloud.driver('beta').fail_next('delete_replica')
     cloud.settle()

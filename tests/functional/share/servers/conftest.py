@@ -17,9 +17,7 @@ def build_cloud(build_cloud):
         if 'kind' in options:
             return build_cloud(*args, **options)
         built.append(
-            build_cloud(
-                *args, kind=ShareServersCloud, backends=['alpha'], **options
-            )
+            build_cloud(*args, kind=ShareServersCloud, backends=['alpha'], **options)
         )
         return built[-1]
 

@@ -24,9 +24,7 @@ def details(cloud):
 
 def set_up(cloud):
     """Return how often a server was set up."""
-    return [call.method for call in cloud.driver().calls].count(
-        '_setup_server'
-    )
+    return [call.method for call in cloud.driver().calls].count('_setup_server')
 
 
 def delete_idle(cloud, minutes=10):

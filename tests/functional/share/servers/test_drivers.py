@@ -4,14 +4,10 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import conf
-from tests.functional.share.servers.server_calls import delete_idle
-from tests.functional.share.servers.server_calls import details
-from tests.functional.share.servers.server_calls import manage
-from tests.support import cloud_snapshots
-from tests.support import databases
+from tests.functional.share.servers.server_calls import delete_idle, details, manage
+from tests.support import cloud_snapshots, databases
 from tests.support.cloud import Cloud
-from tests.support.dhss import INSTANCE
-from tests.support.dhss import ShareServersCloud
+from tests.support.dhss import INSTANCE, ShareServersCloud
 
 # Arguments of drivers, reports for schedulers
 
@@ -66,9 +62,9 @@ def test_every_driver_method_gets_the_share_server(cloud):
         cloud.api.act(share, action, {'new_size': size})
         cloud.settle()
     (server,) = cloud.servers()
-    path = cloud.api.get(f'/shares/{copy}/export_locations')[
-        'export_locations'
-    ][0]['path']
+    path = cloud.api.get(f'/shares/{copy}/export_locations')['export_locations'][0][
+        'path'
+    ]
     cloud.api.act(copy, 'unmanage')
     cloud.settle()
     cloud.api.request(
@@ -92,15 +88,14 @@ def test_every_driver_method_gets_the_share_server(cloud):
         for one in servers:
             assert one['id'] == server.id, name
             assert one['backend_details']['server_id'] == server.id
-            assert [
-                given['ip_address'] for given in one['network_allocations']
-            ] == ['10.10.0.2']
+            assert [given['ip_address'] for given in one['network_allocations']] == [
+                '10.10.0.2'
+            ]
 
 
 def test_reports_contain_servers_and_their_limits(build_cloud):
     cloud = build_cloud(
-        backend_conf='max_shares_per_share_server = 7\n'
-        'max_share_server_size = 70'
+        backend_conf='max_shares_per_share_server = 7\nmax_share_server_size = 70'
     )
     share = cloud.create_share_on_network(cloud.add_network())
     cloud.share.backends[0].report()
@@ -155,8 +150,7 @@ def test_share_on_a_network_requires_a_dhss_driver(tmp_path):
 
 def test_back_end_with_invalid_network_options_does_not_start(tmp_path):
     with pytest.raises(
-        conf.BadConfiguration,
-        match=r'section \[alpha\].*mask is not a mask: 99',
+        conf.BadConfiguration, match=r'section \[alpha\].*mask is not a mask: 99'
     ):
         ShareServersCloud(
             tmp_path,

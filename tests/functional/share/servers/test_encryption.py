@@ -38,9 +38,7 @@ def create(cloud, network, key=None, **body):
 
 def given(cloud, method):
     return [
-        arguments
-        for called, arguments in cloud.driver().recorded
-        if called == method
+        arguments for called, arguments in cloud.driver().recorded if called == method
     ]
 
 
@@ -97,10 +95,7 @@ def test_servers_of_encrypted_shares_have_no_key(cloud):
     assert create(cloud, network, OTHER) == server
     shown = cloud.api.get(f'/share-servers/{server}')['share_server']
     assert shown['encryption_key_ref'] is None
-    keys = [
-        one['share']['encryption_key_ref']
-        for one in given(cloud, 'create_share')
-    ]
+    keys = [one['share']['encryption_key_ref'] for one in given(cloud, 'create_share')]
     assert keys == [KEY, OTHER]
 
 

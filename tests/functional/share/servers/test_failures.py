@@ -3,15 +3,12 @@
 import pytest
 
 from manila_lite import exception
-from tests.functional.share.servers.server_calls import details
-from tests.functional.share.servers.server_calls import set_up
+from tests.functional.share.servers.server_calls import details, set_up
 from tests.support.api_client import ApiClient
 from tests.support.cloud import Crash
 
 
-@pytest.mark.parametrize(
-    'order', ['fail_next', 'half_fail_next', 'lose_reply_next']
-)
+@pytest.mark.parametrize('order', ['fail_next', 'half_fail_next', 'lose_reply_next'])
 def test_failed_build_leaves_the_server_in_error(cloud, order):
     getattr(cloud.driver(), order)('_setup_server')
     share = cloud.api.create(share_network_id=cloud.add_network())['id']

@@ -60,16 +60,12 @@ def test_unmanaged_server_releases_its_addresses(cloud):
     assert cloud.addresses() == {again: {'10.10.0.2'}}
 
 
-@pytest.mark.parametrize(
-    'force, status', [(False, 'unmanage_error'), (True, None)]
-)
+@pytest.mark.parametrize('force, status', [(False, 'unmanage_error'), (True, None)])
 def test_driver_without_unmanage_support_requires_force(cloud, force, status):
     cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     (server,) = cloud.servers()
-    cloud.driver().faults.fail_next(
-        'unmanage_server', error=NotImplementedError()
-    )
+    cloud.driver().faults.fail_next('unmanage_server', error=NotImplementedError())
     cloud.api.request(
         'POST',
         f'/share-servers/{server.id}/action',
@@ -77,9 +73,7 @@ def test_driver_without_unmanage_support_requires_force(cloud, force, status):
         expect=202,
     )
     cloud.settle()
-    assert [row.status for row in cloud.servers()] == (
-        [status] if status else []
-    )
+    assert [row.status for row in cloud.servers()] == ([status] if status else [])
     if force:  # it still exists, but is no longer managed, as requested
         cloud.driver().backend.state.servers.drop(server.id)
 
@@ -99,9 +93,7 @@ def test_snapshots_on_servers_are_managed_from_2_49_on(cloud):
     )
     for url, body in requests:
         for version, code in (('2.48', 403), ('2.49', 202)):
-            answer = cloud.api.request(
-                'POST', url, body, version=version, expect=code
-            )
+            answer = cloud.api.request('POST', url, body, version=version, expect=code)
         cloud.settle()
     cloud.api.get(path, expect=404)
     managed = answer.json['snapshot']['id']

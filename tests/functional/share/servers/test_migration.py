@@ -15,9 +15,7 @@ def prepared(tmp_path_factory):
     cloud = ServerMigrationCloud(folder)
     enable_snapshot_mounts(cloud)
     network = cloud.add_network()
-    first = cloud.create_share_on_alpha(
-        network, size=2, metadata={'key': 'value'}
-    )
+    first = cloud.create_share_on_alpha(network, size=2, metadata={'key': 'value'})
     second = cloud.create_share_on_alpha(network, size=3)
     cloud.allow(first)
     cloud.snapshot(first)
@@ -70,10 +68,7 @@ def test_migration_moves_everything_on_the_server(cloud, moved):
     assert not before & cloud.exports(first)
     assert cloud.driver('alpha').inventory() == {}
     assert cloud.driver('beta').access_inventory() == rules
-    assert (
-        cloud.usage('gigabytes'),
-        cloud.usage('snapshot_gigabytes'),
-    ) == usage
+    assert (cloud.usage('gigabytes'), cloud.usage('snapshot_gigabytes')) == usage
     assert cloud.has_no_incoming_servers()
 
 
@@ -125,9 +120,7 @@ def test_nondisruptive_migration_keeps_addresses_and_exports(cloud, moved):
     assert cloud.exports(first) == exports
     assert cloud.addresses() == {there: addresses}
     assert cloud.server(there)['status'] == 'active'
-    assert cloud.driver('beta').inventory().keys() >= {
-        cloud.instance(first).id
-    }
+    assert cloud.driver('beta').inventory().keys() >= {cloud.instance(first).id}
 
 
 def test_server_migrates_to_the_requested_network(cloud, moved):
@@ -144,9 +137,7 @@ def test_server_migrates_to_the_requested_network(cloud, moved):
 def test_driver_may_choose_an_existing_destination(cloud, moved):
     server, first, _ = moved
     cloud.disable('alpha', True)
-    other = cloud.create_share_on_network(
-        cloud.instance(first).share_network_id
-    )
+    other = cloud.create_share_on_network(cloud.instance(first).share_network_id)
     cloud.disable('alpha', False)
     there = cloud.server_of(other)
     cloud.driver('beta').set_migration_target(there)
@@ -197,17 +188,13 @@ def test_failure_in_phase_one_rolls_back(cloud, moved, method, writable):
 
 
 @pytest.mark.parametrize(
-    'lacking',
-    ['compatible', 'writable', 'nondisruptive', 'preserve_snapshots'],
+    'lacking', ['compatible', 'writable', 'nondisruptive', 'preserve_snapshots']
 )
-def test_unsupported_migration_fails_and_the_check_reports_it(
-    cloud, moved, lacking
-):
+def test_unsupported_migration_fails_and_the_check_reports_it(cloud, moved, lacking):
     server, _, _ = moved
     before = cloud.state_summary()
     cloud.driver('beta').set_migration_capabilities(
-        {'compatible', 'writable', 'nondisruptive', 'preserve_snapshots'}
-        - {lacking}
+        {'compatible', 'writable', 'nondisruptive', 'preserve_snapshots'} - {lacking}
     )
     wish = {'writable': True, 'nondisruptive': True}
     answer = cloud.check(server, **wish)
@@ -251,9 +238,7 @@ def test_check_leaves_nothing_behind(cloud, moved):
 
 
 @pytest.mark.parametrize('phase_one_done', [True, False])
-@pytest.mark.parametrize(
-    'wish', [{}, {'writable': False}, {'nondisruptive': True}]
-)
+@pytest.mark.parametrize('wish', [{}, {'writable': False}, {'nondisruptive': True}])
 def test_cancel_rolls_back(cloud, moved, wish, phase_one_done):
     server, _, _ = moved
     before = cloud.state_summary()
@@ -286,9 +271,7 @@ def test_cancel_is_refused_if_the_driver_does_not_support_it(cloud, moved):
     )
     cloud.start_to_phase1(server)
     cloud.cancel(server, expect=400)
-    assert cloud.server(server)['task_state'] == (
-        'migration_driver_phase1_done'
-    )
+    assert cloud.server(server)['task_state'] == ('migration_driver_phase1_done')
 
 
 def test_failed_cancel_rolls_back(cloud, moved):
@@ -309,26 +292,20 @@ def test_rules_are_read_only_while_shares_are_copied(cloud, moved):
     seen = set()
     cloud.pause_at(
         'before share_server_migration_start',
-        lambda: seen.add(
-            frozenset(cloud.driver('alpha').access_inventory()[id])
-        ),
+        lambda: seen.add(frozenset(cloud.driver('alpha').access_inventory()[id])),
     )
     cloud.settle()
     assert seen == {frozenset({('ip', '10.1.1.1', 'ro')})}
     cloud.complete(server)
     cloud.settle()
-    assert cloud.driver('beta').access_inventory()[id] == {
-        ('ip', '10.1.1.1', 'rw')
-    }
+    assert cloud.driver('beta').access_inventory()[id] == {('ip', '10.1.1.1', 'rw')}
     cloud.check_invariants()
 
 
 def test_failed_cast_of_rules_fails_phase_one(cloud, moved):
     server, first, _ = moved
     before = cloud.state_summary()
-    cloud.driver('alpha').refuse_rules(
-        lambda verb, rule: rule['access_level'] == 'ro'
-    )
+    cloud.driver('alpha').refuse_rules(lambda verb, rule: rule['access_level'] == 'ro')
     cloud.start(server, writable=False)
     cloud.settle()
     assert cloud.server(server)['task_state'] == 'migration_error'
@@ -343,11 +320,7 @@ def test_failed_cast_of_rules_fails_phase_one(cloud, moved):
 
 @pytest.mark.parametrize(
     'how, writable',
-    [
-        ('fail_next', False),
-        ('half_fail_next', False),
-        ('lose_reply_next', True),
-    ],
+    [('fail_next', False), ('half_fail_next', False), ('lose_reply_next', True)],
 )
 def test_failure_in_phase_two_deletes_nothing(cloud, moved, how, writable):
     server, first, second = moved
@@ -364,9 +337,7 @@ def test_failure_in_phase_two_deletes_nothing(cloud, moved, how, writable):
         assert not cloud.instance(share).cast_rules_to_readonly
     (snapshot,) = cloud.api.get('/snapshots/detail')['snapshots']
     assert snapshot['status'] == 'error'
-    kept = set().union(
-        *(cloud.driver(name).inventory() for name in ('alpha', 'beta'))
-    )
+    kept = set().union(*(cloud.driver(name).inventory() for name in ('alpha', 'beta')))
     assert kept == {cloud.instance(share).id for share in (first, second)}
     assert {server, there} == set(cloud.addresses())
     cloud.cancel(server, expect=400)
@@ -443,9 +414,7 @@ def test_progress_of_a_back_end_that_has_died_is_the_last_known(cloud, moved):
 
 def test_check_reports_a_driver_failure(cloud, moved):
     server, _, _ = moved
-    cloud.driver('beta').fail_next(
-        'share_server_migration_check_compatibility'
-    )
+    cloud.driver('beta').fail_next('share_server_migration_check_compatibility')
     answer = cloud.check(server)
     assert answer['compatible'] is False
     assert len(answer['reasons']) == 1

@@ -17,9 +17,7 @@ def make(build_cloud):
     """Return a function that creates a share on alpha, a replica on beta."""
 
     def make(backend_conf=MOVES, **options):
-        cloud = build_cloud(
-            kind=Replicas, backend_conf=backend_conf, **options
-        )
+        cloud = build_cloud(kind=Replicas, backend_conf=backend_conf, **options)
         network = cloud.add_network()
         share = cloud.create_share_on('alpha', share_network_id=network)
         replica = cloud.replicate(share, 'beta', share_network_id=network)
@@ -29,9 +27,7 @@ def make(build_cloud):
 
 
 def server_on(cloud, backend):
-    (found,) = (
-        row.id for row in cloud.servers() if row.host == f'node@{backend}'
-    )
+    (found,) = (row.id for row in cloud.servers() if row.host == f'node@{backend}')
     return found
 
 

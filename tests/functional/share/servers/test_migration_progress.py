@@ -12,10 +12,7 @@ NO_PAUSES = 'server_migration_driver_continue_update_interval = 0'
 @pytest.fixture
 def cloud(build_cloud, database_url):
     return build_cloud(
-        NO_PAUSES,
-        kind=ServerMigrationCloud,
-        url=database_url,
-        backend_conf=STEPS,
+        NO_PAUSES, kind=ServerMigrationCloud, url=database_url, backend_conf=STEPS
     )
 
 

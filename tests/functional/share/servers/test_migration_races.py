@@ -11,8 +11,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from tests.support import sampling
 from tests.support.concurrent_calls import status_codes
-from tests.support.server_migrations import MIGRATION
-from tests.support.server_migrations import ServerMigrationCloud
+from tests.support.server_migrations import MIGRATION, ServerMigrationCloud
 
 CLIENTS = 10
 MANY = 200
@@ -28,15 +27,11 @@ def cloud(build_cloud):
 
 @pytest.fixture
 def server(cloud):
-    return cloud.server_of(
-        cloud.create_share_on_alpha(cloud.add_network(), size=2)
-    )
+    return cloud.server_of(cloud.create_share_on_alpha(cloud.add_network(), size=2))
 
 
 @sampling.dialects
-def test_one_of_ten_concurrent_migration_requests_is_accepted(
-    database_url, tmp_path
-):
+def test_one_of_ten_concurrent_migration_requests_is_accepted(database_url, tmp_path):
     cloud = ServerMigrationCloud(tmp_path, url=database_url)
     server = cloud.server_of(cloud.create_share_on_alpha(cloud.add_network()))
     codes = status_codes(
@@ -44,16 +39,13 @@ def test_one_of_ten_concurrent_migration_requests_is_accepted(
     )
     assert sorted(codes) == [202] + [409] * (CLIENTS - 1)
     cloud.settle()
-    codes = status_codes(
-        *[lambda: cloud.cancel(server, None)] * CLIENTS, rng=cloud.rng
-    )
+    codes = status_codes(*[lambda: cloud.cancel(server, None)] * CLIENTS, rng=cloud.rng)
     assert sorted(codes) == [202] + [400] * (CLIENTS - 1)
     cloud.settle()
     cloud.check_invariants()
     cloud.start_to_phase1(server)
     codes = status_codes(
-        *[lambda: cloud.act(server, 'migration_complete')] * CLIENTS,
-        rng=cloud.rng,
+        *[lambda: cloud.act(server, 'migration_complete')] * CLIENTS, rng=cloud.rng
     )
     assert sorted(codes) == [200] + [400] * (CLIENTS - 1)
     cloud.settle()
@@ -155,10 +147,7 @@ def test_broken_migration_does_not_block_others(cloud, server):
         )
     )
     cloud.act(
-        server,
-        'reset_task_state',
-        {'task_state': 'migration_driver_in_progress'},
-        202,
+        server, 'reset_task_state', {'task_state': 'migration_driver_in_progress'}, 202
     )
     cloud.start_to_phase1(other)
     cloud.complete(other)
@@ -236,7 +225,5 @@ def test_two_hundred_shares_cost_few_statements(tmp_path):
     cloud.settle()
     assert len(cloud.driver('beta').inventory()) == MANY
     assert cloud.driver('alpha').inventory() == {}
-    assert {row.status for row in cloud.rows(sa.select(_INSTANCE))} == {
-        'available'
-    }
+    assert {row.status for row in cloud.rows(sa.select(_INSTANCE))} == {'available'}
     cloud.db.dispose()

@@ -9,8 +9,7 @@ from manila_lite.db.models import services
 from manila_lite.db.queries.admin import pools
 from tests.support import sampling
 from tests.support.concurrent_calls import status_codes
-from tests.support.server_migrations import MIGRATION
-from tests.support.server_migrations import ServerMigrationCloud
+from tests.support.server_migrations import MIGRATION, ServerMigrationCloud
 
 THICK = 'max_over_subscription_ratio = 1\n'
 TWO_POOLS = 'dummy_driver_pools = one, two\n'
@@ -20,18 +19,14 @@ POOL = services.Pool.__table__
 @pytest.fixture
 def cloud(build_cloud):
     """A cloud with 10 GiB on each back end."""
-    return build_cloud(
-        kind=ServerMigrationCloud, capacity=10, backend_conf=THICK
-    )
+    return build_cloud(kind=ServerMigrationCloud, capacity=10, backend_conf=THICK)
 
 
 @pytest.fixture
 def server(cloud):
     """A server on alpha with shares of 4 and 2 GiB."""
     network = cloud.add_network()
-    first, second = (
-        cloud.create_share_on_alpha(network, size=size) for size in (4, 2)
-    )
+    first, second = (cloud.create_share_on_alpha(network, size=size) for size in (4, 2))
     server = cloud.server_of(first)
     assert cloud.server_of(second) == server
     return server
@@ -59,9 +54,7 @@ def report(cloud):
 def fits_on_beta(cloud, size):
     """Whether a new share of this size is placed on beta."""
     cloud.disable('alpha', True)
-    share = cloud.api.create(size=size, share_network_id=cloud.add_network())[
-        'id'
-    ]
+    share = cloud.api.create(size=size, share_network_id=cloud.add_network())['id']
     cloud.settle()
     cloud.disable('alpha', False)
     status = cloud.api.show(share)['status']
@@ -95,9 +88,7 @@ def test_reports_during_the_copy_do_not_free_what_is_reserved(cloud, server):
     assert not fits_on_beta(cloud, 5)
     cloud.settle()
     report(cloud)
-    assert cloud.server(server)['task_state'] == (
-        'migration_driver_phase1_done'
-    )
+    assert cloud.server(server)['task_state'] == ('migration_driver_phase1_done')
     assert pool(cloud)[:2] == (6, 0)
     cloud.complete(server)
     cloud.settle()
@@ -252,16 +243,12 @@ def test_room_is_corrected_when_shares_arrive_elsewhere(spread):
 
 
 @sampling.dialects
-def test_of_concurrent_migrations_those_that_fit_are_accepted(
-    database_url, tmp_path
-):
+def test_of_concurrent_migrations_those_that_fit_are_accepted(database_url, tmp_path):
     cloud = ServerMigrationCloud(
         tmp_path, url=database_url, capacity=16, backend_conf=THICK
     )
     servers = [
-        cloud.server_of(
-            cloud.create_share_on_alpha(cloud.add_network(), size=4)
-        )
+        cloud.server_of(cloud.create_share_on_alpha(cloud.add_network(), size=4))
         for _ in range(4)
     ]
     assert fits_on_beta(cloud, 3)

@@ -48,9 +48,7 @@ def check_rolled_back(cloud, server, there, shares):
 
 @pytest.mark.parametrize('phase_one_done', [True, False])
 @pytest.mark.parametrize('asked', ['cancel', 'nothing', 'complete'])
-def test_source_reset_during_migration_ends_it(
-    cloud, moved, phase_one_done, asked
-):
+def test_source_reset_during_migration_ends_it(cloud, moved, phase_one_done, asked):
     server, first, second = moved
     if phase_one_done:
         cloud.start_to_phase1(server)
@@ -67,9 +65,7 @@ def test_source_reset_during_migration_ends_it(
     check_rolled_back(cloud, server, there, [first, second])
 
 
-@pytest.mark.parametrize(
-    'state', [None, 'migration_error', 'migration_success']
-)
+@pytest.mark.parametrize('state', [None, 'migration_error', 'migration_success'])
 def test_task_reset_during_migration_ends_it(cloud, moved, state):
     server, first, second = moved
     cloud.start_to_phase1(server)
@@ -82,9 +78,7 @@ def test_second_phase_begins_by_request_only(cloud, moved):
     server, first, second = moved
     cloud.start_to_phase1(server)
     there = cloud.progress(server)['destination_share_server_id']
-    cloud.act(
-        server, 'reset_task_state', {'task_state': 'migration_completing'}, 202
-    )
+    cloud.act(server, 'reset_task_state', {'task_state': 'migration_completing'}, 202)
     check_rolled_back(cloud, server, there, [first, second])
 
 
@@ -134,9 +128,7 @@ def test_a_task_that_is_reset_while_it_is_cancelled_fails(cloud, moved, state):
     answers = []
 
     def reset():
-        answers.append(
-            cloud.act(server, 'reset_task_state', {'task_state': state})
-        )
+        answers.append(cloud.act(server, 'reset_task_state', {'task_state': state}))
 
     cloud.pause_at('before share_server_migration_cancel', reset)
     cloud.cancel(server)
@@ -147,9 +139,7 @@ def test_a_task_that_is_reset_while_it_is_cancelled_fails(cloud, moved, state):
 
 
 @pytest.mark.parametrize('status', ['active', 'error'])
-def test_destination_reset_during_migration_is_removed_by_cancel(
-    cloud, moved, status
-):
+def test_destination_reset_during_migration_is_removed_by_cancel(cloud, moved, status):
     server, first, second = moved
     cloud.start_to_phase1(server)
     there = cloud.progress(server)['destination_share_server_id']
@@ -170,15 +160,11 @@ def test_destination_reset_during_migration_receives_the_shares(cloud, moved):
 
 
 @pytest.mark.parametrize('status', ['available', 'error', 'deleting'])
-def test_reset_of_a_share_on_a_migrated_server_is_refused(
-    cloud, moved, status
-):
+def test_reset_of_a_share_on_a_migrated_server_is_refused(cloud, moved, status):
     server, first, second = moved
     cloud.start_to_phase1(server)
     there = cloud.progress(server)['destination_share_server_id']
-    answer = cloud.api.act(
-        first, 'reset_status', {'status': status}, expect=400
-    )
+    answer = cloud.api.act(first, 'reset_status', {'status': status}, expect=400)
     assert server in answer.json['badRequest']['message']
     cloud.cancel(server)
     check_rolled_back(cloud, server, there, [first, second])
@@ -186,9 +172,7 @@ def test_reset_of_a_share_on_a_migrated_server_is_refused(
 
 @pytest.mark.parametrize('status', ['available', 'error'])
 @pytest.mark.parametrize('end', ['complete', 'cancel'])
-def test_share_reset_during_migration_moves_with_its_server(
-    cloud, moved, status, end
-):
+def test_share_reset_during_migration_moves_with_its_server(cloud, moved, status, end):
     server, first, second = moved
     cloud.start_to_phase1(server)
     there = cloud.progress(server)['destination_share_server_id']

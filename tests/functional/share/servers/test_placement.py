@@ -19,9 +19,7 @@ def test_first_share_on_a_network_builds_a_server(cloud):
     assert (server.status, server.host) == ('active', 'node@alpha')
     assert server.identifier == f'dummy-{server.id}'
     assert cloud.addresses() == {server.id: {'10.10.0.2'}}
-    export = cloud.api.get(f'/shares/{share}/export_locations')[
-        'export_locations'
-    ][0]
+    export = cloud.api.get(f'/shares/{share}/export_locations')['export_locations'][0]
     assert export['path'].startswith('10.10.0.2:')
 
 
@@ -91,17 +89,14 @@ def test_deleted_server_is_built_again_with_the_next_share(cloud):
 def test_next_share_uses_the_existing_server(cloud):
     network = cloud.add_network()
     servers = {
-        cloud.server_of(cloud.create_share_on_network(network))
-        for _ in range(3)
+        cloud.server_of(cloud.create_share_on_network(network)) for _ in range(3)
     }
     assert len(servers) == len(cloud.servers()) == 1
     assert set_up(cloud) == 1
 
 
 def test_networks_have_their_own_servers(cloud):
-    shares = [
-        cloud.create_share_on_network(cloud.add_network()) for _ in range(2)
-    ]
+    shares = [cloud.create_share_on_network(cloud.add_network()) for _ in range(2)]
     assert len({cloud.server_of(share) for share in shares}) == 2
 
 
@@ -141,11 +136,7 @@ def test_server_is_built_if_the_driver_rejects_all_candidates(cloud):
 )
 @pytest.mark.parametrize(
     'limit, servers',
-    [
-        ('max_shares_per_share_server = 2', 2),
-        ('max_share_server_size = 3', 4),
-        ('', 1),
-    ],
+    [('max_shares_per_share_server = 2', 2), ('max_share_server_size = 3', 4), ('', 1)],
 )
 def test_server_limits_are_respected(build_cloud, limit, servers):
     cloud = build_cloud(backend_conf=limit)
@@ -226,10 +217,7 @@ def test_concurrent_extensions_keep_the_server_limit(limited):
     limited.api.act(shares[0], 'extend', {'new_size': 3})
     limited.settle()
     assert not limited.pending_pauses
-    assert status_and_size(limited, *shares) == [
-        ('available', 3),
-        ('available', 1),
-    ]
+    assert status_and_size(limited, *shares) == [('available', 3), ('available', 1)]
 
 
 def test_share_is_not_put_on_a_server_that_is_being_filled(limited):
@@ -269,9 +257,7 @@ def test_clone_is_placed_on_the_server_of_the_snapshot(cloud):
 @pytest.mark.parametrize(
     'limit', ['max_shares_per_share_server = 1', 'max_share_server_size = 1']
 )
-def test_clone_is_on_the_server_of_the_snapshot_beyond_limits(
-    build_cloud, limit
-):
+def test_clone_is_on_the_server_of_the_snapshot_beyond_limits(build_cloud, limit):
     cloud = build_cloud(backend_conf=limit)
     cloud_snapshots.enable_snapshot_features(cloud)
     network = cloud.add_network()
@@ -355,15 +341,11 @@ def test_server_built_after_the_choice_is_used(build_cloud):
     cloud = build_cloud(backend_conf='max_shares_per_share_server = 2')
     network = cloud.add_network()
     unfit = cloud.server_of(cloud.create_share_on_network(network))
-    cloud.driver().restrict_servers(
-        lambda server, share: server['id'] != unfit
-    )
+    cloud.driver().restrict_servers(lambda server, share: server['id'] != unfit)
     competing_runners = cloud.competing_runners()
 
     def others():
-        for _ in range(
-            2
-        ):  # one fills the existing server, the other needs a new one
+        for _ in range(2):  # one fills the existing server, the other needs a new one
             cloud.api.create(share_network_id=network)
             for _ in range(10):
                 for runner in competing_runners:

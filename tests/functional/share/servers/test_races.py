@@ -11,8 +11,7 @@ import pytest
 from tests.support import sampling
 from tests.support.concurrent_calls import status_codes
 from tests.support.dhss import ShareServersCloud
-from tests.support.share_servers import HOST
-from tests.support.share_servers import insert_server
+from tests.support.share_servers import HOST, insert_server
 
 pytestmark = sampling.dialects
 
@@ -22,9 +21,7 @@ ROUNDS = 6
 
 @pytest.fixture
 def cloud(build_cloud, database_url):
-    return build_cloud(
-        kind=ShareServersCloud, url=database_url, backends=['alpha']
-    )
+    return build_cloud(kind=ShareServersCloud, url=database_url, backends=['alpha'])
 
 
 def asked(cloud, method, path, body=None):
@@ -86,12 +83,7 @@ def test_either_unmanage_or_deletion_of_a_server_is_accepted(cloud):
     for _ in range(ROUNDS):
         server = insert_server(cloud, network)
         unmanaged, gone = status_codes(
-            asked(
-                cloud,
-                'POST',
-                f'/share-servers/{server}/action',
-                {'unmanage': None},
-            ),
+            asked(cloud, 'POST', f'/share-servers/{server}/action', {'unmanage': None}),
             asked(cloud, 'DELETE', f'/share-servers/{server}'),
         )
         assert (unmanaged, gone) in [(202, 403), (400, 202)]

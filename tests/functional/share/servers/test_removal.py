@@ -4,8 +4,7 @@ import datetime
 
 import pytest
 
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.transitions import fire, insert_row
 from manila_lite.states.share_server import SHARE_SERVER
 from tests.functional.share.servers.server_calls import delete_idle
 
@@ -23,9 +22,7 @@ def test_server_stays_after_its_last_share_by_default(cloud):
 
 @pytest.mark.facts('delete_share_server_with_last_share')
 def test_server_is_deleted_with_its_last_share_if_configured(build_cloud):
-    cloud = build_cloud(
-        extra_conf='delete_share_server_with_last_share = true'
-    )
+    cloud = build_cloud(extra_conf='delete_share_server_with_last_share = true')
     network = cloud.add_network()
     shares = [cloud.create_share_on_network(network) for _ in range(2)]
     cloud.api.delete(shares[0])
@@ -125,9 +122,7 @@ def test_server_in_use_again_is_kept(cloud):
     cloud.settle()
     share = cloud.create_share_on_network(network)
     delete_idle(cloud)
-    assert [server.id for server in cloud.servers()] == [
-        cloud.server_of(share)
-    ]
+    assert [server.id for server in cloud.servers()] == [cloud.server_of(share)]
 
 
 @pytest.mark.parametrize('kept', [True, False])
@@ -152,17 +147,13 @@ def test_teardown_gets_the_security_services_of_the_network(cloud, kept):
     teardown = driver.teardown_server
 
     def note(details, security_services):
-        reported.extend(
-            (one['type'], one['user']) for one in security_services
-        )
+        reported.extend((one['type'], one['user']) for one in security_services)
         teardown(details, security_services=security_services)
 
     driver.teardown_server = note
     cloud.api.request('DELETE', f'/share-networks/{network}', expect=202)
     if not kept:
-        cloud.api.request(
-            'DELETE', f'/security-services/{service}', expect=202
-        )
+        cloud.api.request('DELETE', f'/security-services/{service}', expect=202)
     cloud.settle()
     assert reported == ([('ldap', 'me')] if kept else [])
     assert cloud.servers() == []

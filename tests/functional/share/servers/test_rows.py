@@ -4,16 +4,11 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine
-from manila_lite.db.models import share_servers as models
-from manila_lite.db.models import shares
-from manila_lite.db.queries.servers import idle_servers
-from manila_lite.db.queries.servers import server_load
-from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.models import engine, share_servers as models, shares
+from manila_lite.db.queries.servers import idle_servers, server_load, share_servers
 from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.session import Database
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import insert_row
+from manila_lite.db.transitions import fire, insert_row
 from manila_lite.states.share_server import SHARE_SERVER
 from tests.support import sampling
 from tests.support.concurrent_calls import each
@@ -108,9 +103,7 @@ def on_server(db):
 def test_server_limit_holds_under_concurrency(db, limits, most):
     db.write(active_server)
     put = each(
-        lambda number: db.write(
-            share_servers.bind, f'i-{number}', 'server', 2, limits
-        ),
+        lambda number: db.write(share_servers.bind, f'i-{number}', 'server', 2, limits),
         THREADS,
     )
     assert sum(put) == most
@@ -127,9 +120,7 @@ def test_server_limit_holds_for_concurrent_extensions(db):
     def occupy(session):
         active_server(session)
         session.run(
-            sa.update(INSTANCE).values(
-                share_server_id='server', status='extending'
-            )
+            sa.update(INSTANCE).values(share_server_id='server', status='extending')
         )
         session.run_many(
             sa.insert(WORK),
@@ -156,9 +147,7 @@ def test_server_limit_holds_for_concurrent_extensions(db):
 
     def claim(session, number):
         session.run(
-            sa.update(WORK)
-            .where(WORK.c.id == f'w-{number}')
-            .values(state='running')
+            sa.update(WORK).where(WORK.c.id == f'w-{number}').values(state='running')
         )
         if not server_load.can_grow(
             session, 'server', f'i-{number}', 3, ServerLimits(gigabytes=42)
@@ -203,9 +192,7 @@ def test_one_of_many_concurrent_builds_creates_the_server(db):
 
     won = each(lambda number: db.write(found, number), THREADS)
     assert sum(won) == 1
-    assert (
-        len(db.read(lambda session: session.rows(sa.select(SERVER.c.id)))) == 1
-    )
+    assert len(db.read(lambda session: session.rows(sa.select(SERVER.c.id)))) == 1
 
 
 def test_server_being_deleted_gets_no_share(db):
@@ -229,9 +216,7 @@ def test_server_being_deleted_gets_no_share(db):
     done = each(act, THREADS)
     status = db.read(share_servers.find, 'server').status
     assert (status == 'deleting') == ('deleting' in done)
-    assert on_server(db)[0] == (
-        0 if status == 'deleting' else done.count(True)
-    )
+    assert on_server(db)[0] == (0 if status == 'deleting' else done.count(True))
 
 
 def test_last_share_to_leave_marks_the_server_idle(db):

@@ -6,10 +6,7 @@ import pytest
 
 from manila_lite.db.queries.admin import services
 from tests.functional.share.servers import server_calls
-from tests.support import cloud_snapshots
-from tests.support import sampling
-from tests.support import share_groups
-from tests.support import share_transfers
+from tests.support import cloud_snapshots, sampling, share_groups, share_transfers
 from tests.support.cloud import TYPE_ID
 from tests.support.concurrent_calls import status_codes
 from tests.support.dhss import ShareServersCloud
@@ -54,9 +51,7 @@ def server_request(cloud, server, action=None, args=None, expect=None):
     path = f'/share-servers/{server}'
     if action is None:
         return cloud.api.request('DELETE', path, expect=expect)
-    return cloud.api.request(
-        'POST', f'{path}/action', {action: args}, expect=expect
-    )
+    return cloud.api.request('POST', f'{path}/action', {action: args}, expect=expect)
 
 
 # Create
@@ -135,10 +130,7 @@ def test_group_whose_server_fails_is_in_error_with_the_server(cloud, network):
     assert shown['share_server_id'] == server.id
     assert cloud.addresses() == {}
     (message,) = cloud.api.get('/messages')['messages']
-    assert (message['resource_type'], message['resource_id']) == (
-        'SHARE_GROUP',
-        group,
-    )
+    assert (message['resource_type'], message['resource_id']) == ('SHARE_GROUP', group)
     server_request(cloud, server.id, expect=409)
     share_groups.delete(cloud.api, group)
     cloud.settle()
@@ -148,9 +140,7 @@ def test_group_whose_server_fails_is_in_error_with_the_server(cloud, network):
     assert cloud.servers() == []
 
 
-def test_group_that_its_driver_does_not_create_stays_on_its_server(
-    cloud, network
-):
+def test_group_that_its_driver_does_not_create_stays_on_its_server(cloud, network):
     cloud.driver().fail_next('create_share_group')
     group = request(cloud, share_network_id=network).json['share_group']['id']
     cloud.settle()
@@ -244,9 +234,7 @@ def test_network_without_a_subnet_for_the_zone_is_refused(cloud):
 # Shares in the group
 
 
-def test_shares_of_a_group_are_on_its_network_and_server(
-    cloud, network, group
-):
+def test_shares_of_a_group_are_on_its_network_and_server(cloud, network, group):
     server = server_of_group(cloud, group)
     # There is another server that would be preferred.
     cloud.driver().restrict_servers(lambda server, share: False)
@@ -266,25 +254,19 @@ def test_another_network_than_that_of_the_group_is_refused(cloud, group):
     assert cloud.usage('shares') == (0, 0)
 
 
-def test_share_that_the_server_of_its_group_cannot_take_is_in_error(
-    build_cloud,
-):
+def test_share_that_the_server_of_its_group_cannot_take_is_in_error(build_cloud):
     cloud = build_cloud(backend_conf='max_shares_per_share_server = 1')
     group = share_groups.create(cloud, share_network_id=cloud.add_network())
     cloud.create_share(share_group_id=group)
     request_share(cloud, group, 200)
     cloud.settle()
-    statuses = [
-        one['status'] for one in cloud.api.get('/shares/detail')['shares']
-    ]
+    statuses = [one['status'] for one in cloud.api.get('/shares/detail')['shares']]
     assert sorted(statuses) == ['available', 'error']
     assert len(cloud.servers()) == 1
     assert server_calls.details(cloud)
 
 
-def test_share_that_the_driver_puts_on_no_server_of_its_group_is_in_error(
-    cloud, group
-):
+def test_share_that_the_driver_puts_on_no_server_of_its_group_is_in_error(cloud, group):
     cloud.driver().restrict_servers(lambda server, share: False)
     share = request_share(cloud, group, 200).json['share']['id']
     cloud.settle()
@@ -328,12 +310,9 @@ def snapshot(cloud, group):
     return share_groups.take_snapshot(cloud, group)
 
 
-def test_drivers_are_given_the_server_with_a_group_and_its_snapshots(
-    build_cloud,
-):
+def test_drivers_are_given_the_server_with_a_group_and_its_snapshots(build_cloud):
     cloud = build_cloud(
-        backend_conf='share_driver = '
-        'tests.support.recording_driver.RecordingDriver\n'
+        backend_conf='share_driver = tests.support.recording_driver.RecordingDriver\n'
     )
     cloud_snapshots.enable_snapshot_features(cloud)
     group = share_groups.create(cloud, share_network_id=cloud.add_network())
@@ -378,9 +357,7 @@ def test_group_from_a_snapshot_is_on_the_network_and_server_of_its_source(
     cloud.driver().restrict_servers(lambda server, share: False)
     cloud.create_share_on_network(network)
     cloud.driver().restrict_servers(None)
-    answer = share_groups.request_copy(
-        cloud.api, snapshot, share_network_id=network
-    )
+    answer = share_groups.request_copy(cloud.api, snapshot, share_network_id=network)
     copy = answer.json['share_group']['id']
     cloud.settle()
     source, shown = (share_groups.show(cloud.api, id) for id in (group, copy))
@@ -396,15 +373,11 @@ def test_group_from_a_snapshot_is_on_the_network_and_server_of_its_source(
 
 def test_another_network_than_that_of_the_snapshot_is_refused(cloud, snapshot):
     other = cloud.add_network()
-    answer = share_groups.request_copy(
-        cloud.api, snapshot, 400, share_network_id=other
-    )
+    answer = share_groups.request_copy(cloud.api, snapshot, 400, share_network_id=other)
     assert 'share_network_id' in str(answer.json)
 
 
-def test_group_is_not_copied_on_a_network_that_is_not_active(
-    cloud, network, snapshot
-):
+def test_group_is_not_copied_on_a_network_that_is_not_active(cloud, network, snapshot):
     cloud.api.request(
         'POST',
         f'/share-networks/{network}/action',
@@ -479,9 +452,7 @@ def test_network_and_subnet_of_a_group_are_not_deleted(cloud, network, group):
     assert 'share groups' in str(answer.json)
     shown = cloud.api.get(path)['share_network']
     (subnet,) = shown['share_network_subnets']
-    answer = cloud.api.request(
-        'DELETE', f'{path}/subnets/{subnet["id"]}', expect=409
-    )
+    answer = cloud.api.request('DELETE', f'{path}/subnets/{subnet["id"]}', expect=409)
     assert 'share groups' in str(answer.json)
     share_groups.delete(cloud.api, group)
     cloud.settle()
@@ -490,9 +461,7 @@ def test_network_and_subnet_of_a_group_are_not_deleted(cloud, network, group):
     assert cloud.servers() == []
 
 
-def test_network_is_not_changed_while_a_group_is_created_on_it(
-    cloud, network, group
-):
+def test_network_is_not_changed_while_a_group_is_created_on_it(cloud, network, group):
     type_id = share_groups.show(cloud.api, group)['share_group_type_id']
     refused = []
 
@@ -517,13 +486,9 @@ def test_server_with_a_group_is_not_migrated(build_cloud):
     group = share_groups.create(cloud, share_network_id=network)
     server = server_of_group(cloud, group)
     host = share_groups.show(cloud.api, group)['host']
-    share = cloud.create_share_on_network(
-        network, scheduler_hints={'only_host': host}
-    )
+    share = cloud.create_share_on_network(network, scheduler_hints={'only_host': host})
     assert cloud.server_of(share) == server
-    other = next(
-        f'node@{name}' for name in ('alpha', 'beta') if name not in host
-    )
+    other = next(f'node@{name}' for name in ('alpha', 'beta') if name not in host)
     options = {
         'host': other,
         'writable': False,
@@ -561,9 +526,7 @@ def test_groups_are_listed_by_network_and_server(cloud, network, group):
 
 @pytest.fixture
 def shared_cloud(build_cloud, database_url):
-    return build_cloud(
-        kind=ShareServersCloud, url=database_url, backends=['alpha']
-    )
+    return build_cloud(kind=ShareServersCloud, url=database_url, backends=['alpha'])
 
 
 @sampling.dialects
@@ -575,11 +538,7 @@ def test_either_network_deletion_or_group_creation_is_accepted(shared_cloud):
         network = cloud.add_network()
         codes = status_codes(
             partial(
-                share_groups.request,
-                cloud.api,
-                type_id,
-                None,
-                share_network_id=network,
+                share_groups.request, cloud.api, type_id, None, share_network_id=network
             ),
             partial(cloud.api.request, 'DELETE', f'/share-networks/{network}'),
             rng=cloud.rng,

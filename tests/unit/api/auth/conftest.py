@@ -11,8 +11,7 @@ import pytest
 import webob
 
 from manila_lite import conf as configuration
-from manila_lite.api import auth
-from manila_lite.api import faults
+from manila_lite.api import auth, faults
 from manila_lite.api.auth import users
 from manila_lite.policies import enforcer
 
@@ -52,10 +51,7 @@ def whoami(environ, start_response):
     data = json.dumps(body).encode()
     start_response(
         '200 OK',
-        [
-            ('Content-Type', 'application/json'),
-            ('Content-Length', str(len(data))),
-        ],
+        [('Content-Type', 'application/json'), ('Content-Length', str(len(data)))],
     )
     return [data]
 
@@ -67,8 +63,7 @@ def make_app(tmp_path):
     def make(strategy, text=''):
         file = tmp_path / 'manila.conf'
         file.write_text(
-            f'[DEFAULT]\nauth_strategy = {strategy}\n'
-            f'state_path = {tmp_path}\n{text}'
+            f'[DEFAULT]\nauth_strategy = {strategy}\nstate_path = {tmp_path}\n{text}'
         )
         conf = configuration.new(files=[str(file)])
         found = auth.pipeline(conf, whoami, enforcer.Enforcer(conf))
@@ -85,10 +80,7 @@ def call_app():
         request = webob.Request.blank(
             path,
             environ,
-            headers={
-                name.replace('_', '-'): value
-                for name, value in headers.items()
-            },
+            headers={name.replace('_', '-'): value for name, value in headers.items()},
         )
         return request.get_response(app)
 
@@ -111,9 +103,7 @@ def serve():
 
         def start(app):
             httpd = stack.enter_context(
-                simple_server.make_server(
-                    '127.0.0.1', 0, app, _Server, _Silent
-                )
+                simple_server.make_server('127.0.0.1', 0, app, _Server, _Silent)
             )
             thread = threading.Thread(
                 target=httpd.serve_forever, args=(0.02,), daemon=True
@@ -136,13 +126,7 @@ def file(tmp_path):
         ('carol', ['reader']),
     ):
         users.add(
-            str(path),
-            name,
-            f'{name}-secret',
-            f'id-of-{name}',
-            'a1',
-            roles,
-            cost=4,
+            str(path), name, f'{name}-secret', f'id-of-{name}', 'a1', roles, cost=4
         )
     return path
 

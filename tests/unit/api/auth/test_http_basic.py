@@ -4,10 +4,7 @@ import base64
 import subprocess
 import sys
 
-from keystoneauth1 import adapter
-from keystoneauth1 import exceptions
-from keystoneauth1 import loading
-from keystoneauth1 import session
+from keystoneauth1 import adapter, exceptions, loading, session
 import openstack
 from oslo_config import cfg
 import pytest
@@ -111,9 +108,7 @@ def test_scheme_is_case_insensitive(app, call_app):
 
 def test_password_may_have_colons_and_any_character(app, call_app, file):
     users.add(str(file), 'dora', 'a:b:ü ', 'u', 'a1', ['reader'], cost=CHEAP)
-    assert (
-        call_app(app, Authorization=basic('dora', 'a:b:ü ')).status_int == 200
-    )
+    assert call_app(app, Authorization=basic('dora', 'a:b:ü ')).status_int == 200
 
 
 def test_changed_file_takes_effect_at_once(app, call_app, file):
@@ -121,30 +116,21 @@ def test_changed_file_takes_effect_at_once(app, call_app, file):
     assert call_app(app, Authorization=header).status_int == 200
     users.remove(str(file), 'alice')
     assert call_app(app, Authorization=header).status_int == 401
-    users.add(
-        str(file), 'alice', 'new-secret', 'u', 'a1', ['member'], cost=CHEAP
-    )
+    users.add(str(file), 'alice', 'new-secret', 'u', 'a1', ['member'], cost=CHEAP)
     assert call_app(app, Authorization=header).status_int == 401
-    assert (
-        call_app(app, Authorization=basic('alice', 'new-secret')).status_int
-        == 200
-    )
+    assert call_app(app, Authorization=basic('alice', 'new-secret')).status_int == 200
 
 
 def test_new_password_invalidates_the_old_one(app, call_app, file):
     old = basic('alice', 'alice-secret')
     assert call_app(app, Authorization=old).status_int == 200
     spare = file.with_name('spare')
-    users.add(
-        str(spare), 'alice', 'new-secret', 'u', 'a1', ['member'], cost=CHEAP
-    )
+    users.add(str(spare), 'alice', 'new-secret', 'u', 'a1', ['member'], cost=CHEAP)
     spare.rename(file)
     assert call_app(app, Authorization=old).status_int == 401
 
 
-def test_malformed_file_keeps_the_users_and_is_logged_once(
-    app, call_app, file, caplog
-):
+def test_malformed_file_keeps_the_users_and_is_logged_once(app, call_app, file, caplog):
     file.write_text('alice:alice-secret\n')
     for _ in range(3):
         response = call_app(app, Authorization=basic('alice', 'alice-secret'))
@@ -165,9 +151,7 @@ def test_without_a_file_all_logins_fail(make_app, call_app, tmp_path, caplog):
     assert 'Cannot read the users file' in caplog.text
     header = basic('alice', 'alice-secret')
     assert call_app(app, Authorization=header).status_int == 401
-    users.add(
-        str(file), 'alice', 'alice-secret', 'u', 'a1', ['reader'], cost=CHEAP
-    )
+    users.add(str(file), 'alice', 'alice-secret', 'u', 'a1', ['reader'], cost=CHEAP)
     assert call_app(app, Authorization=header).status_int == 200
 
 
@@ -191,9 +175,7 @@ def test_repeated_failures_are_refused_with_retry_after(
     assert caplog.text == ''
 
 
-def test_signed_in_user_is_served_while_others_guess_the_password(
-    app, call_app
-):
+def test_signed_in_user_is_served_while_others_guess_the_password(app, call_app):
     header = basic('alice', 'alice-secret')
     assert call_app(app, Authorization=header).status_int == 200
     for _ in range(6):
@@ -235,11 +217,7 @@ def test_openstacksdk_works(app, serve):
     url = f'{serve(app)}/v2'
     cloud = openstack.connect(
         auth_type='http_basic',
-        auth={
-            'endpoint': url,
-            'username': 'alice',
-            'password': 'alice-secret',
-        },
+        auth={'endpoint': url, 'username': 'alice', 'password': 'alice-secret'},
         shared_file_system_endpoint_override=url,
     )
     response = cloud.shared_file_system.get('/shares').json()

@@ -3,10 +3,7 @@
 import dataclasses
 import sys
 
-from keystoneauth1 import adapter
-from keystoneauth1 import exceptions
-from keystoneauth1 import loading
-from keystoneauth1 import session
+from keystoneauth1 import adapter, exceptions, loading, session
 import openstack
 from oslo_config import cfg
 import pytest
@@ -27,9 +24,7 @@ def app(make_app, keystone):
 
 @pytest.fixture
 def alice(keystone):
-    return keystone.add_user(
-        'alice', 'wonderland', 'tea party', ['Member', 'reader']
-    )
+    return keystone.add_user('alice', 'wonderland', 'tea party', ['Member', 'reader'])
 
 
 def sign_in(keystone, user, **scope):
@@ -46,10 +41,7 @@ def test_token_names_user_project_and_roles(app, call_app, keystone, alice):
     response = call_app(
         app, X_Auth_Token=token, environ={'openstack.request_id': 'req-1'}
     ).json
-    assert (response['user'], response['project']) == (
-        alice.id,
-        alice.project_id,
-    )
+    assert (response['user'], response['project']) == (alice.id, alice.project_id)
     assert response['roles'] == ['member', 'reader']
     assert response['request_id'] == 'req-1'
     assert response['is_admin'] is False
@@ -63,9 +55,7 @@ def test_context_keeps_no_token(app, call_app, keystone, alice):
 
 def test_admin_role_makes_an_administrator(app, call_app, keystone):
     root = keystone.add_user('root', 'secret', 'ops', ['admin'])
-    response = call_app(
-        app, X_Auth_Token=sign_in(keystone, root).get_token()
-    ).json
+    response = call_app(app, X_Auth_Token=sign_in(keystone, root).get_token()).json
     assert response['is_admin'] is True
     assert 'service:index' in response['may']
 
@@ -75,9 +65,7 @@ def test_others_are_refused(app, call_app, keystone, token):
     headers = {} if token is None else {'X_Auth_Token': token}
     response = call_app(app, **headers)
     assert response.status_int == 401
-    assert response.headers['WWW-Authenticate'] == (
-        f'Keystone uri="{keystone.url}"'
-    )
+    assert response.headers['WWW-Authenticate'] == (f'Keystone uri="{keystone.url}"')
 
 
 def test_revoked_token_is_refused(app, call_app, keystone, alice):
@@ -86,9 +74,7 @@ def test_revoked_token_is_refused(app, call_app, keystone, alice):
     assert call_app(app, X_Auth_Token=token).status_int == 401
 
 
-def test_identity_headers_of_the_client_are_ignored(
-    app, call_app, keystone, alice
-):
+def test_identity_headers_of_the_client_are_ignored(app, call_app, keystone, alice):
     assert (
         call_app(
             app,
@@ -159,8 +145,7 @@ def test_token_is_validated_once(app, call_app, keystone, alice):
 def test_unreachable_identity_service_is_unavailable(make_app, call_app):
     with Keystone() as gone:
         app = make_app(
-            'keystone',
-            gone.service_config() + 'http_request_max_retries = 0\n',
+            'keystone', gone.service_config() + 'http_request_max_retries = 0\n'
         )
     assert call_app(app, X_Auth_Token='any').status_int == 503
 
@@ -191,9 +176,7 @@ def test_wrong_password_gives_no_token(keystone, alice):
         sign_in(keystone, stranger).get_token()
 
 
-def test_encryption_of_cached_tokens_needs_its_library(
-    make_app, keystone, monkeypatch
-):
+def test_encryption_of_cached_tokens_needs_its_library(make_app, keystone, monkeypatch):
     monkeypatch.setitem(sys.modules, 'cryptography', None)
     with pytest.raises(cfg.Error, match='ENCRYPT .* module cryptography'):
         make_app(

@@ -1,8 +1,6 @@
 """Without authentication every caller is an administrator."""
 
-from keystoneauth1 import adapter
-from keystoneauth1 import loading
-from keystoneauth1 import session
+from keystoneauth1 import adapter, loading, session
 import openstack
 import pytest
 
@@ -33,9 +31,7 @@ def app(make_app):
         (f'/v2/{PROJECT}/shares', 'alice:a1', 'alice', 'a1'),
     ],
 )
-def test_token_or_url_determine_the_caller(
-    app, call_app, path, token, user, project
-):
+def test_token_or_url_determine_the_caller(app, call_app, path, token, user, project):
     headers = {} if token is None else {'X_Auth_Token': token}
     response = call_app(app, path, **headers).json
     assert (response['user'], response['project']) == (user, project)
@@ -53,10 +49,7 @@ def test_every_caller_is_an_administrator(make_app, call_app, strategy, token):
 
 @pytest.mark.parametrize(
     'strategy, url',
-    [
-        ('noauth', 'http://localhost/v2/a1'),
-        ('noauthv2', 'http://localhost/v2'),
-    ],
+    [('noauth', 'http://localhost/v2/a1'), ('noauthv2', 'http://localhost/v2')],
 )
 def test_token_request_returns_a_token(make_app, call_app, strategy, url):
     response = call_app(
@@ -87,16 +80,13 @@ def test_token_defaults_to_admin(app, call_app, headers, token):
 
 def test_management_url_has_no_double_slash(app, call_app):
     response = call_app(app, '/v2/?a=b', X_Auth_User='alice')
-    assert (
-        response.headers['X-Server-Management-Url']
-        == 'http://localhost/v2/admin'
-    )
+    assert response.headers['X-Server-Management-Url'] == 'http://localhost/v2/admin'
 
 
 def test_given_token_is_accepted(app, call_app):
-    token = call_app(
-        app, '/v2', X_Auth_User='alice', X_Auth_Project_Id='a1'
-    ).headers['X-Auth-Token']
+    token = call_app(app, '/v2', X_Auth_User='alice', X_Auth_Project_Id='a1').headers[
+        'X-Auth-Token'
+    ]
     response = call_app(app, X_Auth_Token=token, X_Auth_User='bob').json
     assert (response['user'], response['project']) == ('alice', 'a1')
 
@@ -118,9 +108,7 @@ def test_context_has_the_request_id_of_the_pipeline(app, call_app):
 )
 def test_plugins_of_keystoneauth_work(app, serve, plugin, options, user):
     url = f'{serve(app)}/v2'
-    auth = loading.get_plugin_loader(plugin).load_from_options(
-        endpoint=url, **options
-    )
+    auth = loading.get_plugin_loader(plugin).load_from_options(endpoint=url, **options)
     client = adapter.Adapter(
         session.Session(auth=auth), service_type='shared-file-system'
     )

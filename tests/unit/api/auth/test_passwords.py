@@ -107,9 +107,7 @@ def test_some_requests_of_a_user_share_one_hash_and_more_are_refused(
     assert sign_in(passwords).name == 'alice'
 
 
-def test_requests_with_a_known_password_do_not_wait_for_its_next_hash(
-    file, slow_hash
-):
+def test_requests_with_a_known_password_do_not_wait_for_its_next_hash(file, slow_hash):
     clock = ManualClock(1000.0)
     passwords = PasswordVerifier(CurrentUsers(str(file)), clock, run=slow_hash)
     slow_hash.go_on.set()

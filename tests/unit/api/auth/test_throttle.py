@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from manila_lite import exception
-from manila_lite.api.auth.throttle import HashSlots
-from manila_lite.api.auth.throttle import SignInThrottle
+from manila_lite.api.auth.throttle import HashSlots, SignInThrottle
 from tests.support.clock import ManualClock
 
 HOME, AWAY = '192.0.2.1', '198.51.100.7'
@@ -56,9 +55,7 @@ def test_delay_ends_after_its_time(throttle, clock):
     assert delay(throttle, 'alice', HOME) == 8
 
 
-def test_failures_are_forgotten_after_a_quiet_quarter_of_an_hour(
-    throttle, clock
-):
+def test_failures_are_forgotten_after_a_quiet_quarter_of_an_hour(throttle, clock):
     fail(throttle, 'alice', HOME, 30)
     clock.now += 900
     throttle.failed('alice', HOME)
@@ -203,10 +200,7 @@ def test_a_flood_from_one_network_leaves_places_to_others(kind):
         flood.enter_context(slots.slot(HOME))
         for _ in range(2):
             flood.enter_context(slots.place(HOME))
-        with (
-            pytest.raises(exception.TooManySignIns),
-            getattr(slots, kind)(HOME),
-        ):
+        with pytest.raises(exception.TooManySignIns), getattr(slots, kind)(HOME):
             pass
         with slots.place(AWAY):
             pass

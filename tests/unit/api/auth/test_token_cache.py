@@ -131,18 +131,14 @@ def test_threads_keep_the_cache_within_its_bound(cache):
     'token_cache_time, kept',
     [(300, 60), (120, 60), (60, 30), (3, 1), (1, 0), (0, 0), (-1, 0)],
 )
-def test_token_is_kept_for_half_of_the_time_or_a_minute(
-    token_cache_time, kept
-):
+def test_token_is_kept_for_half_of_the_time_or_a_minute(token_cache_time, kept):
     assert token_cache.lifetime(token_cache_time) == kept
 
 
 def test_all_identity_headers_of_the_library_are_known():
     names = {
         'HTTP_' + name.upper().replace('-', '_')
-        for name in auth_token._request._AuthTokenRequest.blank(
-            '/'
-        )._all_auth_headers()
+        for name in auth_token._request._AuthTokenRequest.blank('/')._all_auth_headers()
     }
     read = set(itertools.chain(*context._ENVIRON_HEADERS.values()))
     read = {name for name in read if name.startswith('HTTP_')} - {
@@ -165,9 +161,7 @@ def keystone():
 
 @pytest.fixture
 def alice(keystone):
-    return keystone.add_user(
-        'alice', 'wonderland', 'tea party', ['Member', 'reader']
-    )
+    return keystone.add_user('alice', 'wonderland', 'tea party', ['Member', 'reader'])
 
 
 @pytest.fixture
@@ -177,16 +171,11 @@ def app(make_app, keystone):
 
 def token_of(keystone, user, **scope):
     password = {'user': {'name': user.name, 'password': user.password}}
-    token, _ = keystone.authenticate(
-        {'identity': {'password': password}, **scope}
-    )
+    token, _ = keystone.authenticate({'identity': {'password': password}, **scope})
     return token
 
 
-SPOOFED = {
-    name.removeprefix('HTTP_'): 'admin'
-    for name in token_cache.IDENTITY_HEADERS
-}
+SPOOFED = {name.removeprefix('HTTP_'): 'admin' for name in token_cache.IDENTITY_HEADERS}
 
 
 def test_known_token_is_the_same_caller_without_validation(
@@ -223,9 +212,7 @@ def test_app_gets_the_variables_that_validation_sets(keystone, alice):
     }
     wrapped = token_cache.KnownTokenMiddleware(
         record,
-        auth_token.AuthProtocol(
-            token_cache.RememberMiddleware(record, cache), options
-        ),
+        auth_token.AuthProtocol(token_cache.RememberMiddleware(record, cache), options),
         cache,
     )
     token = token_of(keystone, alice)
@@ -234,19 +221,12 @@ def test_app_gets_the_variables_that_validation_sets(keystone, alice):
             '/',
             headers={
                 'X-Auth-Token': token,
-                **{
-                    name.replace('_', '-'): value
-                    for name, value in headers.items()
-                },
+                **{name.replace('_', '-'): value for name, value in headers.items()},
             },
         )
         assert request.get_response(wrapped).status_int == 200
     validated, known = (
-        {
-            name: value
-            for name, value in environ.items()
-            if name.startswith('HTTP_')
-        }
+        {name: value for name, value in environ.items() if name.startswith('HTTP_')}
         for environ in seen
     )
     assert keystone.validations == 1
@@ -267,13 +247,9 @@ def test_headers_of_the_client_do_not_change_a_known_caller(
     assert keystone.validations == 1
 
 
-def test_tokens_of_two_projects_are_two_callers(
-    app, call_app, keystone, alice
-):
+def test_tokens_of_two_projects_are_two_callers(app, call_app, keystone, alice):
     bob = keystone.add_user('bob', 'builder', 'site', ['admin'])
-    tokens = {
-        user.project_id: token_of(keystone, user) for user in (alice, bob)
-    }
+    tokens = {user.project_id: token_of(keystone, user) for user in (alice, bob)}
     for _ in range(3):
         for project_id, token in tokens.items():
             found = call_app(app, X_Auth_Token=token).json
@@ -286,10 +262,7 @@ def test_scopes_of_one_user_are_kept_apart(app, call_app, keystone, alice):
     project = token_of(keystone, alice)
     system = token_of(keystone, alice, scope={'system': {'all': True}})
     for _ in range(2):
-        found = [
-            call_app(app, X_Auth_Token=token).json
-            for token in (project, system)
-        ]
+        found = [call_app(app, X_Auth_Token=token).json for token in (project, system)]
         assert [one['system'] for one in found] == [None, 'all']
         assert [one['project'] for one in found] == [alice.project_id, None]
 
@@ -311,9 +284,7 @@ def test_request_with_a_service_token_is_always_validated(
 def test_revoked_token_is_refused_after_token_cache_time(
     make_app, call_app, keystone, alice
 ):
-    app = make_app(
-        'keystone', keystone.service_config() + 'token_cache_time = 3\n'
-    )
+    app = make_app('keystone', keystone.service_config() + 'token_cache_time = 3\n')
     token = token_of(keystone, alice)
     assert call_app(app, X_Auth_Token=token).status_int == 200
     validated_at = time.monotonic()
@@ -357,18 +328,13 @@ def test_refused_request_makes_its_token_unknown(keystone, alice):
     cache = TokenCache(30)
     wrapped = token_cache.KnownTokenMiddleware(app, validating, cache)
     for _ in range(3):
-        webob.Request.blank('/', headers={'X-Auth-Token': 'one'}).get_response(
-            wrapped
-        )
+        webob.Request.blank('/', headers={'X-Auth-Token': 'one'}).get_response(wrapped)
     assert validated == ['one', 'one']
 
 
 @pytest.mark.parametrize(
     'detail',
-    [
-        {'bind': {'kerberos': 'alice'}},
-        {'application_credential': {'access_rules': []}},
-    ],
+    [{'bind': {'kerberos': 'alice'}}, {'application_credential': {'access_rules': []}}],
 )
 def test_token_whose_use_depends_on_the_request_is_not_kept(detail):
     cache = TokenCache(30)

@@ -10,8 +10,7 @@ import pytest
 
 from manila_lite.api.auth import users
 from manila_lite.api.auth.current_users import CurrentUsers
-from manila_lite.api.auth.tokens import MAX_LENGTH
-from manila_lite.api.auth.tokens import Tokens
+from manila_lite.api.auth.tokens import MAX_LENGTH, Tokens
 
 KEY = b'k' * 32
 
@@ -59,9 +58,7 @@ def test_every_token_is_different(tokens, alice):
     assert first.id != second.id
 
 
-def test_processes_with_one_key_accept_each_others_tokens(
-    tokens, alice, current
-):
+def test_processes_with_one_key_accept_each_others_tokens(tokens, alice, current):
     text = tokens.issue(alice).text
     assert Tokens(KEY, 60, current).find(text).user == alice
     assert Tokens(b'x' * 32, 3600, current).find(text) is None
@@ -69,9 +66,7 @@ def test_processes_with_one_key_accept_each_others_tokens(
 
 def test_token_expires(current, tokens, alice):
     def issued(seconds_ago):
-        past = Tokens(
-            KEY, 3600, current, clock=lambda: time.time() - seconds_ago
-        )
+        past = Tokens(KEY, 3600, current, clock=lambda: time.time() - seconds_ago)
         return past.issue(alice).text
 
     assert tokens.find(issued(3500))
@@ -109,9 +104,7 @@ def test_full_cache_drops_the_oldest_token_only(tokens, alice, monkeypatch):
     assert decoded == [*texts, texts[0]]
 
 
-def test_token_of_a_process_whose_clock_is_ahead_is_valid(
-    current, tokens, alice
-):
+def test_token_of_a_process_whose_clock_is_ahead_is_valid(current, tokens, alice):
     ahead = Tokens(KEY, 3600, current, clock=lambda: time.time() + 60)
     assert tokens.find(ahead.issue(alice).text)
 
@@ -141,8 +134,7 @@ def test_token_of_a_removed_user_is_refused(tokens, alice, file):
 
 
 @pytest.mark.parametrize(
-    'old, new',
-    [('id-of-alice:a1', 'id-of-alice:b2'), ('id-of-alice', 'id-of-eve')],
+    'old, new', [('id-of-alice:a1', 'id-of-alice:b2'), ('id-of-alice', 'id-of-eve')]
 )
 def test_token_ends_with_the_project_and_the_id_of_its_user(
     tokens, alice, file, old, new
@@ -155,9 +147,7 @@ def test_token_ends_with_the_project_and_the_id_of_its_user(
 def test_token_ends_with_the_password(tokens, alice, file):
     text = tokens.issue(alice).text
     users.remove(str(file), 'alice')
-    users.add(
-        str(file), 'alice', 'new', 'id-of-alice', 'a1', ['member'], cost=4
-    )
+    users.add(str(file), 'alice', 'new', 'id-of-alice', 'a1', ['member'], cost=4)
     assert tokens.find(text) is None
 
 

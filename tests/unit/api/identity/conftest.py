@@ -4,11 +4,9 @@ import pytest
 import webob
 
 from manila_lite import conf as configuration
-from manila_lite.api import app
-from manila_lite.api import wsgi
+from manila_lite.api import app, wsgi
 from manila_lite.api.auth import users
-from manila_lite.api.router import get
-from manila_lite.api.router import serve
+from manila_lite.api.router import get, serve
 from manila_lite.policies import enforcer
 
 COST = 4  # the least that bcrypt allows
@@ -58,8 +56,7 @@ def build(tmp_path, users_file):
     def build(text='', strategy='http_basic'):
         file = tmp_path / 'manila.conf'
         file.write_text(
-            f'[DEFAULT]\nauth_strategy = {strategy}\n'
-            f'state_path = {tmp_path}\n{text}'
+            f'[DEFAULT]\nauth_strategy = {strategy}\nstate_path = {tmp_path}\n{text}'
         )
         conf = configuration.new(files=[str(file)])
         return app.build_app(conf, None, enforcer.Enforcer(conf), table=TABLE)
@@ -78,10 +75,7 @@ class Client:
         req = webob.Request.blank(
             path,
             method=method,
-            headers={
-                name.replace('_', '-'): value
-                for name, value in headers.items()
-            },
+            headers={name.replace('_', '-'): value for name, value in headers.items()},
         )
         if body is not None:
             req.json = body
@@ -127,9 +121,7 @@ def by_password(scope=None, password=None, **user):
 
 def by_token(token, scope=None):
     """Return the body of a request for a token by a token."""
-    body = {
-        'auth': {'identity': {'methods': ['token'], 'token': {'id': token}}}
-    }
+    body = {'auth': {'identity': {'methods': ['token'], 'token': {'id': token}}}}
     if scope is not None:
         body['auth']['scope'] = scope
     return body

@@ -6,9 +6,7 @@ import logging
 import pytest
 
 from manila_lite.api.auth import users
-from tests.unit.api.identity.conftest import Client
-from tests.unit.api.identity.conftest import by_password
-from tests.unit.api.identity.conftest import by_token
+from tests.unit.api.identity.conftest import Client, by_password, by_token
 
 URL = 'http://localhost'
 
@@ -27,10 +25,7 @@ def test_all_is_served_below_both_prefixes(client, prefix):
     version = client('GET', f'{prefix}/v3').json['version']
     assert version['links'] == [{'rel': 'self', 'href': f'{URL}{prefix}/v3/'}]
     answer = client(
-        'POST',
-        f'{prefix}/v3/auth/tokens',
-        by_password(name='alice'),
-        expect=201,
+        'POST', f'{prefix}/v3/auth/tokens', by_password(name='alice'), expect=201
     )
     token = answer.headers['X-Subject-Token']
     assert client('GET', f'{prefix}/v3/users', X_Auth_Token=token)
@@ -64,9 +59,7 @@ def test_base_url_is_written_into_links_and_the_catalog(build):
         for strategy in ('http_basic', 'noauth')
     ],
 )
-def test_other_installations_have_no_identity_api(
-    build, tmp_path, text, strategy
-):
+def test_other_installations_have_no_identity_api(build, tmp_path, text, strategy):
     client = Client(build(text, strategy))
     for path in ('/v3', '/identity', '/v3/users'):
         client('GET', path, expect=404)
@@ -103,9 +96,7 @@ def test_head_has_no_body(client):
 
 
 def test_description_of_a_token_has_the_published_form(build):
-    client = Client(
-        build('[http_basic]\ntoken_lifetime = 120\nregion = room-1\n')
-    )
+    client = Client(build('[http_basic]\ntoken_lifetime = 120\nregion = room-1\n'))
     answer = client.sign_in(by_password(name='alice'))
     token = answer.json['token']
     begins, ends = (
@@ -135,10 +126,7 @@ def test_description_of_a_token_has_the_published_form(build):
 
 def test_catalog_is_left_out_on_request(client):
     answer = client(
-        'POST',
-        '/v3/auth/tokens?nocatalog',
-        by_password(name='alice'),
-        expect=201,
+        'POST', '/v3/auth/tokens?nocatalog', by_password(name='alice'), expect=201
     )
     assert 'catalog' not in answer.json['token']
     assert client.get('/v3/auth/catalog', 'alice')['catalog']
@@ -147,9 +135,7 @@ def test_catalog_is_left_out_on_request(client):
 @pytest.mark.parametrize(
     'name, status', [('alice', 200), ('root', 200), ('carol', 404)]
 )
-def test_token_is_described_to_its_user_and_administrators(
-    client, name, status
-):
+def test_token_is_described_to_its_user_and_administrators(client, name, status):
     token = client.token('alice')
     answer = client(
         'GET',
@@ -167,12 +153,7 @@ def test_unknown_token_is_404_for_those_who_have_one(client):
     client('GET', '/v3/auth/tokens', **headers, expect=401)
     headers['X_Auth_Token'] = client.token('root')
     client('GET', '/v3/auth/tokens', **headers, expect=404)
-    client(
-        'GET',
-        '/v3/auth/tokens',
-        X_Auth_Token=headers['X_Auth_Token'],
-        expect=404,
-    )
+    client('GET', '/v3/auth/tokens', X_Auth_Token=headers['X_Auth_Token'], expect=404)
 
 
 @pytest.mark.parametrize(
@@ -289,12 +270,8 @@ def test_lists_are_filtered_by_name_and_domain(client, query, found):
         ('root', 'nobody', None),
     ],
 )
-def test_projects_of_a_user_are_listed(
-    client, users_file, name, person, projects
-):
-    users.add(
-        str(users_file), 'al', 'x', 'id-of-alice', 'blue', ['admin'], cost=4
-    )
+def test_projects_of_a_user_are_listed(client, users_file, name, person, projects):
+    users.add(str(users_file), 'al', 'x', 'id-of-alice', 'blue', ['admin'], cost=4)
     shown = client.get(
         f'/v3/users/id-of-{person}/projects',
         name,
@@ -328,19 +305,13 @@ def test_services_and_endpoints_are_those_of_the_catalog(client):
 
 def found_region(catalog):
     (region,) = {
-        endpoint['region']
-        for service in catalog
-        for endpoint in service['endpoints']
+        endpoint['region'] for service in catalog for endpoint in service['endpoints']
     }
     return region
 
 
-def test_roles_are_those_of_the_policies_and_of_visible_users(
-    client, users_file
-):
-    users.add(
-        str(users_file), 'dave', 'x', 'id-of-dave', 'red', ['backup'], cost=4
-    )
+def test_roles_are_those_of_the_policies_and_of_visible_users(client, users_file):
+    users.add(str(users_file), 'dave', 'x', 'id-of-dave', 'red', ['backup'], cost=4)
     for name, more in (('root', ['backup']), ('alice', [])):
         listed = client.get('/v3/roles', name)['roles']
         assert [one['name'] for one in listed] == sorted(
@@ -354,11 +325,7 @@ def test_roles_are_those_of_the_policies_and_of_visible_users(
 @pytest.mark.parametrize(
     'name, query, found',
     [
-        (
-            'root',
-            '',
-            [('alice', 'member'), ('carol', 'reader'), ('root', 'admin')],
-        ),
+        ('root', '', [('alice', 'member'), ('carol', 'reader'), ('root', 'admin')]),
         ('alice', '', [('alice', 'member')]),
         (
             'root',
@@ -371,14 +338,10 @@ def test_roles_are_those_of_the_policies_and_of_visible_users(
         ('root', 'scope.system=all', []),
     ],
 )
-def test_role_assignments_are_those_of_visible_users(
-    client, name, query, found
-):
+def test_role_assignments_are_those_of_visible_users(client, name, query, found):
     path = f'/v3/role_assignments?include_names&{query}'
     listed = client.get(path, name)['role_assignments']
-    assert [
-        (one['user']['name'], one['role']['name']) for one in listed
-    ] == found
+    assert [(one['user']['name'], one['role']['name']) for one in listed] == found
     for one in listed:
         assert one['scope']['project']['id'] in ('red', 'blue')
     path = f'/v3/role_assignments?include_names=0&{query}'

@@ -4,9 +4,7 @@ import datetime
 
 import pytest
 
-from tests.unit.api.identity.conftest import Client
-from tests.unit.api.identity.conftest import by_password
-from tests.unit.api.identity.conftest import by_token
+from tests.unit.api.identity.conftest import Client, by_password, by_token
 
 
 @pytest.fixture(params=['noauth', 'noauthv2'])
@@ -43,15 +41,10 @@ def test_every_password_is_right(client, key, scope, project):
 
 def test_token_is_renewed_and_for_another_project(client):
     token = client.token('alice')
-    for scope, project in (
-        (None, 'alice'),
-        ({'project': {'name': 'red'}}, 'red'),
-    ):
+    for scope, project in ((None, 'alice'), ({'project': {'name': 'red'}}, 'red')):
         answer = client.sign_in(by_token(token, scope))
         assert answer.json['token']['methods'] == ['token', 'password']
-        assert caller(client, answer.headers['X-Subject-Token'])[
-            'project'
-        ] == (project)
+        assert caller(client, answer.headers['X-Subject-Token'])['project'] == (project)
 
 
 def test_token_is_described_with_times_ahead(client):
@@ -128,11 +121,7 @@ def test_own_projects_and_roles_are_listed(client):
 
     projects = get('users/alice/projects')['projects']
     assert 'red' in [one['id'] for one in projects]
-    assert [one['id'] for one in get('roles')['roles']] == [
-        'admin',
-        'member',
-        'reader',
-    ]
+    assert [one['id'] for one in get('roles')['roles']] == ['admin', 'member', 'reader']
     query = 'user.id=alice&scope.project.id=red'
     assert get(f'role_assignments?{query}')['role_assignments']
 

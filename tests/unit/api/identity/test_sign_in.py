@@ -6,9 +6,7 @@ import bcrypt
 import pytest
 
 from manila_lite.api.auth import users
-from tests.unit.api.identity.conftest import COST
-from tests.unit.api.identity.conftest import by_password
-from tests.unit.api.identity.conftest import by_token
+from tests.unit.api.identity.conftest import COST, by_password, by_token
 
 DEFAULT = {'name': 'Default'}
 
@@ -67,9 +65,7 @@ def test_user_gets_a_token_for_the_own_project(client, user, scope):
         by_password(name='alice', domain={'id': 'other'}),
         by_password({'project': {'id': 'blue'}}, name='alice'),
         by_password({'project': {'name': 'blue'}}, name='alice'),
-        by_password(
-            {'project': {'id': 'red', 'domain': {'id': 'x'}}}, name='alice'
-        ),
+        by_password({'project': {'id': 'red', 'domain': {'id': 'x'}}}, name='alice'),
         by_password({'domain': {'id': 'default'}}, name='alice'),
         by_password({'system': {'all': True}}, name='root'),
         by_password({'OS-TRUST:trust': {'id': 'x'}}, name='alice'),
@@ -87,9 +83,7 @@ def test_user_gets_a_token_for_the_own_project(client, user, scope):
             'auth': {
                 'identity': {
                     'methods': ['password', 'totp'],
-                    'password': {
-                        'user': {'name': 'alice', 'password': 'alice-secret'}
-                    },
+                    'password': {'user': {'name': 'alice', 'password': 'alice-secret'}},
                 }
             }
         },
@@ -133,9 +127,7 @@ def test_token_can_be_exchanged_and_lives_no_longer(client):
     token = first.headers['X-Subject-Token']
     second = client.sign_in(by_token(token, {'project': {'name': 'red'}}))
     assert second.json['token']['methods'] == ['token', 'password']
-    assert (
-        second.json['token']['expires_at'] == first.json['token']['expires_at']
-    )
+    assert second.json['token']['expires_at'] == first.json['token']['expires_at']
     client.sign_in(by_token(token, {'project': {'name': 'blue'}}), expect=401)
 
 
@@ -149,13 +141,8 @@ def test_person_with_a_name_per_project_signs_in_by_id(client, users_file):
         ['reader'],
         cost=COST,
     )
-    for project, password in (
-        ('red', 'alice-secret'),
-        ('blue', 'blue-secret'),
-    ):
-        body = by_password(
-            {'project': {'id': project}}, password, id='id-of-alice'
-        )
+    for project, password in (('red', 'alice-secret'), ('blue', 'blue-secret')):
+        body = by_password({'project': {'id': project}}, password, id='id-of-alice')
         token = client.sign_in(body).json['token']
         assert token['project']['id'] == project
         wrong = by_password(

@@ -10,10 +10,7 @@ from manila_lite.api.v2 import literals
         (None, {}),
         ('', {}),
         ('{}', {}),
-        (
-            "{'a': 'b', 'c': True, 5: None}",
-            {'a': 'b', 'c': 'True', '5': 'None'},
-        ),
+        ("{'a': 'b', 'c': True, 5: None}", {'a': 'b', 'c': 'True', '5': 'None'}),
         ('{"a": "{1}"}', {'a': '{1}'}),
     ],
 )
@@ -52,7 +49,5 @@ def test_object_with_too_many_keys_is_refused_by_name():
     pairs = {str(number): '' for number in range(literals.MAX_KEYS)}
     assert literals.parse({'specs': str(pairs)}, 'specs') == pairs
     pairs['one more'] = ''
-    with pytest.raises(
-        exception.InvalidInput, match='specs must have at most 20 keys'
-    ):
+    with pytest.raises(exception.InvalidInput, match='specs must have at most 20 keys'):
         literals.parse({'specs': str(pairs)}, 'specs')

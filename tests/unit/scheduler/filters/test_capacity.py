@@ -2,15 +2,12 @@
 
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 import pytest
 
-from manila_lite.scheduler.filters.capacity import CapacityFilter
-from manila_lite.scheduler.filters.capacity import allocation_limit
+from manila_lite.scheduler.filters.capacity import CapacityFilter, allocation_limit
 from manila_lite.scheduler.pools import Capabilities
-from tests.unit.scheduler.builders import pool
-from tests.unit.scheduler.builders import request
+from tests.unit.scheduler.builders import pool, request
 
 THIN = {'thin_provisioning': True, 'max_over_subscription_ratio': 2.0}
 
@@ -57,9 +54,7 @@ LIMITS = [
 @pytest.mark.parametrize(
     'total, free, allocated, pending, capabilities, expected', LIMITS
 )
-def test_allocation_limit(
-    total, free, allocated, pending, capabilities, expected
-):
+def test_allocation_limit(total, free, allocated, pending, capabilities, expected):
     candidate = pool(
         total_gb=total,
         free_gb=free,
@@ -71,9 +66,7 @@ def test_allocation_limit(
 
 
 @pytest.mark.facts(
-    'LP1961087.1',
-    'add-reserved-share-from-snapshot-percentage.2',
-    'LP1961087.2',
+    'LP1961087.1', 'add-reserved-share-from-snapshot-percentage.2', 'LP1961087.2'
 )
 @pytest.mark.parametrize(
     'specific, placement',
@@ -82,9 +75,7 @@ def test_allocation_limit(
         ('reserved_share_extend_percentage', {'is_extend': True}),
     ],
 )
-@pytest.mark.parametrize(
-    'value, expected', [(5, 95), (50, 50), (0, 80), (None, 80)]
-)
+@pytest.mark.parametrize('value, expected', [(5, 95), (50, 50), (0, 80), (None, 80)])
 def test_a_specific_reserve_falls_back_to_the_general_one(
     specific, placement, value, expected
 ):
@@ -94,9 +85,7 @@ def test_a_specific_reserve_falls_back_to_the_general_one(
 
 
 @pytest.mark.facts('check-thin-provisioning.2')
-@pytest.mark.parametrize(
-    'key', ['thin_provisioning', 'capabilities:thin_provisioning']
-)
+@pytest.mark.parametrize('key', ['thin_provisioning', 'capabilities:thin_provisioning'])
 @pytest.mark.parametrize(
     'value, expected',
     [
@@ -109,10 +98,7 @@ def test_a_specific_reserve_falls_back_to_the_general_one(
 )
 def test_a_share_type_may_refuse_thin_provisioning(key, value, expected):
     candidate = pool(capabilities=THIN | {'thin_provisioning': [True, False]})
-    assert (
-        allocation_limit(candidate, request(extra_specs={key: value}))
-        == expected
-    )
+    assert allocation_limit(candidate, request(extra_specs={key: value})) == expected
 
 
 def test_the_last_gigabyte_can_be_allocated_and_no_more():
@@ -133,9 +119,7 @@ POOLS = st.builds(
         optional={
             'reserved_percentage': st.integers(0, 100),
             'reserved_snapshot_percentage': st.integers(0, 100),
-            'thin_provisioning': st.sampled_from(
-                [True, False, [True, False], [False]]
-            ),
+            'thin_provisioning': st.sampled_from([True, False, [True, False], [False]]),
             'max_over_subscription_ratio': st.floats(1, 20),
             'provisioned_capacity_gb': st.integers(0, 500),
         },
@@ -143,15 +127,11 @@ POOLS = st.builds(
 ).flatmap(
     lambda made: st.integers(0, 500).flatmap(
         lambda allocated: st.integers(0, allocated).map(
-            lambda pending: replace(
-                made, allocated_gb=allocated, pending_gb=pending
-            )
+            lambda pending: replace(made, allocated_gb=allocated, pending_gb=pending)
         )
     )
 )
-REQUESTS = st.builds(
-    request, size=st.integers(1, 100), from_snapshot=st.booleans()
-)
+REQUESTS = st.builds(request, size=st.integers(1, 100), from_snapshot=st.booleans())
 
 
 def placed(candidate, size):
@@ -166,9 +146,7 @@ def placed(candidate, size):
 def test_filter_is_exactly_the_guard_of_the_update(candidate, placement):
     limit = allocation_limit(candidate, placement)
     fits = limit is None or candidate.allocated_gb + placement.size <= limit
-    assert (
-        CapacityFilter().rejection_reason(candidate, placement) is None
-    ) == fits
+    assert (CapacityFilter().rejection_reason(candidate, placement) is None) == fits
 
 
 @given(POOLS, REQUESTS)

@@ -1,11 +1,9 @@
 """The operators of extra specs, value by value."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 import pytest
 
-from manila_lite.scheduler.filters.extra_specs import matches
-from manila_lite.scheduler.filters.extra_specs import mismatch_reason
+from manila_lite.scheduler.filters.extra_specs import matches, mismatch_reason
 from tests.unit.scheduler.builders import pool
 
 # fmt: off
@@ -72,9 +70,7 @@ def test_operator(wanted, value, expected):
 
 def test_every_published_operator_is_in_the_table():
     published = '= == != >= <= s== s!= s< s<= s> s>= <in> <is> <or>'
-    assert set(published.split()) <= {
-        wanted.split()[0] for wanted, _, _ in OPERATORS
-    }
+    assert set(published.split()) <= {wanted.split()[0] for wanted, _, _ in OPERATORS}
 
 
 @given(
@@ -122,7 +118,5 @@ KEYS = [
 
 @pytest.mark.parametrize('key, wanted, reason', KEYS)
 def test_which_capability_a_key_means(key, wanted, reason):
-    candidate = pool(
-        capabilities={'tier': 'ssd', 'cache': {'size': 8}, 'empty': None}
-    )
+    candidate = pool(capabilities={'tier': 'ssd', 'cache': {'size': 8}, 'empty': None})
     assert mismatch_reason(candidate, key, wanted) == reason

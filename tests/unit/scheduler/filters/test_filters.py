@@ -2,24 +2,17 @@
 
 import pytest
 
-from manila_lite.scheduler.filters.affinity import AffinityFilter
-from manila_lite.scheduler.filters.affinity import AntiAffinityFilter
-from manila_lite.scheduler.filters.availability_zone import (
-    AvailabilityZoneFilter,
-)
+from manila_lite.scheduler.filters.affinity import AffinityFilter, AntiAffinityFilter
+from manila_lite.scheduler.filters.availability_zone import AvailabilityZoneFilter
 from manila_lite.scheduler.filters.backend_name import ShareBackendNameFilter
 from manila_lite.scheduler.filters.capabilities import CapabilitiesFilter
-from manila_lite.scheduler.filters.create_from_snapshot import (
-    CreateFromSnapshotFilter,
-)
+from manila_lite.scheduler.filters.create_from_snapshot import CreateFromSnapshotFilter
 from manila_lite.scheduler.filters.driver import DriverFilter
 from manila_lite.scheduler.filters.host import OnlyHostFilter
 from manila_lite.scheduler.filters.replication import ShareReplicationFilter
-from manila_lite.scheduler.filters.retry import IgnoreAttemptedHostsFilter
-from manila_lite.scheduler.filters.retry import RetryFilter
+from manila_lite.scheduler.filters.retry import IgnoreAttemptedHostsFilter, RetryFilter
 from manila_lite.scheduler.filters.service_up import ServiceUp
-from tests.unit.scheduler.builders import pool
-from tests.unit.scheduler.builders import request
+from tests.unit.scheduler.builders import pool, request
 
 HERE, BACKEND = 'alpha@gold#one', 'alpha@gold'
 ELSEWHERE = 'alpha@gold#two'
@@ -187,9 +180,7 @@ CASES = [
 @pytest.mark.parametrize('rule, candidate, placement, reason', CASES)
 def test_rejection_reason(rule, candidate, placement, reason):
     assert (
-        rule().rejection_reason(
-            pool(host=HERE, **candidate), request(**placement)
-        )
+        rule().rejection_reason(pool(host=HERE, **candidate), request(**placement))
         == reason
     )
 

@@ -8,8 +8,7 @@ from manila_lite.scheduler.weighers.capacity import CapacityWeigher
 from manila_lite.scheduler.weighers.goodness import GoodnessWeigher
 from manila_lite.scheduler.weighers.host_affinity import HostAffinityWeigher
 from manila_lite.scheduler.weighers.pool import PoolWeigher
-from tests.unit.scheduler.builders import pool
-from tests.unit.scheduler.builders import request
+from tests.unit.scheduler.builders import pool, request
 
 
 @pytest.mark.facts('LP2145805')
@@ -17,15 +16,7 @@ from tests.unit.scheduler.builders import request
     'candidate, expected',
     [
         ({'total_gb': 100, 'free_gb': 60, 'allocated_gb': 40}, 60),
-        (
-            {
-                'total_gb': 100,
-                'free_gb': 60,
-                'allocated_gb': 50,
-                'pending_gb': 10,
-            },
-            50,
-        ),
+        ({'total_gb': 100, 'free_gb': 60, 'allocated_gb': 50, 'pending_gb': 10}, 50),
         (
             {
                 'capabilities': {
@@ -41,9 +32,7 @@ def test_capacity_weighs_free_capacity(candidate, expected):
     assert CapacityWeigher().weigh(pool(**candidate), request()) == expected
 
 
-@pytest.mark.parametrize(
-    'multiplier, expected', [(1.0, -math.inf), (-1.0, math.inf)]
-)
+@pytest.mark.parametrize('multiplier, expected', [(1.0, -math.inf), (-1.0, math.inf)])
 def test_pool_of_unknown_capacity_is_last_either_way(multiplier, expected):
     weigher = CapacityWeigher(multiplier)
     candidate = pool(total_gb=None, free_gb=None)
@@ -103,8 +92,7 @@ def test_pool_weigher_counts_the_share_servers_of_the_pool():
     capabilities = {'server_pools_mapping': servers}
     weights = {
         name: PoolWeigher().weigh(
-            pool(host=f'alpha@gold#{name}', capabilities=capabilities),
-            request(),
+            pool(host=f'alpha@gold#{name}', capabilities=capabilities), request()
         )
         for name in ('one', 'two', 'three')
     }

@@ -6,8 +6,7 @@ import pytest
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from tests.drivers.driver_harness import CTX
-from tests.drivers.plain_driver import PlainDriver
-from tests.drivers.plain_driver import configuration
+from tests.drivers.plain_driver import PlainDriver, configuration
 from tests.support import reference
 
 
@@ -28,9 +27,7 @@ class TestModes:
     @pytest.mark.parametrize('mode', [None, 'yes', 1])
     def test_mode_must_be_set_to_a_bool(self, mode):
         with pytest.raises(exception.BadConfiguration, match='section'):
-            PlainDriver(
-                configuration=configuration(driver_handles_share_servers=mode)
-            )
+            PlainDriver(configuration=configuration(driver_handles_share_servers=mode))
 
     @pytest.mark.parametrize(
         'offered, wanted',
@@ -46,12 +43,8 @@ class TestModes:
             Driver(configuration=configuration(**values))
 
     def test_mode_with_servers_needs_the_methods_for_them(self):
-        with pytest.raises(
-            exception.BadConfiguration, match='ShareServerSupport'
-        ):
-            PlainDriver(
-                configuration=configuration(driver_handles_share_servers=True)
-            )
+        with pytest.raises(exception.BadConfiguration, match='ShareServerSupport'):
+            PlainDriver(configuration=configuration(driver_handles_share_servers=True))
 
     def test_driver_reports_its_mode(self):
         driver = ServersDriver(
@@ -66,9 +59,7 @@ class TestOptions:
         class Driver(PlainDriver):
             def __init__(self, *args, **kwargs):
                 super().__init__(
-                    *args,
-                    config_opts=[[cfg.StrOpt('colour', default='red')]],
-                    **kwargs,
+                    *args, config_opts=[[cfg.StrOpt('colour', default='red')]], **kwargs
                 )
 
         driver = Driver(configuration=configuration(), private_storage='kept')
@@ -92,12 +83,7 @@ class ReplicatingDriver(PlainDriver):
         return None
 
     def delete_replica(
-        self,
-        context,
-        replica_list,
-        replica_snapshots,
-        replica,
-        share_server=None,
+        self, context, replica_list, replica_snapshots, replica, share_server=None
     ):
         return None
 
@@ -209,10 +195,7 @@ def test_methods_are_called_as_published():
         ]
         if name == '__init__':  # its other parameters are passed by name
             continue
-        assert list(inspect.signature(method).parameters) == [
-            'self',
-            *given,
-        ], name
+        assert list(inspect.signature(method).parameters) == ['self', *given], name
 
 
 def test_optional_methods_have_defaults():

@@ -7,15 +7,16 @@ import time
 
 import pytest
 
-from manila_lite import context
-from manila_lite import exception
+from manila_lite import context, exception
 from manila_lite.share.drivers import fencing
 from tests.drivers.driver_harness import CTX
 from tests.support.processes import wait_until
-from tests.unit.share.drivers.local.local_driver import access_rule
-from tests.unit.share.drivers.local.local_driver import directory
-from tests.unit.share.drivers.local.local_driver import make
-from tests.unit.share.drivers.local.local_driver import start
+from tests.unit.share.drivers.local.local_driver import (
+    access_rule,
+    directory,
+    make,
+    start,
+)
 
 
 @pytest.fixture
@@ -48,9 +49,7 @@ def refuses(call, *args):
 
 
 def tree(root):
-    return sorted(
-        (str(path), path.stat().st_mtime_ns) for path in root.rglob('*')
-    )
+    return sorted((str(path), path.stat().st_mtime_ns) for path in root.rglob('*'))
 
 
 def test_call_with_an_older_token_changes_nothing(driver, root, share):
@@ -123,9 +122,7 @@ def test_call_that_waited_for_a_lock_is_refused(driver, root, share, change):
     with futures.ThreadPoolExecutor(1) as pool:
         with other.backend.store.locked_work_directory(share['name']):
             late = pool.submit(call)
-            wait_until(
-                lambda: b'8' in read_token(root), 'the call is admitted'
-            )
+            wait_until(lambda: b'8' in read_token(root), 'the call is admitted')
             with holding(9):
                 other.get_share_status(share)
         with pytest.raises(exception.StaleFencingToken):
@@ -156,10 +153,7 @@ def test_old_tokens_are_forgotten_at_start(driver, root, share):
     start(root)
     with holding(1):
         driver.extend_share(share, 9)
-    with (
-        holding(1, 'share_instance:2'),
-        pytest.raises(exception.StaleFencingToken),
-    ):
+    with holding(1, 'share_instance:2'), pytest.raises(exception.StaleFencingToken):
         driver.create_share(CTX, make.share())
 
 

@@ -5,17 +5,12 @@ import pytest
 
 from manila_lite.share.drivers import file_locks
 
-KINDS = {
-    file_locks.opened_file: os.unlink,
-    file_locks.opened_directory: os.rmdir,
-}
+KINDS = {file_locks.opened_file: os.unlink, file_locks.opened_directory: os.rmdir}
 
 
 @pytest.mark.parametrize('opened', KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize('is_removed', [True, False])
-def test_only_one_has_a_lock_even_if_it_is_removed(
-    tmp_path, opened, is_removed
-):
+def test_only_one_has_a_lock_even_if_it_is_removed(tmp_path, opened, is_removed):
     inside, most = [], []
 
     def enter(number):
@@ -35,10 +30,7 @@ def test_only_one_has_a_lock_even_if_it_is_removed(
 @pytest.mark.parametrize('opened', KINDS, ids=lambda kind: kind.__name__)
 def test_lock_that_another_has_is_not_waited_for(tmp_path, opened):
     with file_locks.locked(tmp_path / 'lock', opened):
-        assert (
-            file_locks.open_locked(tmp_path / 'lock', opened, wait=False)
-            is None
-        )
+        assert file_locks.open_locked(tmp_path / 'lock', opened, wait=False) is None
     descriptor = file_locks.open_locked(tmp_path / 'lock', opened, wait=False)
     assert descriptor is not None
     os.close(descriptor)

@@ -25,17 +25,11 @@ def test_records_are_listed_by_name(folder):
     assert list(folder.records()) == []
     folder.put('b', {'size': 2})
     folder.put('a.json', {'size': 1})
-    assert list(folder.records()) == [
-        ('a.json', {'size': 1}),
-        ('b', {'size': 2}),
-    ]
+    assert list(folder.records()) == [('a.json', {'size': 1}), ('b', {'size': 2})]
 
 
 def test_record_is_found_once_its_block_has_succeeded(folder, tmp_path):
-    with (
-        pytest.raises(ValueError, match='broken'),
-        folder.putting('one', {'size': 1}),
-    ):
+    with pytest.raises(ValueError, match='broken'), folder.putting('one', {'size': 1}):
         raise ValueError('broken')
     assert list(folder.records()) == []
     with folder.putting('one', {'size': 1}):

@@ -71,19 +71,14 @@ def test_unsupported_or_unsafe_rule_is_an_error(access_type, access_to):
 )
 def test_path_with_special_characters_is_not_exported(path):
     alice = rule('alice')
-    text, replies = samba.format_section(
-        'share-1', pathlib.Path(path), [alice]
-    )
+    text, replies = samba.format_section('share-1', pathlib.Path(path), [alice])
     assert text is None
     assert replies[alice.id]['state'] == 'error'
     assert 'paths' in replies[alice.id]['reason']
 
 
 def test_index_includes_every_file():
-    files = [
-        pathlib.Path('/srv/exports/a.smb'),
-        pathlib.Path('/srv/exports/b.smb'),
-    ]
+    files = [pathlib.Path('/srv/exports/a.smb'), pathlib.Path('/srv/exports/b.smb')]
     assert samba.format_index(files).splitlines()[1:] == [
         'include = /srv/exports/a.smb',
         'include = /srv/exports/b.smb',

@@ -4,8 +4,7 @@ import tempfile
 import pytest
 
 from manila_lite.share.drivers import tree_removal
-from tests.drivers import content
-from tests.drivers import swapping
+from tests.drivers import content, swapping
 from tests.drivers.crashes import interrupted_at
 
 
@@ -56,9 +55,7 @@ def test_links_that_users_put_into_the_tree_are_not_followed(tmp_path):
         return source
 
     swapper = swapping.Swapper(tmp_path)
-    for step in swapping.swapped_at_steps(
-        build, tree_removal.remove_tree, swapper
-    ):
+    for step in swapping.swapped_at_steps(build, tree_removal.remove_tree, swapper):
         assert swapper.is_unharmed(), f'at step {step}'
     assert step > 20
 

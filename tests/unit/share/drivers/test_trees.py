@@ -4,10 +4,8 @@ import tempfile
 
 import pytest
 
-from manila_lite.share.drivers import tree_removal
-from manila_lite.share.drivers import trees
-from tests.drivers import content
-from tests.drivers import swapping
+from manila_lite.share.drivers import tree_removal, trees
+from tests.drivers import content, swapping
 
 
 @pytest.fixture
@@ -36,10 +34,7 @@ def test_replaced_entry_is_reported_and_not_followed(source):
         with pytest.raises(trees.EntryReplaced):
             trees.read_link('file', top)
         for name in ('link', 'pipe'):
-            with (
-                pytest.raises(trees.EntryReplaced),
-                trees.opened_file(name, top),
-            ):
+            with pytest.raises(trees.EntryReplaced), trees.opened_file(name, top):
                 pass
     finally:
         os.close(top)
@@ -57,9 +52,7 @@ class TestCopy:
         content.populate(source)
         trees.copy_tree(source, target)
         assert (target / 'holes').stat().st_blocks * 512 < 1_000_000
-        assert (target / 'holes').read_bytes() == (
-            source / 'holes'
-        ).read_bytes()
+        assert (target / 'holes').read_bytes() == (source / 'holes').read_bytes()
 
     def test_content_before_and_after_a_hole_is_copied(self, source, target):
         with (source / 'file').open('wb') as file:

@@ -2,8 +2,7 @@
 
 from oslo_context import context
 
-from manila_lite.context import RequestContext
-from manila_lite.context import logged_as
+from manila_lite.context import RequestContext, logged_as
 from manila_lite.share.manager.driver_probe import DriverProbe
 
 

@@ -5,23 +5,15 @@ import contextlib
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import context
-from manila_lite import exception
-from manila_lite import metrics
+from manila_lite import context, exception, metrics
 from manila_lite.db.queries.admin.driver_calls import CALL
 from manila_lite.db.session import Database
-from manila_lite.rpc.share import AccessRpc
-from manila_lite.rpc.share import ProvisioningRpc
+from manila_lite.rpc.share import AccessRpc, ProvisioningRpc
 from manila_lite.share.drivers import base
-from manila_lite.share.manager.guarded_driver import GuardedDriver
-from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.work import job as jobs
-from manila_lite.work import lease
-from manila_lite.work import table
+from manila_lite.share.manager.guarded_driver import GuardedDriver, driver_context
+from manila_lite.work import job as jobs, lease, table
 from tests.support.databases import create_tables
-from tests.unit.work.builders import claim
-from tests.unit.work.builders import row
-from tests.unit.work.builders import submit_work
+from tests.unit.work.builders import claim, row, submit_work
 
 
 class Driver:
@@ -45,9 +37,7 @@ class Driver:
     def _check(self, token):
         self.tokens.append(token)
         if token and token.value < self.seen:
-            raise exception.StaleFencingToken(
-                resource=token.resource, seen=self.seen
-            )
+            raise exception.StaleFencingToken(resource=token.resource, seen=self.seen)
 
 
 @pytest.fixture
@@ -180,9 +170,7 @@ def test_an_undo_outside_of_jobs_has_no_fence(guarded, driver, job):
     assert driver.tokens == [('share_instance:i', job.claim.fence), None]
 
 
-def test_a_driver_that_asks_to_be_called_again_has_done_nothing(
-    guarded, driver, job
-):
+def test_a_driver_that_asks_to_be_called_again_has_done_nothing(guarded, driver, job):
     def be_busy(*args):
         raise exception.ServiceUnavailable
 
@@ -226,9 +214,7 @@ def test_every_call_is_counted_with_its_outcome(driver, error, outcome):
     assert metrics.DRIVER_CALLS_RUNNING.family().samples[running] == 0
 
 
-def test_calls_of_a_job_are_recorded_with_their_outcome(
-    guarded, driver, job, db
-):
+def test_calls_of_a_job_are_recorded_with_their_outcome(guarded, driver, job, db):
     driver.delete_share = fail
     with jobs.running(job):
         guarded.extend_share({}, 2)
@@ -239,9 +225,7 @@ def test_calls_of_a_job_are_recorded_with_their_outcome(
             guarded.extend_share({}, 3)
     job.finish()
     found = db.read(
-        lambda session: session.rows(
-            sa.select(CALL).order_by(CALL.c.started_at)
-        )
+        lambda session: session.rows(sa.select(CALL).order_by(CALL.c.started_at))
     )
     assert [(row.method, row.outcome, row.error) for row in found] == [
         ('extend_share', 'ok', None),

@@ -11,12 +11,14 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work import table
 from manila_lite.work.job import Settings
 from manila_lite.work.runner import Runner
-from tests.unit.work.runner.painting import CTX
-from tests.unit.work.runner.painting import OWNER
-from tests.unit.work.runner.painting import Clock
-from tests.unit.work.runner.painting import Painter
-from tests.unit.work.runner.painting import PaintingRpc
-from tests.unit.work.runner.painting import Steady
+from tests.unit.work.runner.painting import (
+    CTX,
+    OWNER,
+    Clock,
+    Painter,
+    PaintingRpc,
+    Steady,
+)
 
 MESSAGE = services.Message.__table__
 
@@ -66,11 +68,7 @@ def ask(db, add_instance):
     def submit(session, method, instance_id, event):
         fire(session, SHARE_INSTANCE, instance_id, event)
         charges.charge(
-            session,
-            OWNER,
-            {'gigabytes': 3},
-            limits={'gigabytes': -1},
-            reserve=True,
+            session, OWNER, {'gigabytes': 3}, limits={'gigabytes': -1}, reserve=True
         )
         return table.submit_durable(
             session,

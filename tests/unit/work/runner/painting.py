@@ -7,12 +7,10 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.transitions import fire
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
+from manila_lite.messages import Action, Detail
 from manila_lite.quota.charges import Owner
 from manila_lite.rpc import contract
-from manila_lite.rpc.contract import durable
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import durable, implements
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work import table
 
@@ -37,9 +35,7 @@ class PaintingRpc(contract.Contract):
     def widen(self, ctx, instance_id): ...
 
     @durable(
-        failure=(SHARE_INSTANCE, 'delete_failed'),
-        action=Action.DELETE,
-        repeatable=True,
+        failure=(SHARE_INSTANCE, 'delete_failed'), action=Action.DELETE, repeatable=True
     )
     def remove(self, ctx, instance_id): ...
 
@@ -96,10 +92,7 @@ class Clock:
 def reserved(db):
     return db.read(
         lambda session: session.value(
-            sa.text(
-                'SELECT reserved FROM quota_usages '
-                "WHERE resource = 'gigabytes'"
-            )
+            sa.text("SELECT reserved FROM quota_usages WHERE resource = 'gigabytes'")
         )
     )
 

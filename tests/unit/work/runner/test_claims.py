@@ -7,10 +7,7 @@ from manila_lite.rpc import contract
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work import table
 from manila_lite.work.runner import Runner
-from tests.unit.work.builders import claim
-from tests.unit.work.builders import row
-from tests.unit.work.builders import submit_work
-from tests.unit.work.builders import sweep
+from tests.unit.work.builders import claim, row, submit_work, sweep
 from tests.unit.work.runner.painting import run_all
 
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
@@ -44,9 +41,7 @@ def test_a_worker_that_lost_its_claim_changes_nothing(
     assert messages() == []
 
 
-def test_a_lost_job_does_not_discard_its_successor(
-    runner, ask, painter, db, clock
-):
+def test_a_lost_job_does_not_discard_its_successor(runner, ask, painter, db, clock):
     """The runner claimed it again: two jobs run, one holds the fence."""
     rescued = []
 
@@ -118,9 +113,7 @@ def test_running_work_is_renewed_while_it_makes_progress(
 TAKEN_OVER = 'was taken over while it ran'
 
 
-def test_work_that_ends_while_it_is_renewed_is_not_reported(
-    runner, ask, db, caplog
-):
+def test_work_that_ends_while_it_is_renewed_is_not_reported(runner, ask, db, caplog):
     renewals = []
 
     def renew_after_the_end(name):

@@ -2,11 +2,8 @@
 
 import pytest
 
-from manila_lite import exception
-from manila_lite import metrics
-from tests.unit.work.runner.painting import abandon
-from tests.unit.work.runner.painting import raising
-from tests.unit.work.runner.painting import run_all
+from manila_lite import exception, metrics
+from tests.unit.work.runner.painting import abandon, raising, run_all
 
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
@@ -16,12 +13,7 @@ KIND = 'painting.widen'
 @pytest.fixture
 def counted():
     """`counted(metric)`: how much it has grown since the start."""
-    known = (
-        metrics.CLAIMS,
-        metrics.RETRIES,
-        metrics.FAILURES,
-        metrics.RESCUES,
-    )
+    known = (metrics.CLAIMS, metrics.RETRIES, metrics.FAILURES, metrics.RESCUES)
     before = {one: one.family().samples.get((KIND,), 0) for one in known}
     return lambda one: one.family().samples.get((KIND,), 0) - before[one]
 

@@ -12,9 +12,7 @@ pytestmark = pytest.mark.parametrize(
 )
 
 
-def test_a_locked_row_keeps_no_other_lease_from_being_renewed(
-    runner, ask, painter, db
-):
+def test_a_locked_row_keeps_no_other_lease_from_being_renewed(runner, ask, painter, db):
     """One API was frozen in a transaction that coalesces work."""
     begun = []
 
@@ -29,9 +27,7 @@ def test_a_locked_row_keeps_no_other_lease_from_being_renewed(
         before = row(db, free).lease_until
         with db.engine.begin() as frozen:
             frozen.execute(
-                sa.select(WORK.c.id)
-                .where(WORK.c.id == locked)
-                .with_for_update()
+                sa.select(WORK.c.id).where(WORK.c.id == locked).with_for_update()
             )
             assert not runner.renew()
             assert row(db, free).lease_until > before

@@ -10,11 +10,7 @@ from manila_lite.work import table
 from manila_lite.work.job import Settings
 from manila_lite.work.runner import Runner
 from tests.unit.work.builders import row
-from tests.unit.work.runner.painting import FAILED
-from tests.unit.work.runner.painting import abandon
-from tests.unit.work.runner.painting import raising
-from tests.unit.work.runner.painting import reserved
-from tests.unit.work.runner.painting import run_all
+from tests.unit.work.runner.painting import FAILED, abandon, raising, reserved, run_all
 
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
@@ -66,9 +62,7 @@ def take_over(db, work_id):
 # The lease
 
 
-def test_a_worker_acts_within_its_lease_without_asking(
-    runner, ask, painter, db
-):
+def test_a_worker_acts_within_its_lease_without_asking(runner, ask, painter, db):
     statements = []
 
     def widen(job):
@@ -140,9 +134,7 @@ def test_a_worker_that_was_replaced_may_not_act(
 # Rechecks
 
 
-@pytest.mark.parametrize(
-    'method, event', [('widen', 'extend'), ('remove', 'delete')]
-)
+@pytest.mark.parametrize('method, event', [('widen', 'extend'), ('remove', 'delete')])
 def test_lost_work_is_rechecked_whether_or_not_it_is_repeatable(
     runner, ask, painter, db, rechecks, method, event
 ):
@@ -202,10 +194,7 @@ def test_only_repeatable_work_with_effects_is_repeated(
     painter.does[method] = act
     work_id = ask(method, event)
     run_all(runner)
-    clock.now = (
-        max(row(db, work_id).next_try_at, row(db, work_id).lease_until or 0)
-        + 1
-    )
+    clock.now = max(row(db, work_id).next_try_at, row(db, work_id).lease_until or 0) + 1
     painter.does.clear()
     painter.calls.clear()
     run_all(runner)
@@ -221,9 +210,7 @@ def test_work_that_was_abandoned_too_often_fails_without_its_handler(
     work_id = ask()
     abandon(db, work_id)
     for _ in range(2):
-        assert db.write(
-            table.claim, work_id, ['blue'], 'dead', -1.0, abandoned=True
-        )
+        assert db.write(table.claim, work_id, ['blue'], 'dead', -1.0, abandoned=True)
     run_all(runner)
     assert painter.calls == ['dropped', 'failed']
     assert status_of('i') == 'extending_error'
@@ -236,9 +223,7 @@ def test_work_that_was_abandoned_too_often_fails_without_its_handler(
 def test_work_abandoned_less_often_is_rescued(runner, ask, painter, db):
     work_id = ask()
     abandon(db, work_id)
-    assert db.write(
-        table.claim, work_id, ['blue'], 'dead', -1.0, abandoned=True
-    )
+    assert db.write(table.claim, work_id, ['blue'], 'dead', -1.0, abandoned=True)
     run_all(runner)
     assert painter.calls == ['rescue']
 
@@ -252,9 +237,7 @@ def test_work_with_unknown_arguments_waits_for_a_release_that_knows_them(
     work_id = ask()
     db.write(
         lambda session: session.run(
-            sa.update(table.WORK).values(
-                args='{"instance_id": "i", "colour": "red"}'
-            )
+            sa.update(table.WORK).values(args='{"instance_id": "i", "colour": "red"}')
         )
     )
     run_all(runner)
@@ -271,9 +254,7 @@ def test_abandoned_work_with_unknown_arguments_is_not_swept_for_a_while(
     work_id = ask()
     db.write(
         lambda session: session.run(
-            sa.update(table.WORK).values(
-                args='{"instance_id": "i", "colour": "red"}'
-            )
+            sa.update(table.WORK).values(args='{"instance_id": "i", "colour": "red"}')
         )
     )
     abandon(db, work_id)

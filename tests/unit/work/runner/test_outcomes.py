@@ -8,14 +8,8 @@ from manila_lite.db.transitions import fire
 from manila_lite.messages import Detail
 from manila_lite.rpc import contract
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from tests.unit.work.builders import row
-from tests.unit.work.builders import submit_work
-from tests.unit.work.builders import sweep
-from tests.unit.work.runner.painting import CTX
-from tests.unit.work.runner.painting import FAILED
-from tests.unit.work.runner.painting import raising
-from tests.unit.work.runner.painting import reserved
-from tests.unit.work.runner.painting import run_all
+from tests.unit.work.builders import row, submit_work, sweep
+from tests.unit.work.runner.painting import CTX, FAILED, raising, reserved, run_all
 
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
@@ -76,8 +70,7 @@ def test_the_journal_names_the_owner_and_the_request(runner, ask, db):
     made = db.read(
         lambda session: session.one(
             sa.text(
-                'SELECT made_by, request_id FROM transitions '
-                "WHERE event = 'extended'"
+                "SELECT made_by, request_id FROM transitions WHERE event = 'extended'"
             )
         )
     )
@@ -100,9 +93,7 @@ def test_an_error_fires_the_failure_and_releases_quota(
     assert row(db, work_id) is None
 
 
-def test_some_errors_fire_their_own_event(
-    runner, ask, painter, status_of, messages
-):
+def test_some_errors_fire_their_own_event(runner, ask, painter, status_of, messages):
     painter.does['widen'] = raising(
         exception.ShareShrinkingPossibleDataLoss(share_id='i')
     )
@@ -116,9 +107,7 @@ def test_the_detail_of_an_error_replaces_the_declared_one(
     runner, ask, painter, messages
 ):
     painter.does['widen'] = raising(
-        exception.NoValidHost(
-            reason='full', message_detail=Detail.FILTER_CAPACITY
-        )
+        exception.NoValidHost(reason='full', message_detail=Detail.FILTER_CAPACITY)
     )
     ask()
     run_all(runner)
@@ -140,9 +129,7 @@ def test_refusal_is_one_warning_with_the_request_id(
     painter.does['widen'] = raising(error)
     ask()
     run_all(runner)
-    (line,) = [
-        one for one in caplog.records if one.name.endswith('operation_log')
-    ]
+    (line,) = [one for one in caplog.records if one.name.endswith('operation_log')]
     assert line.levelname == level
     assert bool(line.exc_info) == (level == 'ERROR')
     assert CTX.request_id in line.message
@@ -175,9 +162,7 @@ def test_a_hook_that_fails_does_not_hide_the_failure(
     assert (reserved(db), row(db, work_id)) == (0, None)
 
 
-def test_a_handler_that_does_not_end_its_job_fails(
-    runner, ask, painter, status_of
-):
+def test_a_handler_that_does_not_end_its_job_fails(runner, ask, painter, status_of):
     painter.widen = lambda job, instance_id: None
     runner.executor.handlers = contract.endpoint_handlers(painter)
     ask()
@@ -200,9 +185,7 @@ def test_no_message_when_the_status_has_changed_meanwhile(
     assert (reserved(db), row(db, work_id)) == (0, None)
 
 
-def test_an_error_in_prepare_fails_the_work(
-    runner, ask, painter, status_of, messages
-):
+def test_an_error_in_prepare_fails_the_work(runner, ask, painter, status_of, messages):
     painter.does['prepare'] = raising(KeyError('canvas'))
     ask()
     run_all(runner)
@@ -211,9 +194,7 @@ def test_an_error_in_prepare_fails_the_work(
     assert messages() == [FAILED]
 
 
-def test_work_without_a_project_ends_too(
-    runner, ask, painter, monkeypatch, messages
-):
+def test_work_without_a_project_ends_too(runner, ask, painter, monkeypatch, messages):
     monkeypatch.setattr(CTX, 'project_id', None)
     painter.does['widen'] = raising(RuntimeError('out of paint'))
     ask()
@@ -226,20 +207,13 @@ def test_work_without_a_project_ends_too(
 
 def stale(session, *args):
     raise exception.InvalidStatus(
-        resource='share instance',
-        id='i',
-        status='error',
-        event='x',
-        allowed='y',
+        resource='share instance', id='i', status='error', event='x', allowed='y'
     )
 
 
 @pytest.mark.parametrize(
     'where, calls',
-    [
-        ('prepare', ['prepare', 'dropped']),
-        ('widen', ['prepare', 'widen', 'dropped']),
-    ],
+    [('prepare', ['prepare', 'dropped']), ('widen', ['prepare', 'widen', 'dropped'])],
 )
 def test_stale_work_is_dropped(
     runner, ask, painter, db, status_of, messages, where, calls

@@ -5,11 +5,7 @@ import pytest
 
 from manila_lite import exception
 from tests.unit.work.builders import row
-from tests.unit.work.runner.painting import FAILED
-from tests.unit.work.runner.painting import abandon
-from tests.unit.work.runner.painting import raising
-from tests.unit.work.runner.painting import reserved
-from tests.unit.work.runner.painting import run_all
+from tests.unit.work.runner.painting import FAILED, abandon, raising, reserved, run_all
 
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
@@ -78,9 +74,7 @@ def test_the_work_succeeds_after_a_transient_error(
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_database_that_is_unavailable_costs_no_attempt(
-    runner, ask, painter, db, error
-):
+def test_database_that_is_unavailable_costs_no_attempt(runner, ask, painter, db, error):
     """The error is not caused by the work; the sweep retries."""
     painter.does['prepare'] = raising(error)
     work_id = ask()
@@ -148,9 +142,7 @@ def test_a_retried_rescue_is_still_a_rescue(runner, ask, painter, db, clock):
     assert row(db, work_id) is None
 
 
-def test_released_abandoned_work_stays_abandoned(
-    runner, ask, painter, db, clock
-):
+def test_released_abandoned_work_stays_abandoned(runner, ask, painter, db, clock):
     turns = iter([lambda job: job.release(5.0)])
     runner.executor.rescue = lambda job: next(turns, painter.rescue)(job)
     work_id = ask()

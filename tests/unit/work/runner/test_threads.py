@@ -9,16 +9,12 @@ from oslo_db import exception as db_exc
 import pytest
 
 from manila_lite import release
-from manila_lite.rpc.contract import Contract
-from manila_lite.rpc.contract import durable
-from manila_lite.rpc.contract import endpoint_handlers
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import Contract, durable, endpoint_handlers, implements
 from manila_lite.work import table
 from manila_lite.work.job import Settings
 from manila_lite.work.runner import Runner
 from tests.support.processes import wait_until
-from tests.unit.work.builders import row
-from tests.unit.work.builders import submit_work
+from tests.unit.work.builders import row, submit_work
 
 NEVER = 3600.0
 PATIENCE = 20.0
@@ -57,9 +53,7 @@ class Painter:
     def wait_for(self, count):
         """Wait until `count` are done; return their ids."""
         with self._changed:
-            assert self._changed.wait_for(
-                lambda: len(self.done) >= count, PATIENCE
-            )
+            assert self._changed.wait_for(lambda: len(self.done) >= count, PATIENCE)
         return self.done
 
 
@@ -79,9 +73,7 @@ def start(db, painter):
             queues=['blue'],
             handlers=endpoint_handlers(painter),
             owner='me',
-            settings=Settings(
-                **{'sweep_interval': NEVER, 'workers': 2, **settings}
-            ),
+            settings=Settings(**{'sweep_interval': NEVER, 'workers': 2, **settings}),
         )
         runner.start()
         started.append(runner)
@@ -141,15 +133,12 @@ def test_workers_run_side_by_side(db, start, painter):
     assert len(painter.threads) == 2
 
 
-def test_work_that_waited_runs_as_soon_as_its_resource_is_free(
-    db, start, painter
-):
+def test_work_that_waited_runs_as_soon_as_its_resource_is_free(db, start, painter):
     """The next sweep is an hour away."""
     painter.may_finish.clear()
     runner = start(workers=2)
     ids = [
-        submit_work(db, args={'instance_id': 'i'}, resource_id='w')
-        for _ in range(3)
+        submit_work(db, args={'instance_id': 'i'}, resource_id='w') for _ in range(3)
     ]
     runner.wake(ids[0])
     assert painter.begun.wait(PATIENCE)
@@ -163,9 +152,7 @@ def test_work_that_waited_runs_as_soon_as_its_resource_is_free(
     assert sorted(painter.wait_for(3)) == sorted(ids)
 
 
-def test_a_runner_knows_since_when_all_its_workers_are_busy(
-    db, start, painter
-):
+def test_a_runner_knows_since_when_all_its_workers_are_busy(db, start, painter):
     painter.may_finish.clear()
     runner = start(workers=1)
     assert runner.busy_since() is None
@@ -190,9 +177,7 @@ def test_two_runners_share_the_work(db, start, painter):
     assert len(painter.done) == 20
 
 
-def test_stopping_waits_for_running_work_and_claims_no_more(
-    db, start, painter
-):
+def test_stopping_waits_for_running_work_and_claims_no_more(db, start, painter):
     painter.may_finish.clear()
     runner = start(workers=1)
     first, second = ask(db), ask(db)
@@ -208,9 +193,7 @@ def test_stopping_waits_for_running_work_and_claims_no_more(
     assert painter.done == [first]
     assert row(db, second).state == 'queued'
     assert not [
-        thread
-        for thread in threading.enumerate()
-        if thread.name.startswith('blue-')
+        thread for thread in threading.enumerate() if thread.name.startswith('blue-')
     ]
 
 
@@ -306,17 +289,13 @@ def test_a_runner_knows_that_leases_are_not_renewed(start, db, painter):
     runner.wake(ask(db))
     assert painter.begun.wait(PATIENCE)
     db.on_step = fail
-    wait_until(
-        lambda: runner.problem() == 'leases are not renewed', 'it knows'
-    )
+    wait_until(lambda: runner.problem() == 'leases are not renewed', 'it knows')
     db.on_step = lambda name: None
     wait_until(lambda: runner.problem() is None, 'it works again')
 
 
 @pytest.mark.parametrize('clock', [time.time])
-def test_newer_work_that_was_put_off_runs_as_soon_as_it_is_due(
-    db, start, painter
-):
+def test_newer_work_that_was_put_off_runs_as_soon_as_it_is_due(db, start, painter):
     """Release 1 puts off what it does not know whenever it finds it due."""
     args = {'instance_id': 'i'}
     plain = submit_work(db, args=args)

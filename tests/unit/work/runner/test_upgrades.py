@@ -3,8 +3,7 @@
 from manila_lite import exception
 from manila_lite.work import table
 from tests.unit.work.builders import row
-from tests.unit.work.runner.painting import raising
-from tests.unit.work.runner.painting import run_all
+from tests.unit.work.runner.painting import raising, run_all
 
 OLDER = exception.NewerReleaseNeeded(method='gild', where='node@old')
 
@@ -29,9 +28,7 @@ def test_work_waits_until_the_other_process_is_upgraded(
     assert row(db, work_id) is None
 
 
-def test_work_that_called_the_driver_is_rescued_instead(
-    runner, ask, painter, db
-):
+def test_work_that_called_the_driver_is_rescued_instead(runner, ask, painter, db):
     def call_and_meet(job):
         job.has_effects = True
         raise OLDER

@@ -2,8 +2,7 @@
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots as models
+from manila_lite.db.models import shares, snapshots as models
 from tests.support import cloud_snapshots
 from tests.support.replicated import backend_of
 
@@ -32,9 +31,7 @@ def state(cloud, share_id, backend):
 
 
 def replica_on(cloud, share_id, backend):
-    return next(
-        row for row in cloud.replicas(share_id) if backend_of(row) == backend
-    )
+    return next(row for row in cloud.replicas(share_id) if backend_of(row) == backend)
 
 
 def complete(cloud, share_id):
@@ -51,9 +48,7 @@ def begin_promotion(cloud, share_id, backend='beta'):
 
 
 def fall_out(cloud, share_id, backend='beta', what='out_of_sync'):
-    cloud.ask(
-        'reset_replica_state', replica_on(cloud, share_id, backend).id, what
-    )
+    cloud.ask('reset_replica_state', replica_on(cloud, share_id, backend).id, what)
 
 
 class Terse:
@@ -76,12 +71,8 @@ class Terse:
 
 
 def make_terse(cloud, backend='alpha', **answers):
-    made = next(
-        one for one in cloud.share.backends if one.host.endswith(f'@{backend}')
-    )
-    made.endpoints.snapshots.driver = Terse(
-        made.endpoints.snapshots.driver, **answers
-    )
+    made = next(one for one in cloud.share.backends if one.host.endswith(f'@{backend}'))
+    made.endpoints.snapshots.driver = Terse(made.endpoints.snapshots.driver, **answers)
 
 
 def ask(cloud, verb, share_id, snapshot_id, code):
@@ -96,15 +87,11 @@ def ask(cloud, verb, share_id, snapshot_id, code):
 def run(cloud, backend):
     """Run the pending work of one back end only."""
     runner = next(
-        one.runner
-        for one in cloud.share.backends
-        if one.host.endswith(f'@{backend}')
+        one.runner for one in cloud.share.backends if one.host.endswith(f'@{backend}')
     )
     while runner.step():
         pass
 
 
 def found(cloud, query):
-    return [
-        one['id'] for one in cloud.api.get(f'/snapshots?{query}')['snapshots']
-    ]
+    return [one['id'] for one in cloud.api.get(f'/snapshots?{query}')['snapshots']]

@@ -5,15 +5,10 @@ import pytest
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.functional.share.replication.snapshots.snapshot_states import (
     complete,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import (
     fall_out,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import (
     statuses,
 )
-from tests.support import cloud_snapshots
-from tests.support import unserved
+from tests.support import cloud_snapshots, unserved
 
 
 @pytest.fixture
@@ -89,9 +84,7 @@ def change_during_an_outage(cloud, share_id):
     (denied,) = listed(cloud, snapshot_id)
     cloud.driver('beta').make_unreachable()
     allow(cloud, snapshot_id, '10.0.0.2')
-    cloud_snapshots.act(
-        cloud, snapshot_id, 'deny_access', {'access_id': denied['id']}
-    )
+    cloud_snapshots.act(cloud, snapshot_id, 'deny_access', {'access_id': denied['id']})
     cloud.run_pending()
     assert rules(cloud, snapshot_id) == ['error', 'error']
     return snapshot_id

@@ -10,32 +10,20 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.quota.snapshots import remove_and_credit
-from tests.functional.share.replication.snapshots.snapshot_states import ask
 from tests.functional.share.replication.snapshots.snapshot_states import (
+    ask,
     begin_promotion,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import (
     complete,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import (
     fall_out,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import (
     make_terse,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import (
     replica_on,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import run
-from tests.functional.share.replication.snapshots.snapshot_states import state
-from tests.functional.share.replication.snapshots.snapshot_states import status
-from tests.functional.share.replication.snapshots.snapshot_states import (
+    run,
+    state,
+    status,
     statuses,
 )
-from tests.support import cloud_snapshots
-from tests.support import sampling
-from tests.support.replicated import ADMIN
-from tests.support.replicated import ReplicatedCloud
+from tests.support import cloud_snapshots, sampling
+from tests.support.replicated import ADMIN, ReplicatedCloud
 
 SHARE_INSTANCE = shares.ShareInstance.__table__
 PASSIVE_STYLES = ('readable', 'dr')
@@ -58,9 +46,7 @@ def lose_active(cloud, share_id):
 @pytest.mark.parametrize(
     'verb, code', [('take', 400), ('delete', 400), ('revert', 409)]
 )
-def test_snapshot_requests_are_refused_during_promotion(
-    cloud, share_id, verb, code
-):
+def test_snapshot_requests_are_refused_during_promotion(cloud, share_id, verb, code):
     snapshot_id = complete(cloud, share_id)
     begin_promotion(cloud, share_id)
     ask(cloud, verb, share_id, snapshot_id, code)
@@ -73,18 +59,14 @@ def test_snapshot_requests_are_refused_during_promotion(
 
 
 @pytest.mark.parametrize('verb', ['take', 'delete', 'revert'])
-def test_snapshot_requests_are_refused_without_an_active_replica(
-    cloud, share_id, verb
-):
+def test_snapshot_requests_are_refused_without_an_active_replica(cloud, share_id, verb):
     snapshot_id = complete(cloud, share_id)
     lose_active(cloud, share_id)
     ask(cloud, verb, share_id, snapshot_id, 400)
     assert status(cloud, snapshot_id) == 'available'
 
 
-def test_force_delete_of_a_snapshot_works_without_an_active_replica(
-    cloud, share_id
-):
+def test_force_delete_of_a_snapshot_works_without_an_active_replica(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
     lose_active(cloud, share_id)
     cloud_snapshots.act(cloud, snapshot_id, 'force_delete')
@@ -139,10 +121,7 @@ def test_snapshot_being_copied_cannot_be_deleted(cloud, share_id):
     snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     cloud_snapshots.delete(cloud, snapshot_id, 400)
-    assert statuses(cloud, snapshot_id) == {
-        'alpha': 'available',
-        'beta': 'creating',
-    }
+    assert statuses(cloud, snapshot_id) == {'alpha': 'available', 'beta': 'creating'}
 
 
 def test_failed_snapshot_deletion_fails_on_all_replicas(cloud, share_id):
@@ -173,9 +152,7 @@ def test_only_force_delete_skips_a_replica_in_error(cloud, share_id, force):
     else:
         cloud_snapshots.delete(cloud, snapshot_id)
     cloud.settle()
-    assert statuses(cloud, snapshot_id) == (
-        {} if force else {'beta': 'deleting'}
-    )
+    assert statuses(cloud, snapshot_id) == ({} if force else {'beta': 'deleting'})
 
 
 def test_unplaced_replica_is_not_awaited_on_deletion(cloud, share_id):
@@ -198,10 +175,7 @@ def test_driver_still_deleting_is_called_again(cloud, share_id):
     def answer(given):
         asked.append(len(given))
         return [
-            {
-                'id': one['id'],
-                'status': said[0] if len(said) == 1 else said.pop(0),
-            }
+            {'id': one['id'], 'status': said[0] if len(said) == 1 else said.pop(0)}
             for one in given
             if one['share_instance_id'] == active
         ]
@@ -264,11 +238,7 @@ def test_concurrent_removal_of_the_last_instances_deletes_the_snapshot(
             assert len(last) == 2
             start = threading.Barrier(2)
             with concurrent.futures.ThreadPoolExecutor(2) as pool:
-                list(
-                    pool.map(
-                        functools.partial(remove_instance, cloud, start), last
-                    )
-                )
+                list(pool.map(functools.partial(remove_instance, cloud, start), last))
             assert cloud.usage('snapshots') == (0, 0)
             cloud_snapshots.check_gone(cloud, snapshot_id)
     finally:
@@ -280,9 +250,7 @@ def remove_instance(cloud, start, row):
     cloud.db.write(remove_and_credit, row)
 
 
-def test_snapshot_is_deleted_where_it_is_not_on_the_oldest_active_replica(
-    build_cloud,
-):
+def test_snapshot_is_deleted_where_it_is_not_on_the_oldest_active_replica(build_cloud):
     cloud = build_cloud('writable')
     share_id = cloud.create_share_on('alpha')
     beta = cloud.replicate(share_id, 'beta')

@@ -13,23 +13,16 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import snapshots
-from tests.support import cloud_snapshots
-from tests.support import sampling
+from tests.support import cloud_snapshots, sampling
 from tests.support.concurrent_calls import are_accepted
-from tests.support.racing_requests import delete
-from tests.support.racing_requests import revert
-from tests.support.racing_requests import take
+from tests.support.racing_requests import delete, revert, take
 
 pytestmark = [sampling.dialects, sampling.enumeration]
 
 INSTANCE = snapshots.SnapshotInstance.__table__
 RULE = snapshots.SnapshotInstanceAccessRule.__table__
 SEEDS = sampling.seeds(8, 1)
-REFUSED = (
-    exception.ReplicationException,
-    exception.InvalidStatus,
-    exception.NotFound,
-)
+REFUSED = (exception.ReplicationException, exception.InvalidStatus, exception.NotFound)
 
 
 @pytest.fixture
@@ -133,6 +126,4 @@ def check(cloud, share_id):
         ).select_from(INSTANCE.outerjoin(RULE))
     ):
         found[row.share_instance_id].append(tuple(row[1:]))
-    assert (
-        len({tuple(sorted(map(str, rows))) for rows in found.values()}) == 1
-    ), found
+    assert len({tuple(sorted(map(str, rows))) for rows in found.values()}) == 1, found

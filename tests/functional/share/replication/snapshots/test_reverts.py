@@ -4,11 +4,9 @@ import pytest
 
 from tests.functional.share.replication.snapshots.snapshot_states import (
     complete,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import run
-from tests.functional.share.replication.snapshots.snapshot_states import state
-from tests.functional.share.replication.snapshots.snapshot_states import status
-from tests.functional.share.replication.snapshots.snapshot_states import (
+    run,
+    state,
+    status,
     statuses,
 )
 from tests.support import cloud_snapshots
@@ -29,10 +27,7 @@ def test_other_replicas_are_out_of_sync_after_a_revert(build_cloud, style):
         'beta': ('available', 'out_of_sync'),
     }
     assert status(cloud, snapshot_id) == 'restoring'
-    assert statuses(cloud, snapshot_id) == {
-        'alpha': 'restoring',
-        'beta': 'available',
-    }
+    assert statuses(cloud, snapshot_id) == {'alpha': 'restoring', 'beta': 'available'}
     cloud.settle()
     assert cloud.states(share_id) == {
         'alpha': ('available', 'active'),
@@ -122,9 +117,7 @@ def test_share_stays_in_error_after_a_lost_revert(cloud, share_id):
 
 
 @pytest.mark.parametrize('when', ['before', 'after'])
-def test_reply_from_before_a_revert_makes_no_replica_in_sync(
-    cloud, share_id, when
-):
+def test_reply_from_before_a_revert_makes_no_replica_in_sync(cloud, share_id, when):
     snapshot_id = complete(cloud, share_id)
     cloud.pause_at(
         f'{when} update_replica_state',

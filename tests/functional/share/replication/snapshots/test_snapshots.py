@@ -4,32 +4,21 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.coordination import Coordinator
-from manila_lite.db.models import services
-from manila_lite.db.models import snapshots as models
+from manila_lite.db.models import services, snapshots as models
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.share.drivers.dummy import driver as dummy
-from tests.functional.share.replication.snapshots.snapshot_states import ask
 from tests.functional.share.replication.snapshots.snapshot_states import (
+    ask,
     begin_promotion,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import (
     complete,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import (
     fall_out,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import found
-from tests.functional.share.replication.snapshots.snapshot_states import (
+    found,
     make_terse,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import (
     replica_on,
-)
-from tests.functional.share.replication.snapshots.snapshot_states import run
-from tests.functional.share.replication.snapshots.snapshot_states import state
-from tests.functional.share.replication.snapshots.snapshot_states import status
-from tests.functional.share.replication.snapshots.snapshot_states import (
+    run,
+    state,
+    status,
     statuses,
 )
 from tests.support import cloud_snapshots
@@ -48,9 +37,7 @@ def promote(cloud, share_id, backend='beta'):
 def details(cloud):
     return [
         row.detail_id
-        for row in cloud.rows(
-            sa.select(MESSAGE).order_by(MESSAGE.c.created_at)
-        )
+        for row in cloud.rows(sa.select(MESSAGE).order_by(MESSAGE.c.created_at))
     ]
 
 
@@ -58,26 +45,18 @@ def details(cloud):
 
 
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
-def test_snapshot_is_complete_when_all_in_sync_replicas_have_it(
-    build_cloud, style
-):
+def test_snapshot_is_complete_when_all_in_sync_replicas_have_it(build_cloud, style):
     cloud = build_cloud(style)
     share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
     snapshot_id = cloud_snapshots.create(cloud, share_id)
-    assert statuses(cloud, snapshot_id) == {
-        'alpha': 'creating',
-        'beta': 'creating',
-    }
+    assert statuses(cloud, snapshot_id) == {'alpha': 'creating', 'beta': 'creating'}
     assert cloud.states(share_id) == {
         'alpha': ('snapshotting', 'active'),
         'beta': ('available', 'in_sync'),
     }
     cloud.settle()
-    assert statuses(cloud, snapshot_id) == {
-        'alpha': 'available',
-        'beta': 'creating',
-    }
+    assert statuses(cloud, snapshot_id) == {'alpha': 'available', 'beta': 'creating'}
     assert cloud.api.show(share_id)['status'] == 'available'
     assert status(cloud, snapshot_id) == 'creating'
     cloud.update()
@@ -94,10 +73,7 @@ def test_writable_replicas_all_get_a_snapshot_at_once(build_cloud):
     cloud.replicate(share_id, 'beta')
     snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
-    assert statuses(cloud, snapshot_id) == {
-        'alpha': 'available',
-        'beta': 'available',
-    }
+    assert statuses(cloud, snapshot_id) == {'alpha': 'available', 'beta': 'available'}
     cloud.check_invariants()
 
 
@@ -119,10 +95,7 @@ def test_share_with_a_single_replica_uses_plain_snapshot_calls(cloud):
     snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     cloud.replicate(share_id, 'beta')
     cloud.update()
-    assert statuses(cloud, snapshot_id) == {
-        'alpha': 'available',
-        'beta': 'available',
-    }
+    assert statuses(cloud, snapshot_id) == {'alpha': 'available', 'beta': 'available'}
     assert state(cloud, share_id, 'beta') == 'in_sync'
     cloud.check_invariants()
 
@@ -155,10 +128,7 @@ def test_empty_reply_means_taken_on_the_active_replica_only(cloud, share_id):
     make_terse(cloud, create_replicated_snapshot=lambda given: None)
     snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
-    assert statuses(cloud, snapshot_id) == {
-        'alpha': 'available',
-        'beta': 'creating',
-    }
+    assert statuses(cloud, snapshot_id) == {'alpha': 'available', 'beta': 'creating'}
 
 
 def test_reply_about_other_replicas_is_stored(cloud, share_id):
@@ -175,15 +145,11 @@ def test_reply_about_other_replicas_is_stored(cloud, share_id):
     )
     snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
-    found = cloud.rows(
-        sa.select(INSTANCE).where(INSTANCE.c.snapshot_id == snapshot_id)
-    )
+    found = cloud.rows(sa.select(INSTANCE).where(INSTANCE.c.snapshot_id == snapshot_id))
     assert {row.provider_location for row in found} == {
         f'there/{row.id}' for row in cloud.replicas(share_id)
     }
-    assert {(row.status, row.progress) for row in found} == {
-        ('available', '100%')
-    }
+    assert {(row.status, row.progress) for row in found} == {('available', '100%')}
 
 
 @pytest.mark.parametrize('said', ['error', 'creating'])
@@ -215,10 +181,7 @@ def test_copy_failure_on_one_replica_fails_there(cloud, share_id):
     )
     snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
-    assert statuses(cloud, snapshot_id) == {
-        'alpha': 'available',
-        'beta': 'error',
-    }
+    assert statuses(cloud, snapshot_id) == {'alpha': 'available', 'beta': 'error'}
     assert status(cloud, snapshot_id) == 'error'
 
 
@@ -278,9 +241,7 @@ def test_snapshot_work_of_one_share_is_serialized(cloud, share_id, verb):
 
 def replicated_calls(cloud):
     """Return the calls of alpha for replicated snapshots."""
-    return sum(
-        'replicated_snapshot' in call.method for call in cloud.driver().calls
-    )
+    return sum('replicated_snapshot' in call.method for call in cloud.driver().calls)
 
 
 # Shares from snapshots
@@ -323,12 +284,10 @@ def test_lists_filter_and_sort_by_the_displayed_status(cloud, share_id):
 
 def test_every_instance_is_listed(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
-    listed = cloud.api.get(
-        f'/snapshot-instances/detail?snapshot_id={snapshot_id}'
-    )
-    assert {
-        one['share_instance_id'] for one in listed['snapshot_instances']
-    } == {row.id for row in cloud.replicas(share_id)}
+    listed = cloud.api.get(f'/snapshot-instances/detail?snapshot_id={snapshot_id}')
+    assert {one['share_instance_id'] for one in listed['snapshot_instances']} == {
+        row.id for row in cloud.replicas(share_id)
+    }
 
 
 def test_reset_sets_the_displayed_status(cloud, share_id):
@@ -336,16 +295,12 @@ def test_reset_sets_the_displayed_status(cloud, share_id):
     cloud.replicate(share_id, 'gamma')
     cloud.update()
     fall_out(cloud, share_id, 'gamma')
-    cloud_snapshots.act(
-        cloud, snapshot_id, 'reset_status', {'status': 'error'}
-    )
+    cloud_snapshots.act(cloud, snapshot_id, 'reset_status', {'status': 'error'})
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'error',
         'beta': 'error',
         'gamma': 'available',
     }
     assert status(cloud, snapshot_id) == 'error'
-    cloud_snapshots.act(
-        cloud, snapshot_id, 'reset_status', {'status': 'available'}
-    )
+    cloud_snapshots.act(cloud, snapshot_id, 'reset_status', {'status': 'available'})
     assert status(cloud, snapshot_id) == 'available'

@@ -49,9 +49,7 @@ def test_no_pass_if_the_driver_does_not_support_replication(cloud):
     cloud.stub_driver(get_share_stats={'pools': [{'pool_name': 'pool'}]})
     assert not cloud.endpoint().request_pass()
     cloud.stub_driver(
-        get_share_stats={
-            'pools': [{'pool_name': 'pool', 'replication_type': 'dr'}]
-        }
+        get_share_stats={'pools': [{'pool_name': 'pool', 'replication_type': 'dr'}]}
     )
     assert cloud.endpoint().request_pass()
 
@@ -60,9 +58,10 @@ def test_timer_uses_the_configured_interval(cloud):
     cloud.configure(extra_conf='replica_state_update_interval = 17')
     cloud.restart()
     tasks = cloud.share.periodic._threads
-    assert [
-        task._args[0].interval for task in tasks if task.name == 'replicas'
-    ] == [17, 17]
+    assert [task._args[0].interval for task in tasks if task.name == 'replicas'] == [
+        17,
+        17,
+    ]
 
 
 # Drivers that do not reply
@@ -158,14 +157,11 @@ def test_unresponsive_back_end_is_left_alone(cloud, hanging):
 
 def test_hanging_driver_call_keeps_the_lock_of_one_share(cloud, hanging):
     first = hanging[0]
-    locks, elsewhere = (
-        Coordinator(cloud.conf, name) for name in ('here', 'there')
-    )
+    locks, elsewhere = (Coordinator(cloud.conf, name) for name in ('here', 'there'))
     cloud.endpoint().locks = locks
     limit(cloud, 30.0, 8)
     names = {
-        id: replica_lock.replica_lock_name(cloud.replica(id).share_id)
-        for id in hanging
+        id: replica_lock.replica_lock_name(cloud.replica(id).share_id) for id in hanging
     }
     cloud.endpoint().request_pass()
     thread = threading.Thread(target=cloud.settle, daemon=True)
@@ -178,9 +174,7 @@ def test_hanging_driver_call_keeps_the_lock_of_one_share(cloud, hanging):
         assert not free
     cloud.release.set()
     thread.join(20)
-    assert {cloud.show(id) for id in hanging[1:]} == {
-        ('available', 'out_of_sync')
-    }
+    assert {cloud.show(id) for id in hanging[1:]} == {('available', 'out_of_sync')}
     for one in (locks, elsewhere):
         one.stop()
 

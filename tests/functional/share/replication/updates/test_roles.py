@@ -25,9 +25,7 @@ HEALTHY = {'status': 'available'}
 
 def promotions(cloud, name='alpha'):
     """Return how often a back end was asked to promote a replica."""
-    return sum(
-        call.method == 'promote_replica' for call in cloud.driver(name).calls
-    )
+    return sum(call.method == 'promote_replica' for call in cloud.driver(name).calls)
 
 
 def decisions(cloud):
@@ -196,9 +194,7 @@ def test_several_reports_make_one_piece_of_work(cloud):
 
 
 def test_a_driver_without_get_replica_status_is_skipped(cloud, caplog):
-    driver = cloud.stub_driver(
-        'alpha', get_replica_status=NotImplementedError()
-    )
+    driver = cloud.stub_driver('alpha', get_replica_status=NotImplementedError())
     known = cloud.journal_rows()
     for _ in range(3):
         cloud.update()
@@ -274,14 +270,11 @@ def test_roles_are_left_alone_after_a_failed_promotion(cloud):
 def test_several_writable_replicas_may_be_active(tmp_path):
     cloud = ReplicaUpdateCloud(tmp_path, style='writable')
     drivers = [
-        cloud.stub_driver(name, get_replica_status=DENIED)
-        for name in ('alpha', 'beta')
+        cloud.stub_driver(name, get_replica_status=DENIED) for name in ('alpha', 'beta')
     ]
     cloud.update()
     assert [driver.names for driver in drivers] == [[], []]
-    assert set(cloud.states(cloud.share_id).values()) == {
-        ('available', 'active')
-    }
+    assert set(cloud.states(cloud.share_id).values()) == {('available', 'active')}
     cloud.db.dispose()
 
 

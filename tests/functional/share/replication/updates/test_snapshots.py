@@ -11,8 +11,7 @@ from manila_lite.db.models import snapshots
 from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.snapshot_instance import aggregate_status
 from tests.support.replica_updates import ReplicaUpdateCloud
-from tests.support.replicated import INSTANCE
-from tests.support.replicated import SNAPSHOT_INSTANCE as SNAPSHOTS
+from tests.support.replicated import INSTANCE, SNAPSHOT_INSTANCE as SNAPSHOTS
 
 SNAPSHOT = snapshots.Snapshot.__table__
 ROUNDS = 8
@@ -35,9 +34,7 @@ GONE = exception.SnapshotResourceNotFound(snapshot_id='it')
 )
 def test_snapshot_on_a_replica_takes_the_reported_status(cloud, answer, after):
     snapshot_id = cloud.create_pending_snapshot()
-    cloud.stub_driver(
-        update_replicated_snapshot=answer, update_replica_state='in_sync'
-    )
+    cloud.stub_driver(update_replicated_snapshot=answer, update_replica_state='in_sync')
     cloud.update()
     assert cloud.copy_status(snapshot_id) == after
     in_sync = 'in_sync' if after == 'available' else 'out_of_sync'
@@ -58,9 +55,7 @@ def test_snapshot_on_a_replica_takes_the_reported_status(cloud, answer, after):
         ({'status': 'error'}, 'error_deleting'),
     ],
 )
-def test_snapshot_is_removed_from_a_replica_when_reported_deleted(
-    cloud, answer, after
-):
+def test_snapshot_is_removed_from_a_replica_when_reported_deleted(cloud, answer, after):
     snapshot_id = cloud.create_pending_snapshot()
     cloud.update()
     cloud.delete(snapshot_id)
@@ -111,10 +106,7 @@ def test_snapshot_is_not_polled_before_it_is_taken(cloud):
     driver = cloud.stub_driver(update_replicated_snapshot=GONE)
     cloud.driver('alpha').faults.fail_next('create_replicated_snapshot')
     cloud.api.request(
-        'POST',
-        '/snapshots',
-        {'snapshot': {'share_id': cloud.share_id}},
-        expect=202,
+        'POST', '/snapshots', {'snapshot': {'share_id': cloud.share_id}}, expect=202
     )
     assert cloud.endpoint().request_pass()
     cloud.run('beta')
@@ -188,10 +180,7 @@ def test_snapshot_taken_as_a_replica_catches_up_stays_consistent(
     for _ in range(ROUNDS):
         cloud.force_status('available', 'out_of_sync')
         snapshot_id = cloud.api.request(
-            'POST',
-            '/snapshots',
-            {'snapshot': {'share_id': cloud.share_id}},
-            expect=202,
+            'POST', '/snapshots', {'snapshot': {'share_id': cloud.share_id}}, expect=202
         ).json['snapshot']['id']
         cloud.ask('resync', cloud.replica_id)
         seen = watched(cloud, snapshot_id, 'alpha', 'beta')
@@ -238,7 +227,5 @@ def watched(cloud, snapshot_id, *names):
 
 def delete_rows(session, snapshot_id):
     """Delete the rows of a snapshot."""
-    session.run(
-        sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.snapshot_id == snapshot_id)
-    )
+    session.run(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.snapshot_id == snapshot_id))
     session.run(sa.delete(SNAPSHOT).where(SNAPSHOT.c.id == snapshot_id))

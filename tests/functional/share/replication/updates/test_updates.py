@@ -7,8 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.coordination import Coordinator
-from manila_lite.db.models import engine
-from manila_lite.db.models import shares
+from manila_lite.db.models import engine, shares
 from manila_lite.db.models.base import NEVER
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.replicas import replicas
@@ -32,11 +31,7 @@ BROKEN = exception.ShareBackendException(msg='it is on fire')
     'before, answer, after',
     [
         (('available', 'out_of_sync'), 'in_sync', ('available', 'in_sync')),
-        (
-            ('available', 'in_sync'),
-            'out_of_sync',
-            ('available', 'out_of_sync'),
-        ),
+        (('available', 'in_sync'), 'out_of_sync', ('available', 'out_of_sync')),
         (('available', 'in_sync'), 'error', ('available', 'error')),
         (('available', 'in_sync'), BROKEN, ('error', 'error')),
         (('error', 'error'), 'in_sync', ('available', 'in_sync')),
@@ -54,9 +49,7 @@ def test_replica_takes_the_state_reported_by_its_driver(
 
 
 @pytest.mark.parametrize('answer', [None, 'splendid', {}, 7])
-@pytest.mark.parametrize(
-    'before', [('available', 'in_sync'), ('error', 'error')]
-)
+@pytest.mark.parametrize('before', [('available', 'in_sync'), ('error', 'error')])
 def test_reply_without_news_changes_nothing(cloud, before, answer):
     cloud.force_status(*before)
     known = cloud.journal_rows()
@@ -82,9 +75,7 @@ def test_driver_gets_all_replicas_rules_and_snapshots(cloud):
     cloud.update()
     driver = cloud.stub_driver(update_replica_state='in_sync')
     cloud.update()
-    ((_, replica_list, replica, rules, pairs),) = (
-        args for _, args in driver.asked
-    )
+    ((_, replica_list, replica, rules, pairs),) = (args for _, args in driver.asked)
     assert {(one['id'], one['replica_state']) for one in replica_list} == {
         (cloud.active(cloud.share_id).id, 'active'),
         (cloud.replica_id, 'in_sync'),
@@ -152,9 +143,7 @@ def test_replica_whose_creation_reply_was_lost_gets_its_exports(cloud):
 
 def test_writable_replicas_become_active_when_reported(tmp_path):
     cloud = ReplicaUpdateCloud(tmp_path, style='writable')
-    cloud.db.write(
-        replica_moves.retire, cloud.replica(cloud.replica_id), 'writable'
-    )
+    cloud.db.write(replica_moves.retire, cloud.replica(cloud.replica_id), 'writable')
     cloud.stub_driver(update_replica_state=NotImplementedError())
     cloud.update()  # need not support it
     assert cloud.show() == ('available', 'out_of_sync')
@@ -288,13 +277,8 @@ def test_resync_of_a_missing_replica_ends(cloud):
 
 
 def test_update_does_not_wait_for_a_held_share_lock(cloud, tmp_path):
-    others = [
-        cloud.replicate(cloud.create_share_on('alpha'), 'beta')
-        for _ in range(2)
-    ]
-    locks, elsewhere = (
-        Coordinator(cloud.conf, name) for name in ('here', 'there')
-    )
+    others = [cloud.replicate(cloud.create_share_on('alpha'), 'beta') for _ in range(2)]
+    locks, elsewhere = (Coordinator(cloud.conf, name) for name in ('here', 'there'))
     cloud.endpoint().locks = locks
     driver = cloud.stub_driver(update_replica_state='out_of_sync')
     name = replica_lock.replica_lock_name(cloud.share_id)
@@ -302,9 +286,7 @@ def test_update_does_not_wait_for_a_held_share_lock(cloud, tmp_path):
         cloud.endpoint().request_pass()
         while cloud.step():
             pass
-        assert {cloud.show(id) for id in others} == {
-            ('available', 'out_of_sync')
-        }
+        assert {cloud.show(id) for id in others} == {('available', 'out_of_sync')}
         assert cloud.show() == ('available', 'in_sync')
         cloud.ask('resync', cloud.replica_id)
         while cloud.step():
@@ -317,16 +299,12 @@ def test_update_does_not_wait_for_a_held_share_lock(cloud, tmp_path):
 
 
 def test_driver_is_called_under_the_share_lock(cloud):
-    locks, elsewhere = (
-        Coordinator(cloud.conf, name) for name in ('here', 'there')
-    )
+    locks, elsewhere = (Coordinator(cloud.conf, name) for name in ('here', 'there'))
     cloud.endpoint().locks = locks
     held = []
 
     def update_replica_state(*args):
-        with elsewhere.try_lock(
-            replica_lock.replica_lock_name(cloud.share_id)
-        ) as free:
+        with elsewhere.try_lock(replica_lock.replica_lock_name(cloud.share_id)) as free:
             held.append(not free)
 
     cloud.stub_driver(update_replica_state=update_replica_state)
@@ -391,9 +369,7 @@ def in_utc(value):
 def untold(cloud):
     """A cloud whose replica has no time of a sync yet."""
     cloud.db.write(
-        lambda session: session.run(
-            sa.update(INSTANCE).values(synced_at=NEVER)
-        )
+        lambda session: session.run(sa.update(INSTANCE).values(synced_at=NEVER))
     )
     return cloud
 
@@ -479,16 +455,12 @@ def test_times_of_a_pass_are_recorded_by_one_statement(untold):
     before = cloud.statements
     cloud.update()
     without = cloud.statements - before
-    ids = [
-        cloud.replicate(cloud.create_share_on('alpha'), 'beta')
-        for _ in range(3)
-    ]
+    ids = [cloud.replicate(cloud.create_share_on('alpha'), 'beta') for _ in range(3)]
     cloud.stub_driver(update_replica_state=reply(ago(cloud, 5)))
     before = cloud.statements
     cloud.update()
     assert cloud.statements - before <= without + 3
     assert all(
-        cloud.replica(id).synced_at
-        == cloud.replica(cloud.replica_id).synced_at
+        cloud.replica(id).synced_at == cloud.replica(cloud.replica_id).synced_at
         for id in ids
     )

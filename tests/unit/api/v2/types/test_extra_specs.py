@@ -54,9 +54,7 @@ def test_every_accepted_boolean_is_parsed(word, truth):
         None,
     ],
 )
-@pytest.mark.parametrize(
-    'kind', [extra_specs.EXTRA_SPECS, extra_specs.NEW_EXTRA_SPECS]
-)
+@pytest.mark.parametrize('kind', [extra_specs.EXTRA_SPECS, extra_specs.NEW_EXTRA_SPECS])
 @pytest.mark.parametrize('given', [{}, SERVERS])
 def test_json_schema_accepts_the_same_specs(kind, given, specs):
     if type(specs) is dict:

@@ -9,11 +9,9 @@ import pytest
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 from tests.support import storage
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
+from tests.support.nfs_client import NfsClient, NfsError
 
 MIB = 1 << 20
 WRITER = '127.0.0.2'

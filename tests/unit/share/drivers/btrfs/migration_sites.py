@@ -4,8 +4,7 @@ import manila_lite.conf
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 from tests.support import storage
 from tests.support.nfs_client import NfsClient
 from tests.support.processes import wait_until
@@ -93,9 +92,7 @@ class Site:
 
     def copy(self, share, moved, pairs=()):
         self.call('start', share, moved, pairs)
-        wait_until(
-            lambda: self.call('continue', share, moved, pairs), 'all is copied'
-        )
+        wait_until(lambda: self.call('continue', share, moved, pairs), 'all is copied')
 
     def complete(self, share, moved):
         reply = self.call('complete', share, moved)

@@ -33,17 +33,13 @@ class NfsSite:
         self.trash = pool.folders
         self.daemons = self.other_daemons(self.port)
         self.exports = Exports(
-            self.root / 'exports',
-            self.daemons.server,
-            Locks(self.root / 'locks'),
+            self.root / 'exports', self.daemons.server, Locks(self.root / 'locks')
         )
         self.exports.prepare()
 
     def other_daemons(self, port: int) -> Daemons:
         """Return the daemons as another process sees them."""
-        return Daemons(
-            self.root / 'nfs', self.root / 'exports', port, self.trash
-        )
+        return Daemons(self.root / 'nfs', self.root / 'exports', port, self.trash)
 
     def create(self, *clients: tuple[str, str]) -> str:
         """Create a volume that is exported to clients."""
@@ -74,9 +70,7 @@ class NfsSite:
 
     def pid(self, name: str) -> int:
         """Return the recorded pid of a daemon."""
-        return json.loads((self.root / 'nfs' / f'{name}.json').read_text())[
-            'pid'
-        ]
+        return json.loads((self.root / 'nfs' / f'{name}.json').read_text())['pid']
 
     def kill(self, name: str) -> None:
         os.kill(self.pid(name), signal.SIGKILL)
@@ -111,9 +105,7 @@ def stop(*pids: int) -> None:
     for pid in pids:
         stat = pathlib.Path(f'/proc/{pid}/stat')
         eventually(
-            lambda stat=stat: (
-                stat.read_text().rpartition(')')[2].split()[0] == 'T'
-            )
+            lambda stat=stat: stat.read_text().rpartition(')')[2].split()[0] == 'T'
         )
 
 

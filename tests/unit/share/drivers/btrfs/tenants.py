@@ -14,10 +14,8 @@ from typing import NamedTuple
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
-from tests.support import storage
-from tests.support import tenant_network
+from tests.drivers.driver_harness import CTX, DriverHarness
+from tests.support import storage, tenant_network
 from tests.support.nfs_client import NfsClient
 from tests.support.smb_client import SmbClient
 from tests.support.tenant_network import TenantClient
@@ -75,15 +73,11 @@ class ServedSite:
         found: list[base.NetworkInfo] = []
         for address in addresses or (ADDRESS,):
             (info,) = self.harness.network_info(
-                address,
-                server_id=found[0]['server_id'] if found else server_id,
+                address, server_id=found[0]['server_id'] if found else server_id
             )
             info |= {'network_type': 'vlan', 'segmentation_id': tenant.segment}
             (allocation,) = info['network_allocations']
-            allocation |= {
-                'network_type': 'vlan',
-                'segmentation_id': tenant.segment,
-            }
+            allocation |= {'network_type': 'vlan', 'segmentation_id': tenant.segment}
             if ':' in address:
                 network = {'cidr': 'fd00:20::/64', 'gateway': 'fd00:20::1'}
                 info |= network
@@ -91,9 +85,7 @@ class ServedSite:
             found.append(info)
         return found
 
-    def set_up(
-        self, tenant: Tenant, *addresses: str
-    ) -> base.ShareServerForDriver:
+    def set_up(self, tenant: Tenant, *addresses: str) -> base.ShareServerForDriver:
         info = self.network_info(tenant, *addresses)
         return self.harness.server(info, self.driver.setup_server(info))
 

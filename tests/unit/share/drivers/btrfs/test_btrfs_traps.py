@@ -9,8 +9,7 @@ from tests.drivers import content
 from tests.drivers.driver_harness import CTX
 from tests.drivers.swapping import Swapper
 from tests.support import storage
-from tests.unit.share.drivers.btrfs.migration_sites import MIB
-from tests.unit.share.drivers.btrfs.migration_sites import Site
+from tests.unit.share.drivers.btrfs.migration_sites import MIB, Site
 
 
 @pytest.fixture(scope='module')
@@ -82,10 +81,7 @@ def measure(site, share, swapper):
     'act',
     [
         *(pytest.param(revert(mode), id=mode) for mode in ('swap', 'rewrite')),
-        *(
-            pytest.param(migrate(to), id=to)
-            for to in ('near#small', 'far#spare')
-        ),
+        *(pytest.param(migrate(to), id=to) for to in ('near#small', 'far#spare')),
         clone,
     ],
 )

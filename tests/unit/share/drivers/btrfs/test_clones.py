@@ -12,10 +12,8 @@ from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import content
 from tests.drivers.contract import delete
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at_steps
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.crashes import changes, killed_at_steps
+from tests.drivers.driver_harness import CTX, DriverHarness
 from tests.support import storage
 
 MIB = 1 << 20
@@ -120,9 +118,7 @@ def test_snapshot_that_is_too_large_for_the_pool_is_refused(site):
     snapshot, _ = site.snapshot()
     share = site.share()
     site.near.create_share(CTX, share)
-    (site.volume(site.near, share) / 'large').write_bytes(
-        os.urandom(200 * MIB)
-    )
+    (site.volume(site.near, share) / 'large').write_bytes(os.urandom(200 * MIB))
     snapshot = site.harness.snapshot(share)
     site.near.create_snapshot(CTX, snapshot)
     clone = site.share('host@near#small')
@@ -164,9 +160,7 @@ def test_what_a_killed_copy_left_is_removed_at_the_next_start(site):
     snapshot, _ = site.snapshot()
     for clone in killed_at_steps(
         lambda step: site.share('host@far#spare'),
-        lambda clone: site.far.create_share_from_snapshot(
-            CTX, clone, snapshot
-        ),
+        lambda clone: site.far.create_share_from_snapshot(CTX, clone, snapshot),
         changes,
         most=2,
     ):

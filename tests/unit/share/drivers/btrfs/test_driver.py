@@ -8,29 +8,27 @@ import time
 
 import pytest
 
-from manila_lite import context
-from manila_lite import exception
+from manila_lite import context, exception
 from manila_lite.share.drivers import fencing
 from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import silence
+from manila_lite.share.drivers.btrfs import kernel, silence
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.contract import delete
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import failed_at
-from tests.drivers.crashes import killed_at
+from tests.drivers.crashes import changes, failed_at, killed_at
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support.manage_command import manage
-from tests.unit.share.drivers.btrfs.driver_site import MIB
-from tests.unit.share.drivers.btrfs.driver_site import WRITER
-from tests.unit.share.drivers.btrfs.driver_site import Site
-from tests.unit.share.drivers.btrfs.driver_site import fill
-from tests.unit.share.drivers.btrfs.driver_site import path_of
-from tests.unit.share.drivers.btrfs.driver_site import refused
-from tests.unit.share.drivers.btrfs.driver_site import repeat
+from tests.unit.share.drivers.btrfs.driver_site import (
+    MIB,
+    WRITER,
+    Site,
+    fill,
+    path_of,
+    refused,
+    repeat,
+)
 from tests.unit.share.drivers.btrfs.nfs_site import all_files_open
 
 
@@ -193,9 +191,7 @@ def kill_revert(site):
     while limit_of(site, share) == 3 << 30:
         step += 1
         assert killed_at(
-            step,
-            lambda: driver.revert_to_snapshot(CTX, snapshot, [], []),
-            changes,
+            step, lambda: driver.revert_to_snapshot(CTX, snapshot, [], []), changes
         )
     return share, snapshot, driver
 
@@ -211,9 +207,7 @@ def test_share_whose_revert_was_killed_is_limited_by_the_next_start(site):
 
 def require_old_size_when_managed(site, share):
     """Manage a share of 3 GiB again; extend it, which holds after a start."""
-    managed = site.harness.at(
-        f'127.0.0.1:{path_of(share)}', host='host@backend#large'
-    )
+    managed = site.harness.at(f'127.0.0.1:{path_of(share)}', host='host@backend#large')
     assert site.driver.manage_existing(managed, {})['size'] == 3
     site.driver.extend_share(managed, 4)
     site.start()
@@ -366,9 +360,7 @@ def test_volume_with_other_subvolumes_in_it_is_not_managed(site):
     kernel.create_subvolume(top / 'snapshots' / 'nested' / 'inner2')
     kernel.set_read_only(top / 'snapshots' / 'nested', True)
     snapshot = site.harness.snapshot(share, provider_location='nested')
-    with pytest.raises(
-        exception.ManageInvalidShareSnapshot, match='other subvolumes'
-    ):
+    with pytest.raises(exception.ManageInvalidShareSnapshot, match='other subvolumes'):
         site.driver.manage_existing_snapshot(snapshot, {})
     site.driver.unmanage(share)
     again = site.harness.at(f'127.0.0.1:{path_of(share)}')
@@ -406,9 +398,7 @@ def test_share_without_rules_costs_the_nfs_server_nothing(site):
     before, share = server.numbers(), site.share()
     site.driver.create_share(CTX, share)
     site.driver.update_access(CTX, share, [], [], [], [])
-    assert site.driver.ensure_shares(CTX, [share])[share.id]['status'] == (
-        'available'
-    )
+    assert site.driver.ensure_shares(CTX, [share])[share.id]['status'] == ('available')
     assert server.numbers() == before
     with refused('NOENT'):
         site.client().look_up(path_of(share))
@@ -449,9 +439,7 @@ def test_share_that_cannot_be_ensured_does_not_stop_the_others(site):
     site.client().write(path_of(failing), 'notes', b'hello')
 
 
-def test_ensuring_waits_once_for_a_server_that_does_not_answer(
-    site, monkeypatch
-):
+def test_ensuring_waits_once_for_a_server_that_does_not_answer(site, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(silence, 'TIMEOUT', 1.0)
         driver = site.start()
@@ -469,9 +457,7 @@ def test_ensuring_waits_once_for_a_server_that_does_not_answer(
     site.client().write(path_of(shares[0]), 'notes', b'hello')
 
 
-def test_creation_that_fails_at_any_step_leaves_no_record_without_a_volume(
-    site,
-):
+def test_creation_that_fails_at_any_step_leaves_no_record_without_a_volume(site):
     step, has_failed = 0, True
     pool = site.driver.backend.pools['large']
     while has_failed:
@@ -527,17 +513,13 @@ def test_pool_of_another_back_end_is_refused_while_that_one_runs(site):
     other = root.with_name('other')
     share = site.create()
     moved = {'btrfs_root': str(other), 'btrfs_nfs_port': storage.free_port()}
-    with pytest.raises(
-        exception.BadConfiguration, match=f'stop --root {root}'
-    ):
+    with pytest.raises(exception.BadConfiguration, match=f'stop --root {root}'):
         site.start(**moved)
     assert str(other) not in pathlib.Path('/proc/mounts').read_text()
     manage('storage', 'stop', '--root', str(root))
     driver = site.start(**moved)
     assert driver.get_share_status(share)['status'] == 'available'
-    with pytest.raises(
-        exception.BadConfiguration, match=f'stop --root {other}'
-    ):
+    with pytest.raises(exception.BadConfiguration, match=f'stop --root {other}'):
         site.start()
     manage('storage', 'stop', '--root', str(other))
     site.driver = site.start()
@@ -677,8 +659,9 @@ def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
     # As it is when an earlier version has filled it.
     (pool.top / 'owner.json').unlink()
     assert site.start().get_share_status(share)['status'] == 'available'
-    assert {
-        name for name in site.volumes('small') if not name.startswith('.')
-    } <= {*before, *(each.name for each in created[:-1])}
+    assert {name for name in site.volumes('small') if not name.startswith('.')} <= {
+        *before,
+        *(each.name for each in created[:-1]),
+    }
     for each in (share, *created):
         delete(site.driver, each)

@@ -6,17 +6,14 @@ import threading
 
 import pytest
 
-from manila_lite.share.drivers.btrfs import ganesha
-from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import ganesha, kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 from manila_lite.share.drivers.nfs_clients import clients_of
 from tests.drivers.crashes import interrupted_at
 from tests.support import network_namespace
 from tests.support.nfs_client import NfsError
-from tests.unit.share.drivers.btrfs.nfs_site import READER
-from tests.unit.share.drivers.btrfs.nfs_site import STRANGER
-from tests.unit.share.drivers.btrfs.nfs_site import WRITER
+from tests.unit.share.drivers.btrfs.nfs_site import READER, STRANGER, WRITER
 
 MIB = 1 << 20
 
@@ -99,9 +96,7 @@ def test_rule_for_everyone_lets_in_all_clients_of_its_family(
 
 
 @pytest.mark.parametrize('family', [0, 1])
-def test_network_lets_its_clients_in_or_is_refused_by_its_width(
-    nfs, machine, family
-):
+def test_network_lets_its_clients_in_or_is_refused_by_its_width(nfs, machine, family):
     address = ipaddress.ip_address(machine.hosts[family])
     volume = nfs.create()
     with nfs.client(str(address)) as client:
@@ -186,9 +181,7 @@ def test_replaced_volume_is_exported_to_the_same_clients(nfs):
         client.write(path, 'notes', b'now!')
         file = client.open(path, 'notes', create=True)
         nfs.pool.replace(volume, f'snapshot-of-{volume}')
-        nfs.exports.republish(
-            Kind.SHARE, volume, nfs.pool.path(Kind.SHARE, volume)
-        )
+        nfs.exports.republish(Kind.SHARE, volume, nfs.pool.path(Kind.SHARE, volume))
         with refused('STALE'):
             client.write_at(file, 0, b'lost')
         assert client.read(path, 'notes') == b'then'
@@ -272,10 +265,7 @@ def test_export_that_a_starting_server_is_yet_to_have_is_ended(nfs):
         )
 
     assert interrupted_at(
-        1,
-        lambda: nfs.daemons.server.remove(number),
-        read_exports,
-        _lists_exports,
+        1, lambda: nfs.daemons.server.remove(number), read_exports, _lists_exports
     )
     assert number not in nfs.daemons.server.numbers()
 

@@ -9,8 +9,7 @@ from manila_lite import exception
 from manila_lite.share.drivers.btrfs import kernel
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
-from tests.unit.share.drivers.btrfs.driver_site import Site
-from tests.unit.share.drivers.btrfs.driver_site import path_of
+from tests.unit.share.drivers.btrfs.driver_site import Site, path_of
 
 
 @pytest.fixture(scope='module')

@@ -9,15 +9,11 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.cmd.manage import main
-from manila_lite.share.drivers.btrfs import handle_guard
-from manila_lite.share.drivers.btrfs import kernel
-from tests.support import command_line
-from tests.support import storage
+from manila_lite.share.drivers.btrfs import handle_guard, kernel
+from tests.support import command_line, storage
 from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs.driver_site import Site
-from tests.unit.share.drivers.btrfs.nfs_site import WRITER
-from tests.unit.share.drivers.btrfs.nfs_site import NfsSite
-from tests.unit.share.drivers.btrfs.nfs_site import eventually
+from tests.unit.share.drivers.btrfs.nfs_site import WRITER, NfsSite, eventually
 
 # Opens the handle of a file with another directory as the mount, through the
 # guard; prints the error.
@@ -140,9 +136,7 @@ def test_library_that_is_not_the_guard_is_not_used(folders):
 
 def test_command_builds_what_the_check_misses(folders):
     ended = command_line.run(main, ['storage', 'check'], '')
-    assert f'guard of NFS file handles: missing; {handle_guard.REMEDY}' in (
-        ended.out
-    )
+    assert f'guard of NFS file handles: missing; {handle_guard.REMEDY}' in (ended.out)
     assert 'in libfsalvfs.so: there is no guard; build it' in ended.out
     assert ended.code == 1
     command = ['storage', 'build-guard', '--folder', str(folders[0])]
@@ -158,9 +152,7 @@ def test_without_a_compiler_the_packages_are_named(folders, monkeypatch):
 
 def test_back_end_without_the_guard_does_not_start(folders):
     with storage.folder() as folder:
-        with pytest.raises(
-            exception.StorageUnavailable, match='storage build-guard'
-        ):
+        with pytest.raises(exception.StorageUnavailable, match='storage build-guard'):
             Site(folder)
         assert not list(folder.glob('root/nfs'))
 
@@ -171,15 +163,11 @@ def test_back_end_whose_guard_is_removed_is_out_of_use(folders):
         driver = Site(folder).driver
         driver.backend.check_health()
         guard.unlink()
-        with pytest.raises(
-            exception.StorageUnavailable, match='storage build-guard'
-        ):
+        with pytest.raises(exception.StorageUnavailable, match='storage build-guard'):
             driver.backend.check_health()
 
 
-def test_server_that_is_restarted_without_the_guard_exports_nothing(
-    folders, pool
-):
+def test_server_that_is_restarted_without_the_guard_exports_nothing(folders, pool):
     guard = handle_guard.build(folders[0])
     with storage.folder() as folder:
         site = NfsSite(pool, folder)
@@ -189,10 +177,7 @@ def test_server_that_is_restarted_without_the_guard_exports_nothing(
         pid = site.pid('server')
         site.kill('server')
         eventually(
-            lambda: (
-                site.pid('server') != pid
-                and site.daemons.server.is_answering()
-            )
+            lambda: site.pid('server') != pid and site.daemons.server.is_answering()
         )
         with site.client(WRITER) as client, pytest.raises(NfsError):
             client.names_in(f'/shares/{volume}')
@@ -205,9 +190,7 @@ def test_server_that_has_not_loaded_the_guard_is_replaced(nfs):
     (nfs.root / 'nfs' / handle_guard.RECORD).write_text(f'other {pid}\n')
     with pytest.raises(exception.StorageUnavailable, match='was ended'):
         nfs.daemons.require_guarded()
-    eventually(
-        lambda: nfs.pid('server') != pid and nfs.daemons.server.is_answering()
-    )
+    eventually(lambda: nfs.pid('server') != pid and nfs.daemons.server.is_answering())
     eventually(nfs.daemons.server.numbers)
     nfs.daemons.require_guarded()
 

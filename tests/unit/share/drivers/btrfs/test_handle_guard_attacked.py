@@ -10,15 +10,11 @@ import pytest
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import kernel
 from tests.drivers.driver_harness import CTX
-from tests.support import file_handles
-from tests.support import storage
+from tests.support import file_handles, storage
 from tests.support.file_handles import Handle
-from tests.support.nfs_client import NfsError
-from tests.support.nfs_client import OpenFile
+from tests.support.nfs_client import NfsError, OpenFile
 from tests.unit.share.drivers.btrfs import tenants
-from tests.unit.share.drivers.btrfs.driver_site import WRITER
-from tests.unit.share.drivers.btrfs.driver_site import Site
-from tests.unit.share.drivers.btrfs.driver_site import path_of
+from tests.unit.share.drivers.btrfs.driver_site import WRITER, Site, path_of
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 VICTIM = '127.0.0.3'

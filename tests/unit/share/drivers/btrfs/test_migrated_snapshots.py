@@ -10,9 +10,7 @@ from tests.drivers import content
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support.nfs_client import NfsError
-from tests.unit.share.drivers.btrfs.migration_sites import MIB
-from tests.unit.share.drivers.btrfs.migration_sites import WRITER
-from tests.unit.share.drivers.btrfs.migration_sites import Site
+from tests.unit.share.drivers.btrfs.migration_sites import MIB, WRITER, Site
 
 
 @pytest.fixture(scope='module')
@@ -46,9 +44,7 @@ def test_snapshots_have_the_same_content_and_size(site, to):
     for number in range(3):
         (volume / 'number').write_text(str(number))
         pairs.append(site.take(share, moved))
-        before.append(
-            content.describe(site.snapshot_volume(site.near, pairs[-1][0]))
-        )
+        before.append(content.describe(site.snapshot_volume(site.near, pairs[-1][0])))
     site.near.extend_share(share, 3)
     (volume / 'number').write_text('last')
     site.copy(share, moved, pairs)
@@ -158,9 +154,7 @@ def test_missing_snapshot_ends_the_migration(site):
     site.near.delete_share(CTX, share)
 
 
-def test_snapshots_of_a_failed_second_phase_go_with_the_copy(
-    site, monkeypatch
-):
+def test_snapshots_of_a_failed_second_phase_go_with_the_copy(site, monkeypatch):
     share, moved = site.create(), site.share('host@near#small')
     volume = site.volume(site.near, share)
     pair = site.take(share, moved)

@@ -6,17 +6,14 @@ import sys
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import migration
-from manila_lite.share.drivers.btrfs import migration_copy
+from manila_lite.share.drivers.btrfs import kernel, migration, migration_copy
 from tests.drivers import content
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support.nfs_client import NfsError
 from tests.support.processes import wait_until
 from tests.support.record_writer import Writer
-from tests.unit.share.drivers.btrfs.migration_sites import MIB
-from tests.unit.share.drivers.btrfs.migration_sites import Site
+from tests.unit.share.drivers.btrfs.migration_sites import MIB, Site
 
 pytestmark = storage.beside_daemons
 
@@ -102,9 +99,7 @@ def test_restart_between_the_phases_keeps_what_was_sent(site, monkeypatch):
 
 def test_pool_without_space_for_the_share_is_refused_at_the_start(site):
     share, moved = site.create(), site.share('host@near#small')
-    (site.volume(site.near, share) / 'large').write_bytes(
-        os.urandom(200 * MIB)
-    )
+    (site.volume(site.near, share) / 'large').write_bytes(os.urandom(200 * MIB))
     with pytest.raises(
         exception.ShareBackendException, match=r'pool small has \d+ MiB left'
     ):
@@ -129,9 +124,7 @@ def test_pool_that_becomes_full_ends_the_migration_with_a_message(site):
     site.near.delete_share(CTX, share)
 
 
-def test_clients_are_back_when_the_last_changes_cannot_be_sent(
-    site, monkeypatch
-):
+def test_clients_are_back_when_the_last_changes_cannot_be_sent(site, monkeypatch):
     share, moved = site.create(), site.share('host@near#small')
     volume = site.volume(site.near, share)
     site.copy(share, moved)
@@ -186,9 +179,7 @@ def test_lost_destination_ends_the_migration_and_nothing_else(site):
     (pool,) = site.far.backend.pools.values()
     kernel.unmount(pool.top)
     for operation in ('complete', 'cancel'):
-        with pytest.raises(
-            exception.ShareBackendException, match='no pool spare'
-        ):
+        with pytest.raises(exception.ShareBackendException, match='no pool spare'):
             site.call(operation, share, moved)
     client, path = site.client(), f'/shares/{share.name}'
     client.write(path, 'notes', b'still here')
@@ -236,9 +227,7 @@ def test_back_ends_elsewhere_and_servers_without_one_are_out_of_reach(site):
         'host@far#large',
         'host@nowhere#pool',
     ):
-        reply = site.near.migration_check_compatibility(
-            CTX, share, site.share(host)
-        )
+        reply = site.near.migration_check_compatibility(CTX, share, site.share(host))
         assert not any(reply.values()), host
         with pytest.raises(exception.ShareBackendException):
             site.call('start', share, site.share(host))

@@ -9,22 +9,20 @@ import manila_lite.conf
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
-from tests.support import storage
-from tests.support import tenant_network
+from tests.drivers.driver_harness import CTX, DriverHarness
+from tests.support import storage, tenant_network
 from tests.support.nfs_client import NfsError
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
-from tests.support.record_writer import RECORD
-from tests.support.record_writer import Writer
-from tests.unit.share.drivers.btrfs.tenants import ADDRESS
-from tests.unit.share.drivers.btrfs.tenants import CLIENT
-from tests.unit.share.drivers.btrfs.tenants import PORT
-from tests.unit.share.drivers.btrfs.tenants import SEGMENTS
-from tests.unit.share.drivers.btrfs.tenants import ServedSite
-from tests.unit.share.drivers.btrfs.tenants import Tenant
-from tests.unit.share.drivers.btrfs.tenants import tenants_of
+from tests.support.processes import free_port, wait_until
+from tests.support.record_writer import RECORD, Writer
+from tests.unit.share.drivers.btrfs.tenants import (
+    ADDRESS,
+    CLIENT,
+    PORT,
+    SEGMENTS,
+    ServedSite,
+    Tenant,
+    tenants_of,
+)
 
 OTHER_ADDRESS = '10.20.0.9'
 
@@ -69,9 +67,7 @@ class Sites:
                 for name, names in self.pools.items()
             )
         )
-        self.near, self.far, self.plain = (
-            Backend(folder, name) for name in self.pools
-        )
+        self.near, self.far, self.plain = (Backend(folder, name) for name in self.pools)
 
     def share(self, place='near#one', **values):
         return self.near.harness.share(host=f'host@{place}', **values)
@@ -148,8 +144,7 @@ def no_traces(sites):
 
 def paths_in(reply):
     return [
-        one['path']
-        for one in normalise_export_locations(reply['export_locations'])
+        one['path'] for one in normalise_export_locations(reply['export_locations'])
     ]
 
 
@@ -183,16 +178,10 @@ def test_no_acknowledged_record_is_lost_between_servers(sites, tenant, place):
 
 def test_share_moves_to_the_network_of_another_server(sites, tenants):
     first, second = tenants
-    with (
-        sites.near.server(first) as source,
-        sites.near.server(second) as target,
-    ):
+    with sites.near.server(first) as source, sites.near.server(second) as target:
         share, moved = sites.create(source), sites.share()
         first.write(f'/shares/{share.name}', b'content')
-        pair = (
-            sites.near.harness.snapshot(share),
-            sites.near.harness.snapshot(moved),
-        )
+        pair = (sites.near.harness.snapshot(share), sites.near.harness.snapshot(moved))
         sites.near.driver.create_snapshot(CTX, pair[0], source)
         first.write(f'/shares/{share.name}', b'changed')
         arguments = share, moved, (source, target), [pair]
@@ -228,9 +217,7 @@ def test_share_leaves_its_server_and_returns_to_another(sites, tenant):
         arguments = CTX, moved, back, [], {}, None, target
         driver = sites.plain.driver
         driver.migration_start(*arguments)
-        wait_until(
-            lambda: driver.migration_continue(*arguments), 'all is copied'
-        )
+        wait_until(lambda: driver.migration_continue(*arguments), 'all is copied')
         driver.migration_complete(*arguments)
         sites.far.allow(back, CLIENT)
         assert tenant.read(f'/shares/{back.name}') == b'content'
@@ -272,9 +259,7 @@ def test_share_whose_server_is_missing_is_not_migrated(sites, tenant, caplog):
             assert not any(check(share, moved, (source, server)).values())
             assert reason in caplog.text
         sites.call('start', share, moved, servers)
-        with pytest.raises(
-            exception.ShareBackendException, match='does not exist'
-        ):
+        with pytest.raises(exception.ShareBackendException, match='does not exist'):
             sites.call('complete', share, moved, servers)
         path = f'/shares/{share.name}'
         tenant.write(path, b'still here')

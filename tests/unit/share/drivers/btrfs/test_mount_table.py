@@ -7,14 +7,11 @@ import subprocess
 
 import pytest
 
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import mount_table
+from manila_lite.share.drivers.btrfs import kernel, mount_table
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from tests.support import storage
 from tests.support.nfs_client import NfsError
-from tests.unit.share.drivers.btrfs.nfs_site import WRITER
-from tests.unit.share.drivers.btrfs.nfs_site import NfsSite
-from tests.unit.share.drivers.btrfs.nfs_site import eventually
+from tests.unit.share.drivers.btrfs.nfs_site import WRITER, NfsSite, eventually
 
 
 def mounts_of(pid):

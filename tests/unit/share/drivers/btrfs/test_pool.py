@@ -73,9 +73,7 @@ def test_recent_writes_are_counted(pool, volume, path):
     assert 3 * MIB <= used < 4 * MIB
 
 
-def test_deleted_files_no_longer_count_although_a_snapshot_has_them(
-    pool, volume, path
-):
+def test_deleted_files_no_longer_count_although_a_snapshot_has_them(pool, volume, path):
     (path / 'old').write_bytes(os.urandom(3 * MIB))
     snapshot = snapshot_of(pool, volume)
     (path / 'old').unlink()
@@ -137,9 +135,7 @@ def test_discarded_volume_is_gone_at_once_and_its_space_soon(pool, volume):
         assert not pool.has(kind, name)
         assert os.listdir(pool.top / kind) != []
         Trash(pool.folders).empty()
-        assert not any(
-            each.startswith('.') for each in os.listdir(pool.top / kind)
-        )
+        assert not any(each.startswith('.') for each in os.listdir(pool.top / kind))
 
 
 def test_trash_is_removed_with_subvolumes_in_it(pool, volume, path):

@@ -10,9 +10,7 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.manager.disks import DatabaseDisks
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
-from tests.unit.share.drivers.btrfs.driver_site import Site
-from tests.unit.share.drivers.btrfs.driver_site import path_of
-from tests.unit.share.drivers.btrfs.driver_site import refused
+from tests.unit.share.drivers.btrfs.driver_site import Site, path_of, refused
 
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
@@ -27,9 +25,7 @@ class RecordedSite(Site):
         super().__init__(folder)
 
     def prepare(self, driver):
-        driver.disks = DatabaseDisks(
-            self.db, HOST, 'process', 60.0, 'share-%s'
-        )
+        driver.disks = DatabaseDisks(self.db, HOST, 'process', 60.0, 'share-%s')
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support.failing_disk import FailingDisk
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbClient
-from tests.support.smb_client import SmbError
-from tests.unit.share.drivers.btrfs.driver_site import MIB
-from tests.unit.share.drivers.btrfs.driver_site import WRITER
-from tests.unit.share.drivers.btrfs.driver_site import Site
-from tests.unit.share.drivers.btrfs.driver_site import path_of
-from tests.unit.share.drivers.btrfs.driver_site import refused
+from tests.support.smb_client import PASSWORD, SmbClient, SmbError
+from tests.unit.share.drivers.btrfs.driver_site import (
+    MIB,
+    WRITER,
+    Site,
+    path_of,
+    refused,
+)
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 pytestmark = storage.beside_daemons
@@ -65,9 +65,7 @@ def test_error_names_the_file_system_that_has_failed(site):
 def test_share_is_refused_by_a_pool_that_has_become_read_only(site):
     site.disk.break_file_system(site.top)
     share = site.share('small')
-    with pytest.raises(
-        exception.ShareRefused, match='pool small is read-only'
-    ):
+    with pytest.raises(exception.ShareRefused, match='pool small is read-only'):
         site.driver.create_share(CTX, share)
 
 
@@ -119,9 +117,7 @@ def test_pool_that_is_read_only_at_the_start_is_read_by_its_clients(site):
     site.reboot()
     mounted_pool(site.folder / 'small.img', site.top)
     subprocess.run(['mount', '-o', 'remount,ro', site.top], check=True)
-    with pytest.raises(
-        exception.StorageUnavailable, match='pool small is read-only'
-    ):
+    with pytest.raises(exception.StorageUnavailable, match='pool small is read-only'):
         site.start()
     client = site.client()
     assert client.read(path_of(share), 'notes') == b'kept'
@@ -178,36 +174,28 @@ def revert(site, share, snapshot, mode):
 
 CHANGES = {
     'create': lambda site, *args: site.create('small'),
-    'clone': lambda site, share, snapshot: (
-        site.driver.create_share_from_snapshot(
-            CTX, site.share('small'), snapshot
-        )
+    'clone': lambda site, share, snapshot: site.driver.create_share_from_snapshot(
+        CTX, site.share('small'), snapshot
     ),
-    'delete': lambda site, share, snapshot: site.driver.delete_share(
-        CTX, share
-    ),
+    'delete': lambda site, share, snapshot: site.driver.delete_share(CTX, share),
     'extend': lambda site, share, snapshot: site.driver.extend_share(share, 9),
     'shrink': lambda site, share, snapshot: site.driver.shrink_share(share, 1),
     'snapshot': lambda site, share, snapshot: site.driver.create_snapshot(
         CTX, site.harness.snapshot(share)
     ),
-    'delete snapshot': lambda site, share, snapshot: (
-        site.driver.delete_snapshot(CTX, snapshot)
+    'delete snapshot': lambda site, share, snapshot: site.driver.delete_snapshot(
+        CTX, snapshot
     ),
     'swap': lambda *args: revert(*args, 'swap'),
     'rewrite': lambda *args: revert(*args, 'rewrite'),
     'unmanage': lambda site, share, snapshot: site.driver.unmanage(share),
 }
 QUESTIONS = {
-    'status': lambda site, share, snapshot: site.driver.get_share_status(
-        share
+    'status': lambda site, share, snapshot: site.driver.get_share_status(share),
+    'snapshot status': lambda site, share, snapshot: site.driver.get_snapshot_status(
+        snapshot
     ),
-    'snapshot status': lambda site, share, snapshot: (
-        site.driver.get_snapshot_status(snapshot)
-    ),
-    'statistics': lambda site, *args: site.driver.get_share_stats(
-        refresh=True
-    ),
+    'statistics': lambda site, *args: site.driver.get_share_stats(refresh=True),
     'usage': lambda site, share, snapshot: site.driver.update_share_usage_size(
         CTX, [share]
     ),
@@ -220,9 +208,7 @@ def allow_nobody(site, share):
 
 
 @pytest.mark.parametrize('is_forgotten', [False, True])
-def test_failing_disk_is_named_by_every_call_and_loses_nothing(
-    site, is_forgotten
-):
+def test_failing_disk_is_named_by_every_call_and_loses_nothing(site, is_forgotten):
     share, other = site.create('small', size=3), site.create()
     snapshot = site.harness.snapshot(share)
     site.client().write(path_of(share), 'notes', b'then')
@@ -245,9 +231,9 @@ def test_failing_disk_is_named_by_every_call_and_loses_nothing(
     assert site.driver.get_share_status(share)['status'] == 'available'
     site.driver.revert_to_snapshot(CTX, snapshot, [], [])
     assert site.client().read(path_of(share), 'notes') == b'then'
-    assert [
-        name for name in site.volumes('small') if not name.startswith('.')
-    ] == [share.name]
+    assert [name for name in site.volumes('small') if not name.startswith('.')] == [
+        share.name
+    ]
 
 
 def fail_in_memory_too(site):
@@ -262,9 +248,7 @@ def managed(site):
     """Create a share whose volume has another name."""
     volume = site.create('small')
     site.driver.unmanage(volume)
-    share = site.harness.at(
-        f'127.0.0.1:{path_of(volume)}', host='host@backend#small'
-    )
+    share = site.harness.at(f'127.0.0.1:{path_of(volume)}', host='host@backend#small')
     site.driver.manage_existing(share, {})
     site.allow(share)
     return share, path_of(volume)

@@ -12,12 +12,14 @@ from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
-from tests.unit.share.drivers.btrfs.driver_site import MIB
-from tests.unit.share.drivers.btrfs.driver_site import Site
-from tests.unit.share.drivers.btrfs.driver_site import fill
-from tests.unit.share.drivers.btrfs.driver_site import path_of
-from tests.unit.share.drivers.btrfs.driver_site import refused
-from tests.unit.share.drivers.btrfs.driver_site import repeat
+from tests.unit.share.drivers.btrfs.driver_site import (
+    MIB,
+    Site,
+    fill,
+    path_of,
+    refused,
+    repeat,
+)
 
 STRANGER = '127.0.0.9'
 
@@ -57,8 +59,7 @@ def attempt(pool, call):
     with contextlib.ExitStack() as stack:
         stack.enter_context(
             pytest.raises(
-                exception.StorageUnavailable,
-                match=f'{pool.name}.*No space left',
+                exception.StorageUnavailable, match=f'{pool.name}.*No space left'
             )
         )
         call()
@@ -67,9 +68,7 @@ def attempt(pool, call):
     return True
 
 
-@pytest.mark.parametrize(
-    'name, fill_up', [('large', fill_with_data), ('small', fill)]
-)
+@pytest.mark.parametrize('name, fill_up', [('large', fill_with_data), ('small', fill)])
 @pytest.mark.parametrize('mode', ['swap', 'rewrite'])
 def test_full_pool_loses_nothing_and_lets_nobody_in(site, name, fill_up, mode):
     share, filled = site.create(name, size=2), site.create(name, size=99)
@@ -84,16 +83,12 @@ def test_full_pool_loses_nothing_and_lets_nobody_in(site, name, fill_up, mode):
     fill_up(pool.path('shares', filled.name))
 
     another = site.harness.snapshot(share)
-    has_failed = attempt(
-        pool, lambda: site.driver.create_snapshot(CTX, another)
-    )
+    has_failed = attempt(pool, lambda: site.driver.create_snapshot(CTX, another))
     assert pool.has('snapshots', another.name) is not has_failed
     has_failed = attempt(pool, lambda: site.driver.extend_share(share, 3))
     assert site.driver.get_share_status(share)['size'] == 3 - has_failed
     managed = site.harness.at('127.0.0.1:/shares/old-data')
-    if attempt(
-        pool, lambda: site.driver.manage_existing(managed, {'size': '1'})
-    ):
+    if attempt(pool, lambda: site.driver.manage_existing(managed, {'size': '1'})):
         with pytest.raises(exception.ShareResourceNotFound):
             site.driver.get_share_status(managed)
     assert client.read(path_of(share), 'notes') == b'now!'

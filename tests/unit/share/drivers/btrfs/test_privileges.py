@@ -14,17 +14,12 @@ import uuid
 import pytest
 
 from manila_lite.share.drivers import btrfs
-from manila_lite.share.drivers.btrfs import privileges
-from manila_lite.share.drivers.btrfs import rewriting
+from manila_lite.share.drivers.btrfs import privileges, rewriting
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.transfer import transfer
 from tests.drivers import content
-from tests.support import ordinary_user
-from tests.support import sampling
-from tests.support import storage
-from tests.support import units
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
+from tests.support import ordinary_user, sampling, storage, units
+from tests.support.nfs_client import NfsClient, NfsError
 
 pytestmark = storage.beside_daemons
 
@@ -38,9 +33,7 @@ NAMES = [capability.name for capability in ALL]
 # The systemd unit
 
 
-@pytest.mark.parametrize(
-    'setting', ['AmbientCapabilities', 'CapabilityBoundingSet']
-)
+@pytest.mark.parametrize('setting', ['AmbientCapabilities', 'CapabilityBoundingSet'])
 def test_unit_gives_the_capabilities_that_are_needed_and_no_others(setting):
     assert sorted(units.settings(units.BTRFS, setting)) == sorted(NAMES)
     # systemd would add those of the unit.
@@ -83,9 +76,7 @@ def test_drop_in_lifts_what_keeps_the_driver_from_its_work(setting):
     """Such as a view of its own of all mounts, or a ban on namespaces."""
     if f'\n{setting}=' in units.SHARE.read_text():
         assert re.search(
-            rf'^{setting}=(false|auto|default|all|)$',
-            units.BTRFS.read_text(),
-            re.M,
+            rf'^{setting}=(false|auto|default|all|)$', units.BTRFS.read_text(), re.M
         )
 
 
@@ -94,9 +85,7 @@ def test_systemd_understands_the_drop_in(tmp_path):
     if shutil.which('systemd-analyze') is None:
         pytest.skip('systemd is not installed')
     unit = tmp_path / units.SHARE.name
-    unit.write_text(
-        re.sub(r'/opt/\w+/bin/', '/usr/bin/env ', units.SHARE.read_text())
-    )
+    unit.write_text(re.sub(r'/opt/\w+/bin/', '/usr/bin/env ', units.SHARE.read_text()))
     shutil.copytree(units.BTRFS.parent, tmp_path / units.BTRFS.parent.name)
     ended = subprocess.run(
         ['systemd-analyze', 'verify', '--man=no', unit],
@@ -139,9 +128,7 @@ def _used(path: pathlib.Path) -> list[str]:
     """Return the names with a dot that a module uses, and its imports."""
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(
-            node.value, ast.Name
-        ):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             found.append(f'{node.value.id}.{node.attr}')
         elif isinstance(node, ast.ImportFrom):
             found += [f'{node.module}.{each.name}' for each in node.names]
@@ -186,9 +173,7 @@ def test_check_names_the_capability_that_is_missing(name, tmp_path):
     storage.require_servers()
     ordinary_user.require()
     ended = ordinary_user.run(['-c', CHECK], tmp_path, without=name)
-    (missing,) = (
-        line for line in ended.stdout.splitlines() if line.startswith(name)
-    )
+    (missing,) = (line for line in ended.stdout.splitlines() if line.startswith(name))
     assert missing.endswith(_purpose(name))
 
 
@@ -249,9 +234,7 @@ def test_new_share_is_of_root(pool):
 
 def test_copy_has_all_that_only_root_may_give(pool, volume):
     pool.take_snapshot(volume, volume)
-    copy = transfer(
-        pool.path(Kind.SNAPSHOT, volume), None, pool.top, lambda: None
-    )
+    copy = transfer(pool.path(Kind.SNAPSHOT, volume), None, pool.top, lambda: None)
     assert copy is not None
     assert describe(copy) == describe(pool.path(Kind.SHARE, volume))
 

@@ -52,9 +52,7 @@ class Server:
 
 @pytest.fixture
 def server():
-    with contextlib.closing(
-        socket.create_server(('127.0.0.1', 0))
-    ) as listening:
+    with contextlib.closing(socket.create_server(('127.0.0.1', 0))) as listening:
         listening.settimeout(60)
         server = Server(listening)
         yield server

@@ -10,8 +10,7 @@ import threading
 import pytest
 
 from manila_lite.share.drivers.btrfs import processes
-from tests.support.processes import open_files
-from tests.support.processes import wait_until
+from tests.support.processes import open_files, wait_until
 
 
 @pytest.fixture
@@ -133,9 +132,7 @@ def test_activity_of_a_process_changes_until_it_is_stopped(tmp_path):
     assert processes.find_activity(record) is None
     with waking_process(record) as pid:
         before = processes.find_activity(record)
-        wait_until(
-            lambda: processes.find_activity(record) != before, 'it wakes'
-        )
+        wait_until(lambda: processes.find_activity(record) != before, 'it wakes')
         os.kill(pid, signal.SIGSTOP)
         os.waitid(os.P_PID, pid, os.WSTOPPED)
         before = processes.find_activity(record)

@@ -8,22 +8,19 @@ import subprocess
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs import copies
-from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import copies, kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from tests.drivers import content
 from tests.drivers.cifs_replication_sites import CifsSites
 from tests.drivers.driver_harness import CTX
-from tests.drivers.replication_backends import BACKEND_OPTIONS
-from tests.drivers.replication_backends import COMMON_OPTIONS
-from tests.drivers.replication_backends import NAMES
-from tests.drivers.replication_backends import new_ports
-from tests.drivers.replication_sites import CLIENT
-from tests.drivers.replication_sites import PASSIVE_LEVELS
-from tests.drivers.replication_sites import Sites
-from tests.drivers.replication_sites import btrfs_sites
-from tests.support import sampling
-from tests.support import storage
+from tests.drivers.replication_backends import (
+    BACKEND_OPTIONS,
+    COMMON_OPTIONS,
+    NAMES,
+    new_ports,
+)
+from tests.drivers.replication_sites import CLIENT, PASSIVE_LEVELS, Sites, btrfs_sites
+from tests.support import sampling, storage
 from tests.support.failing_disk import FailingDisk
 from tests.support.nfs_client import NfsClient
 from tests.support.processes import wait_until
@@ -246,16 +243,12 @@ def test_export_of_a_lost_pool_ends_with_the_promotion(sites):
     assert sites.update(sites.here) == 'in_sync'
 
 
-def test_snapshots_of_a_lost_pool_are_exported_as_those_of_other_replicas(
-    sites,
-):
+def test_snapshots_of_a_lost_pool_are_exported_as_those_of_other_replicas(sites):
     """Those of a replica are not exported with `dr`, and readable else."""
     sites.create_in_sync()
     copied = sites.snapshot()
     sites.update_snapshot(copied)
-    snapshots = [
-        sites.instance(id, sites.here) for id in (copied, sites.snapshot())
-    ]
+    snapshots = [sites.instance(id, sites.here) for id in (copied, sites.snapshot())]
     bystander = sites.here.harness.share(
         share_proto=sites.share_proto, host=sites.here.host
     )
@@ -377,12 +370,8 @@ def replace_disk(site, disk):
     eventually(has_restarted)
 
 
-@pytest.mark.parametrize(
-    'fail', [fail_in_memory_too, fail_with_the_next_write]
-)
-def test_disk_that_fails_does_not_keep_another_replica_from_taking_over(
-    sites, fail
-):
+@pytest.mark.parametrize('fail', [fail_in_memory_too, fail_with_the_next_write])
+def test_disk_that_fails_does_not_keep_another_replica_from_taking_over(sites, fail):
     sites.write('one')
     sites.create_in_sync()
     disk = FailingDisk(sites.folder / 'here.img')
@@ -467,9 +456,7 @@ def test_replica_without_space_for_metadata_is_in_error_and_kept(small_sites):
     assert sites.read() == 'two'
 
 
-def test_replica_takes_over_from_a_pool_without_space_for_metadata(
-    small_sites,
-):
+def test_replica_takes_over_from_a_pool_without_space_for_metadata(small_sites):
     sites = small_sites
     sites.write('one')
     sites.create_in_sync()

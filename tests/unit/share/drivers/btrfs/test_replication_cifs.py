@@ -8,12 +8,10 @@ import pytest
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from tests.drivers.cifs_replication_sites import CifsSites
 from tests.drivers.driver_harness import CTX
-from tests.drivers.replication_sites import CLIENT
-from tests.drivers.replication_sites import btrfs_sites
+from tests.drivers.replication_sites import CLIENT, btrfs_sites
 from tests.support import sampling
 from tests.support.processes import wait_until
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbError
+from tests.support.smb_client import PASSWORD, SmbError
 
 LOST = 'NETWORK_NAME_DELETED|FILE_CLOSED|CONNECTION_|USER_SESSION_DELETED'
 NO_SHARE = 'BAD_NETWORK_NAME'
@@ -99,9 +97,7 @@ def test_no_acknowledged_write_is_lost_by_a_promotion(sites):
         sites.promote()
         thread.join(60)
         assert not thread.is_alive()
-    assert set(acknowledged) <= sites.user(sites.there).names(
-        name_on(sites.there)
-    )
+    assert set(acknowledged) <= sites.user(sites.there).names(name_on(sites.there))
 
 
 def test_clients_of_a_readable_replica_connect_again_to_write(sites):
@@ -151,9 +147,9 @@ def test_rule_for_a_user_that_one_side_lacks_is_refused_there(sites):
     sites.create_in_sync()
     rule = sites.rule('carol')
     replies = [
-        site.driver.update_access(
-            CTX, sites.share_for(site), [rule], [], [], []
-        )[rule['access_id']]
+        site.driver.update_access(CTX, sites.share_for(site), [rule], [], [], [])[
+            rule['access_id']
+        ]
         for site in (sites.here, sites.there)
     ]
     assert [reply['state'] for reply in replies] == ['active', 'error']
@@ -172,9 +168,7 @@ def test_snapshot_is_mounted_from_where_users_may_read(sites):
             sites.promote()
         for site in sites.sites:
             snapshot = sites.instance(id, site)
-            site.driver.snapshot_update_access(
-                CTX, snapshot, sites.rules, [], []
-            )
+            site.driver.snapshot_update_access(CTX, snapshot, sites.rules, [], [])
             user, name = sites.user(site), f'snapshots.{snapshot.name}'
             if sites.style == 'readable' or site is sites.active:
                 assert user.read(name, 'notes') == b'one'

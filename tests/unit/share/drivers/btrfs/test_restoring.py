@@ -16,9 +16,7 @@ from manila_lite.share.drivers.btrfs.restoring import restore_limits
 from manila_lite.share.drivers.space import GIB
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
-from tests.unit.share.drivers.btrfs.driver_site import Site
-from tests.unit.share.drivers.btrfs.driver_site import path_of
-from tests.unit.share.drivers.btrfs.driver_site import refused
+from tests.unit.share.drivers.btrfs.driver_site import Site, path_of, refused
 
 
 @pytest.fixture
@@ -46,9 +44,7 @@ def group_of(site, item, kind='shares') -> str:
 def limit_of(site, item, kind='shares') -> str:
     """Return the limit of a volume in bytes."""
     group = group_of(site, item, kind)
-    for line in btrfs(
-        'qgroup', 'show', '-r', '--raw', top_of(site)
-    ).splitlines():
+    for line in btrfs('qgroup', 'show', '-r', '--raw', top_of(site)).splitlines():
         if line.split()[0] == group:
             return line.split()[3]
     raise AssertionError(f'no group {group}')
@@ -73,9 +69,7 @@ def ensure(site, share):
 
 def provisioned(site) -> dict:
     pools = site.driver.get_share_stats(refresh=True)['pools']
-    return {
-        pool['pool_name']: pool['provisioned_capacity_gb'] for pool in pools
-    }
+    return {pool['pool_name']: pool['provisioned_capacity_gb'] for pool in pools}
 
 
 @pytest.mark.parametrize('act', [start, report, ensure])
@@ -149,9 +143,7 @@ def test_limits_of_an_earlier_version_are_recorded_at_the_start(site):
     assert limit_of(site, share) == str(2 * GIB)
 
 
-def test_size_that_an_earlier_version_has_changed_is_recorded_at_the_start(
-    site,
-):
+def test_size_that_an_earlier_version_has_changed_is_recorded_at_the_start(site):
     """It does not know the records: after a rollback they are old."""
     share = site.create(size=2)
     btrfs('qgroup', 'limit', '3G', group_of(site, share), top_of(site))
@@ -342,9 +334,7 @@ def test_export_that_is_not_recorded_ends(site, act, tmp_path):
     site.client().write(path_of(share), 'notes', b'hello')
 
 
-def test_export_whose_clients_are_unknown_ends_until_rules_are_applied(
-    site, caplog
-):
+def test_export_whose_clients_are_unknown_ends_until_rules_are_applied(site, caplog):
     """As if its removal had been interrupted: no client is let in by guess."""
     share = site.create()
     folder = pathlib.Path(site.options['btrfs_root'], 'exports')

@@ -10,11 +10,8 @@ import pytest
 
 from manila_lite.share.drivers.btrfs import rewriting
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from tests.drivers import content
-from tests.drivers import swapping
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import failed_at
-from tests.drivers.crashes import killed_at
+from tests.drivers import content, swapping
+from tests.drivers.crashes import changes, failed_at, killed_at
 
 GIB = 1 << 30
 
@@ -75,9 +72,7 @@ def test_links_that_users_put_into_the_volume_are_not_followed(pool, volume):
     with tempfile.TemporaryDirectory(dir=pool.top) as folder:
         swapper = swapping.Swapper(pathlib.Path(folder))
         for step in swapping.swapped_at_steps(
-            build,
-            lambda _: rewriting.rewrite(pool, volume, volume, GIB),
-            swapper,
+            build, lambda _: rewriting.rewrite(pool, volume, volume, GIB), swapper
         ):
             assert swapper.is_unharmed(), f'at step {step}'
     assert step > 20

@@ -10,11 +10,8 @@ import manila_lite.conf
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs import root_directory
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
-from tests.support import command_line
-from tests.support import storage
-from tests.support import units
+from tests.drivers.driver_harness import CTX, DriverHarness
+from tests.support import command_line, storage, units
 from tests.support.nfs_client import NfsClient
 
 PAGE = pathlib.Path('doc/source/btrfs_storage.rst')
@@ -23,10 +20,7 @@ PAGE = pathlib.Path('doc/source/btrfs_storage.rst')
 def test_pools_are_mounted_in_no_directory_that_systemd_changes():
     given = {
         pathlib.Path('/var/lib', name)
-        for unit in (
-            *units.FOLDER.glob('*.service'),
-            *units.FOLDER.glob('*.d/*.conf'),
-        )
+        for unit in (*units.FOLDER.glob('*.service'), *units.FOLDER.glob('*.d/*.conf'))
         for name in units.settings(unit, 'StateDirectory')
     }
     configuration = manila_lite.conf.new()
@@ -61,9 +55,7 @@ def test_back_end_is_moved_by_the_documented_commands():
     storage.require()
     with storage.folder() as folder:
         options = storage.options(folder)
-        harness = DriverHarness(
-            'btrfs', lambda: Configuration.from_values(options)
-        )
+        harness = DriverHarness('btrfs', lambda: Configuration.from_values(options))
         driver, share = harness.start(), harness.share()
         locations = normalise_export_locations(driver.create_share(CTX, share))
         path = locations[0]['path'].partition(':/')[2]

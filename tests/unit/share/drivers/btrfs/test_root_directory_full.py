@@ -13,11 +13,13 @@ from manila_lite import exception
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support.nfs_client import NfsError
-from tests.unit.share.drivers.btrfs.driver_site import MIB
-from tests.unit.share.drivers.btrfs.driver_site import WRITER
-from tests.unit.share.drivers.btrfs.driver_site import Site
-from tests.unit.share.drivers.btrfs.driver_site import path_of
-from tests.unit.share.drivers.btrfs.driver_site import refused
+from tests.unit.share.drivers.btrfs.driver_site import (
+    MIB,
+    WRITER,
+    Site,
+    path_of,
+    refused,
+)
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 OTHER = '127.0.0.3'
@@ -30,15 +32,7 @@ class SmallRoot(Site):
         self.root = folder / 'root'
         self.root.mkdir()
         subprocess.run(
-            [
-                'mount',
-                '-t',
-                'tmpfs',
-                '-o',
-                f'size={4 * MIB}',
-                'none',
-                self.root,
-            ],
+            ['mount', '-t', 'tmpfs', '-o', f'size={4 * MIB}', 'none', self.root],
             check=True,
         )
         super().__init__(folder)

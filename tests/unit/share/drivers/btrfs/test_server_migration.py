@@ -11,12 +11,10 @@ from manila_lite.share.drivers.btrfs import kernel
 from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
 from tests.drivers.migration_contract import BtrfsPair
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 from tests.support.nfs_client import NfsError
 from tests.support.processes import wait_until
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbError
+from tests.support.smb_client import PASSWORD, SmbError
 
 pytestmark = storage.beside_daemons
 
@@ -55,9 +53,7 @@ class Pair(BtrfsPair):
         driver.update_access(CTX, self.share, [rule], [], [], [])
 
     def start(self):
-        self.target.share_server_migration_start(
-            *self.arguments(self.elsewhere)
-        )
+        self.target.share_server_migration_start(*self.arguments(self.elsewhere))
 
     def proceed(self):
         return self.target.share_server_migration_continue(
@@ -75,9 +71,7 @@ class Pair(BtrfsPair):
         )
 
     def cancel(self):
-        self.target.share_server_migration_cancel(
-            *self.arguments(self.elsewhere)
-        )
+        self.target.share_server_migration_cancel(*self.arguments(self.elsewhere))
 
     def kill_once_retired(self):
         """Kill a completion when the source serves no clients any more."""
@@ -119,10 +113,7 @@ class CifsPair(Pair):
 
     def is_served(self, address=SOURCE):
         try:
-            return (
-                self.alice(address).read(self.share.name, 'notes')
-                == b'content'
-            )
+            return self.alice(address).read(self.share.name, 'notes') == b'content'
         except SmbError:
             return False
 
@@ -224,9 +215,7 @@ def test_source_out_of_reach_serves_again_when_it_is_back(pair):
     pair.restart('here')
     assert pair.is_served()
     assert not list((pair.source.backend.root / 'leaving').iterdir())
-    assert not list(
-        (pair.source.backend.root / 'pools' / 'pool' / 'moving').iterdir()
-    )
+    assert not list((pair.source.backend.root / 'pools' / 'pool' / 'moving').iterdir())
 
 
 def test_share_that_exists_on_both_sides_is_not_replaced(pair):
@@ -255,9 +244,7 @@ def test_server_of_a_completed_migration_cannot_be_cancelled_away(pair):
 # CIFS
 
 
-def test_cifs_share_moves_with_its_users_and_no_acknowledged_write_is_lost(
-    cifs_pair,
-):
+def test_cifs_share_moves_with_its_users_and_no_acknowledged_write_is_lost(cifs_pair):
     pair, written = cifs_pair, []
 
     def write_until_interrupted():
@@ -277,9 +264,7 @@ def test_cifs_share_moves_with_its_users_and_no_acknowledged_write_is_lost(
         pair.start()
         assert pair.proceed()
         copied = len(written)
-        wait_until(
-            lambda: len(written) > copied or writing.done(), 'it goes on'
-        )
+        wait_until(lambda: len(written) > copied or writing.done(), 'it goes on')
         pair.complete()
         writing.result()
     pair.allow(pair.target)

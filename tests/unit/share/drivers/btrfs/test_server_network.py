@@ -8,11 +8,9 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import server_network
-from manila_lite.share.drivers.btrfs.server_network import Link
-from manila_lite.share.drivers.btrfs.server_network import ServerNetwork
+from manila_lite.share.drivers.btrfs.server_network import Link, ServerNetwork
 from tests.drivers.driver_harness import DriverHarness
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 
 BRIDGE = 'br-shares'
 LINK = Link('ml1', '02:00:00:00:00:01', BRIDGE, '10.20.0.5/24', None, 1450)
@@ -82,10 +80,7 @@ def test_link_in_a_vlan_is_started_when_its_port_is_in_no_other_vlan():
         ('ip', ['link set ml1 down', f'link set ml1 master {BRIDGE}']),
         (
             'bridge',
-            [
-                'vlan del dev ml1 vid 1-4094',
-                'vlan add dev ml1 vid 101 pvid untagged',
-            ],
+            ['vlan del dev ml1 vid 1-4094', 'vlan add dev ml1 vid 101 pvid untagged'],
         ),
         ('ip', ['link set ml1 mtu 1450 up']),
     ]

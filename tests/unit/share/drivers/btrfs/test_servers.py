@@ -9,20 +9,19 @@ import re
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import processes
-from manila_lite.share.drivers.btrfs import server_supervisor
+from manila_lite.share.drivers.btrfs import kernel, processes, server_supervisor
 from manila_lite.share.drivers.btrfs.daemons import Supervision
 from tests.drivers.driver_harness import CTX
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 from tests.support.failing_disk import FailingDisk
 from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs import tenants
-from tests.unit.share.drivers.btrfs.nfs_site import all_files_open
-from tests.unit.share.drivers.btrfs.nfs_site import eventually
-from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
-from tests.unit.share.drivers.btrfs.nfs_site import stop
+from tests.unit.share.drivers.btrfs.nfs_site import (
+    all_files_open,
+    eventually,
+    require_five_seconds,
+    stop,
+)
 
 pytestmark = storage.beside_daemons
 
@@ -135,9 +134,7 @@ def test_snapshot_is_mounted_cloned_and_reverted_to(site, tenant, server):
     with refused('ROFS'):
         tenant.write(mounted, b'more')
     clone = site.harness.share()
-    site.driver.create_share_from_snapshot(
-        CTX, clone, snapshot, share_server=server
-    )
+    site.driver.create_share_from_snapshot(CTX, clone, snapshot, share_server=server)
     site.allow(clone, tenants.CLIENT)
     assert tenant.read(f'shares/{clone.name}') == b'then'
     site.driver.revert_to_snapshot(CTX, snapshot, [], [], share_server=server)
@@ -151,9 +148,7 @@ def test_snapshot_is_mounted_cloned_and_reverted_to(site, tenant, server):
 
 
 @pytest.mark.parametrize('daemon', ['server', 'bus'])
-def test_killed_daemon_is_back_within_five_seconds(
-    site, tenant, server, path, daemon
-):
+def test_killed_daemon_is_back_within_five_seconds(site, tenant, server, path, daemon):
     pid = site.pid(server, daemon)
     site.kill(server, daemon)
     seconds = eventually(
@@ -190,15 +185,11 @@ def test_killed_supervisor_is_replaced_and_clients_do_not_notice(
     eventually(lambda: serves(tenant, path))
 
 
-def test_next_supervisor_knows_how_long_nobody_has_looked(
-    site, tenant, server, path
-):
+def test_next_supervisor_knows_how_long_nobody_has_looked(site, tenant, server, path):
     """What hangs together with a supervisor is replaced as soon as others."""
     folder = site.root / 'nfs'
     seconds = itertools.count(step=2.4)  # the clock is read five times
-    watching = Supervision(
-        folder, server_supervisor.__name__, lambda: next(seconds)
-    )
+    watching = Supervision(folder, server_supervisor.__name__, lambda: next(seconds))
     watching.apply(json.loads((folder / 'spec.json').read_text()))
     pid = site.pid(server, 'server')
     stop(processes.find_pid(folder / 'supervisor.json'), pid)
@@ -206,8 +197,7 @@ def test_next_supervisor_knows_how_long_nobody_has_looked(
         watching.watch()
     eventually(lambda: site.pid(server, 'server') != pid)
     found = re.findall(
-        'server has not answered for ([0-9]+)',
-        (folder / 'supervisor.log').read_text(),
+        'server has not answered for ([0-9]+)', (folder / 'supervisor.log').read_text()
     )
     assert int(found[-1]) >= 9
     eventually(lambda: serves(tenant, path))
@@ -237,9 +227,7 @@ def test_start_of_the_service_changes_nothing(site, tenant, server, path):
     assert (site.pid(server, 'server'), site.pid(server, 'bus')) == pids
 
 
-def test_everything_is_back_after_a_restart_of_the_machine(
-    site, tenant, server, path
-):
+def test_everything_is_back_after_a_restart_of_the_machine(site, tenant, server, path):
     before = _traces(site, server)
     storage.stop(site.root)
     kernel.unmount_below(site.root)
@@ -287,9 +275,7 @@ def test_server_that_cannot_be_repaired_does_not_keep_others_from_it(
     site, both, server, path
 ):
     template = site.driver.configuration.btrfs_bridge
-    info = site.network_info(
-        both[0]._replace(segment=103), server_id=FIRST_IN_ORDER
-    )
+    info = site.network_info(both[0]._replace(segment=103), server_id=FIRST_IN_ORDER)
     with tenant_network.bridge(template.format(segmentation_id=103)):
         lost = site.harness.server(info, site.driver.setup_server(info))
     try:
@@ -390,9 +376,7 @@ def test_volume_outlives_a_server_that_still_shows_it(site, tenant):
 def test_half_made_server_gets_the_addresses_of_the_next_attempt(site, tenant):
     info = site.network_info(tenant, '10.20.0.6')
     missing = site.network_info(
-        tenant._replace(segment=104),
-        '10.20.0.6',
-        server_id=info[0]['server_id'],
+        tenant._replace(segment=104), '10.20.0.6', server_id=info[0]['server_id']
     )
     with pytest.raises(exception.StorageUnavailable, match='no bridge'):
         site.driver.setup_server(missing)
@@ -473,14 +457,10 @@ def test_bad_options_are_refused(site, server, option, value, reason):
         value = str(site.root.parent / value)
     changed = site.harness.configure()
     changed.override({option: value})
-    site.harness.configure, original = (
-        lambda: changed,
-        site.harness.configure,
-    )
+    site.harness.configure, original = (lambda: changed, site.harness.configure)
     try:
         with pytest.raises(
-            (exception.BadConfiguration, exception.StorageUnavailable),
-            match=reason,
+            (exception.BadConfiguration, exception.StorageUnavailable), match=reason
         ):
             site.harness.start()
     finally:
@@ -502,9 +482,7 @@ def test_shares_without_servers_keep_their_mode():
             tenants.ServedSite(options)
 
 
-def test_disk_that_works_again_is_served_by_its_server(
-    site, tenant, server, path
-):
+def test_disk_that_works_again_is_served_by_its_server(site, tenant, server, path):
     top = site.driver.backend.pools['pool'].top
     kernel.flush(top)
     disk = FailingDisk(site.root.parent / 'pool.img')

@@ -10,14 +10,11 @@ from manila_lite import exception
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs import kernel
 from tests.drivers.driver_harness import CTX
-from tests.support import storage
-from tests.support import tenant_network
+from tests.support import storage, tenant_network
 from tests.support.failing_disk import FailingDisk
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbError
+from tests.support.smb_client import PASSWORD, SmbError
 from tests.unit.share.drivers.btrfs import tenants
-from tests.unit.share.drivers.btrfs.nfs_site import eventually
-from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
+from tests.unit.share.drivers.btrfs.nfs_site import eventually, require_five_seconds
 
 pytestmark = storage.beside_daemons
 
@@ -135,9 +132,7 @@ def test_clients_have_the_access_of_their_rules(site, server):
         server.robert._replace(password='wrong')(share.name, 'ls')
 
 
-def test_report_restores_the_exports_of_each_server(
-    site, both, server, share, caplog
-):
+def test_report_restores_the_exports_of_each_server(site, both, server, share, caplog):
     nfs_share, path = site.share(server.server)
     both[0].write(path, b'hello')
     exports = server.at.exports
@@ -151,9 +146,7 @@ def test_report_restores_the_exports_of_each_server(
 
 
 @pytest.mark.parametrize('rules', [[], [('robert', 'rw')], [('alice', 'ro')]])
-def test_client_that_loses_its_rule_loses_its_open_files(
-    site, server, share, rules
-):
+def test_client_that_loses_its_rule_loses_its_open_files(site, server, share, rules):
     with server.alice.session(share.name) as session:
         session('put /etc/hostname before')
         server.allow(share, *rules)
@@ -172,9 +165,7 @@ def test_rule_for_a_user_of_another_server_is_refused(site, both, server):
         assert replies[rule['access_id']]['state'] == 'error'
 
 
-def test_tenants_with_the_same_address_see_only_their_shares(
-    site, both, server, share
-):
+def test_tenants_with_the_same_address_see_only_their_shares(site, both, server, share):
     """Users of the same name have the password of their own server."""
     with site.server(both[1]) as second:
         other = Server(site, both[1], second)
@@ -196,9 +187,7 @@ def test_server_listens_on_the_address_of_the_share_server_only(
     site, both, server, share
 ):
     with refused(UNREACHABLE):
-        server.alice._replace(namespace=None, address='127.0.0.1')(
-            share.name, 'ls'
-        )
+        server.alice._replace(namespace=None, address='127.0.0.1')(share.name, 'ls')
     listening = pathlib.Path(f'/proc/{server.pid()}/net/tcp').read_text()
     listening += pathlib.Path(f'/proc/{server.pid()}/net/udp').read_text()
     ports = {
@@ -229,9 +218,7 @@ def test_addresses_of_all_subnets_are_served(site, both):
 
 def test_snapshot_is_mounted_cloned_and_reverted_to(site, server, share):
     snapshot = site.harness.snapshot(share)
-    reply = site.driver.create_snapshot(
-        CTX, snapshot, share_server=server.server
-    )
+    reply = site.driver.create_snapshot(CTX, snapshot, share_server=server.server)
     server.alice.write(share.name, 'notes', b'now!')
     mounted = reply['export_locations'][0]['path'].rpartition('\\')[2]
     rule = site.harness.rule(share, 'robert', access_type='user')
@@ -275,9 +262,7 @@ def test_released_share_keeps_its_session_until_it_is_managed_again(
         site.driver.unmanage_with_server(share, share_server=server.server)
         session('put /etc/hostname one')
         again = site.harness.at(location['path'], share_proto='CIFS')
-        site.driver.manage_existing_with_server(
-            again, {}, share_server=server.server
-        )
+        site.driver.manage_existing_with_server(again, {}, share_server=server.server)
         with refused(LOST):
             session('put /etc/hostname two')
 
@@ -318,9 +303,7 @@ def _restart(server, share):
     assert server.serves(share)
 
 
-def test_rule_that_is_revoked_while_smbd_is_killed_is_not_served(
-    site, server, share
-):
+def test_rule_that_is_revoked_while_smbd_is_killed_is_not_served(site, server, share):
     with server.alice.session(share.name) as session:
         site.kill(server.server, 'smbd')
         server.allow(share, ('robert', 'ro'))
@@ -351,9 +334,7 @@ def test_start_of_the_service_changes_nothing(site, server, share):
     assert server.pid() == pid
 
 
-def test_everything_is_back_after_a_restart_of_the_machine(
-    site, server, share
-):
+def test_everything_is_back_after_a_restart_of_the_machine(site, server, share):
     storage.stop(site.root)
     kernel.unmount_below(site.root)
     site.restart()
@@ -391,9 +372,7 @@ def test_nothing_is_left_of_a_deleted_server(site, both):
         assert not site.folder(found).exists()
 
 
-def test_storage_stop_ends_smbd_and_the_next_start_resumes(
-    site, server, share
-):
+def test_storage_stop_ends_smbd_and_the_next_start_resumes(site, server, share):
     pid = server.pid()
     storage.stop(site.root)
     assert not processes_of(pid)
@@ -401,9 +380,7 @@ def test_storage_stop_ends_smbd_and_the_next_start_resumes(
     assert server.serves(share)
 
 
-def test_back_end_without_cifs_stops_sharing_and_refuses_shares(
-    site, server, share
-):
+def test_back_end_without_cifs_stops_sharing_and_refuses_shares(site, server, share):
     configure = site.harness.configure
     changed = configure()
     changed.override({'btrfs_cifs': False})

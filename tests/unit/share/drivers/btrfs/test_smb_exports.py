@@ -17,19 +17,12 @@ from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.operations.access.targets import normalise
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at_steps
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
-from tests.support import sampling
-from tests.support import storage
-from tests.support.processes import free_port
-from tests.support.processes import wait_until
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbClient
-from tests.support.smb_client import SmbError
-from tests.unit.share.drivers.btrfs.nfs_site import eventually
-from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
+from tests.drivers.crashes import changes, killed_at_steps
+from tests.drivers.driver_harness import CTX, DriverHarness
+from tests.support import sampling, storage
+from tests.support.processes import free_port, wait_until
+from tests.support.smb_client import PASSWORD, SmbClient, SmbError
+from tests.unit.share.drivers.btrfs.nfs_site import eventually, require_five_seconds
 
 pytestmark = storage.beside_daemons
 
@@ -74,9 +67,7 @@ class Site:
         return share
 
     def rule(self, share, user, level='rw'):
-        return self.harness.rule(
-            share, user, access_type='user', access_level=level
-        )
+        return self.harness.rule(share, user, access_type='user', access_level=level)
 
     def allow(self, share, *users):
         """Allow exactly these: names, or pairs of a name and a level."""
@@ -135,9 +126,7 @@ def refused(status):
 
 def test_clients_have_the_access_of_their_rules(site):
     share = site.share()
-    (location,) = normalise_export_locations(
-        site.driver.create_share(CTX, share)
-    )
+    (location,) = normalise_export_locations(site.driver.create_share(CTX, share))
     assert location['path'] == f'\\\\127.0.0.1\\{share.name}'
     with refused('BAD_NETWORK_NAME'):
         site.alice(share.name, 'ls')
@@ -176,11 +165,7 @@ def test_session_ends_when_a_killed_revocation_is_repeated(site, rules):
             return share, session
 
         for share, session in killed_at_steps(
-            build,
-            lambda scene: site.allow(scene[0], *rules),
-            changes,
-            most=3,
-            least=5,
+            build, lambda scene: site.allow(scene[0], *rules), changes, most=3, least=5
         ):
             site.allow(share, *rules)
             # After a minute without a share, smbd disconnects.
@@ -228,9 +213,7 @@ def test_session_may_write_when_its_rule_allows_it_and_others_go_on(site):
     site.robert.write(share.name, 'notes', b'hello')
 
 
-def test_session_of_what_is_not_shared_ends_with_the_start_of_the_service(
-    site,
-):
+def test_session_of_what_is_not_shared_ends_with_the_start_of_the_service(site):
     share, other = site.create(), site.create()
     with (
         site.alice.session(share.name) as session,
@@ -246,9 +229,7 @@ def test_session_of_what_is_not_shared_ends_with_the_start_of_the_service(
 
 
 @pytest.mark.parametrize('damage', ['', '# nothing'])
-def test_report_shares_again_what_is_missing_in_the_index(
-    site, damage, caplog
-):
+def test_report_shares_again_what_is_missing_in_the_index(site, damage, caplog):
     share, other = site.create(), site.create()
     index = site.root / 'smb' / 'shares.conf'
     index.write_text(damage)
@@ -399,9 +380,7 @@ def test_deleted_share_is_gone_for_its_clients(site):
 
 def test_released_share_keeps_its_session_until_it_is_managed_again(site):
     share = site.create()
-    (location,) = normalise_export_locations(
-        site.driver.create_share(CTX, share)
-    )
+    (location,) = normalise_export_locations(site.driver.create_share(CTX, share))
     with site.alice.session(share.name) as session:
         site.driver.unmanage(share)
         session('put /etc/hostname one')
@@ -473,9 +452,7 @@ def test_clients_are_served_only_while_cifs_is_switched_on(site, is_stuck):
 def _session_of(leader):
     """Return the processes that a daemon has started, which live on."""
     found = subprocess.run(
-        ['ps', '-o', 'pid=,stat=', '-s', str(leader)],
-        capture_output=True,
-        text=True,
+        ['ps', '-o', 'pid=,stat=', '-s', str(leader)], capture_output=True, text=True
     ).stdout
     return [line for line in found.splitlines() if ' Z' not in line]
 

@@ -9,10 +9,8 @@ import pytest
 
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
-from tests.support import storage
-from tests.support import tenant_network
+from tests.drivers.driver_harness import CTX, DriverHarness
+from tests.support import storage, tenant_network
 from tests.support.smb_client import PASSWORD
 from tests.unit.share.drivers.btrfs import tenants
 
@@ -74,27 +72,17 @@ def one_server():
             btrfs_smb_port=445,
             btrfs_export_addresses=[f'{network}.1'],
         )
-        harness = DriverHarness(
-            'btrfs', lambda: Configuration.from_values(options)
-        )
+        harness = DriverHarness('btrfs', lambda: Configuration.from_values(options))
         users = SmbUsers(pathlib.Path(options['btrfs_root']) / 'smb')
         yield World(
-            harness,
-            harness.start(),
-            client,
-            f'{network}.1',
-            None,
-            lambda: users,
+            harness, harness.start(), client, f'{network}.1', None, lambda: users
         )
 
 
 @contextlib.contextmanager
 def share_server():
     storage.require_cifs()
-    with (
-        tenants.served_site(btrfs_cifs=True) as site,
-        tenants.tenants_of(site) as both,
-    ):
+    with tenants.served_site(btrfs_cifs=True) as site, tenants.tenants_of(site) as both:
         server = site.set_up(both[0])
         yield World(
             site.harness,
@@ -198,8 +186,7 @@ def test_names_do_not_lead_out_of_a_share(world):
         (*call, answer)
         for call, answer in zip(calls, answers, strict=True)
         # A link itself belongs to the share.
-        if answer is not None
-        and not (call[0] == 'unlink' and call[1] in links)
+        if answer is not None and not (call[0] == 'unlink' and call[1] in links)
     ]
     assert not reached
     assert content(world) == before

@@ -15,25 +15,21 @@ import time
 import pytest
 
 from manila_lite.exception import BadConfiguration
-from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import probes
-from manila_lite.share.drivers.btrfs import processes
-from manila_lite.share.drivers.btrfs import supervisor
+from manila_lite.share.drivers.btrfs import kernel, probes, processes, supervisor
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.daemons import Daemons
-from manila_lite.share.drivers.btrfs.daemons import Supervision
+from manila_lite.share.drivers.btrfs.daemons import Daemons, Supervision
 from manila_lite.share.drivers.btrfs.supervisor import Daemon
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import interrupted_at
-from tests.drivers.crashes import killed_at
+from tests.drivers.crashes import changes, interrupted_at, killed_at
 from tests.support import storage
 from tests.support.nfs_client import NfsError
-from tests.unit.share.drivers.btrfs.nfs_site import READER
-from tests.unit.share.drivers.btrfs.nfs_site import STRANGER
-from tests.unit.share.drivers.btrfs.nfs_site import WRITER
-from tests.unit.share.drivers.btrfs.nfs_site import eventually
-from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
-from tests.unit.share.drivers.btrfs.nfs_site import stop
+from tests.unit.share.drivers.btrfs.nfs_site import (
+    READER,
+    STRANGER,
+    WRITER,
+    eventually,
+    require_five_seconds,
+    stop,
+)
 
 pytestmark = storage.beside_daemons
 
@@ -47,10 +43,7 @@ def serves(nfs, path):
             assert client.read(path, 'notes') == b'hello'
             with pytest.raises(NfsError, match='ROFS'):
                 client.write(path, 'notes', b'')
-        with (
-            nfs.client(STRANGER) as client,
-            pytest.raises(NfsError, match='NOENT'),
-        ):
+        with nfs.client(STRANGER) as client, pytest.raises(NfsError, match='NOENT'):
             client.look_up(path)
     except ConnectionError:
         return False
@@ -71,8 +64,7 @@ def test_killed_daemon_is_back_in_five_seconds_with_all_rules(nfs, path, name):
     nfs.kill(name)
     seconds = eventually(
         lambda: (
-            pids.isdisjoint({nfs.pid('server'), nfs.pid(name)})
-            and serves(nfs, path)
+            pids.isdisjoint({nfs.pid('server'), nfs.pid(name)}) and serves(nfs, path)
         )
     )
     require_five_seconds(seconds, lambda: _restart(nfs, path))
@@ -116,9 +108,7 @@ def test_killed_supervisor_is_replaced_and_clients_do_not_notice(nfs, path):
         assert _is_supervised(nfs)
         client.write_at(file, 0, b'still')
     assert (nfs.pid('server'), nfs.pid('bus')) == pids
-    test_killed_daemon_is_back_in_five_seconds_with_all_rules(
-        nfs, path, 'server'
-    )
+    test_killed_daemon_is_back_in_five_seconds_with_all_rules(nfs, path, 'server')
 
 
 def _is_supervised(nfs):
@@ -222,9 +212,7 @@ def test_start_with_new_settings_can_be_killed_at_every_step(nfs, path):
     while is_killed:
         step += 1
         old, new = nfs.port, next(port)
-        is_killed = killed_at(
-            step, nfs.other_daemons(new).start, _changes_daemons
-        )
+        is_killed = killed_at(step, nfs.other_daemons(new).start, _changes_daemons)
         eventually(lambda ports=(old, new): _serves_at(nfs, path, *ports))
         nfs.other_daemons(new).start()
         assert _serves_at(nfs, path, new)
@@ -277,9 +265,7 @@ def test_path_is_refused_if_the_bus_would_refuse_it():
         longest = 99 - len(str(folder / 'nfs' / 'bus.sock')) - 1
         for length in (longest, longest + 1):
             root = folder / ('x' * length)
-            found = Daemons(
-                root / 'nfs', root / 'exports', storage.free_port(), []
-            )
+            found = Daemons(root / 'nfs', root / 'exports', storage.free_port(), [])
             if length > longest:
                 with pytest.raises(BadConfiguration, match='too long'):
                     found.start()
@@ -375,9 +361,7 @@ class Started:
 
     def found(self):
         """Return the daemon as the next supervisor finds it."""
-        return daemon_in(
-            *self._arguments, questions=self._questions, clock=self.clock
-        )
+        return daemon_in(*self._arguments, questions=self._questions, clock=self.clock)
 
     def seconds_until_silent(self, longest):
         began = self.clock.now
@@ -390,8 +374,7 @@ class Started:
             if self.is_busy:
                 eventually(
                     lambda ticks=ticks: (
-                        ticks
-                        != processes.find_processor_time(self.daemon._record)
+                        ticks != processes.find_processor_time(self.daemon._record)
                     )
                 )
         return self.clock.now - began
@@ -443,9 +426,7 @@ def test_next_supervisor_knows_that_a_daemon_has_started(started):
 # Who replaces the supervisor
 
 
-def test_supervisor_that_was_stopped_on_purpose_is_not_replaced(
-    nfs, monkeypatch
-):
+def test_supervisor_that_was_stopped_on_purpose_is_not_replaced(nfs, monkeypatch):
     other = nfs.other_daemons(nfs.port)
     other.start()
     nfs.daemons.stop()

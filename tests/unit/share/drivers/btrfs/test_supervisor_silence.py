@@ -13,20 +13,14 @@ import time
 
 import pytest
 
-from manila_lite.periodic import Periodic
-from manila_lite.periodic import Task
+from manila_lite.periodic import Periodic, Task
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
-from tests.support import sampling
-from tests.support import storage
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
+from tests.drivers.driver_harness import CTX, DriverHarness
+from tests.support import sampling, storage
+from tests.support.nfs_client import NfsClient, NfsError
 from tests.support.processes import free_port
-from tests.support.smb_client import PASSWORD
-from tests.support.smb_client import SmbClient
-from tests.support.smb_client import SmbError
+from tests.support.smb_client import PASSWORD, SmbClient, SmbError
 from tests.unit.share.drivers.btrfs import tenants
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
@@ -47,9 +41,9 @@ class Served:
 
     def __init__(self, driver, harness, root, daemons, server, clients):
         self.driver, self.harness, self.server = driver, harness, server
-        self._records = {
-            name: daemons / f'{name}.json' for name in DAEMONS
-        } | {'supervisor': root / 'nfs' / 'supervisor.json'}
+        self._records = {name: daemons / f'{name}.json' for name in DAEMONS} | {
+            'supervisor': root / 'nfs' / 'supervisor.json'
+        }
         self._nfs, self._smb, self._client = clients
         self.nfs_shares = self._create('NFS'), self._create('NFS')
         self.smb_shares = self._create('CIFS'), self._create('CIFS')
@@ -117,13 +111,9 @@ class Served:
 def without_servers():
     storage.require_cifs()
     with storage.folder() as folder:
-        options = storage.options(
-            folder, btrfs_cifs=True, btrfs_smb_port=free_port()
-        )
+        options = storage.options(folder, btrfs_cifs=True, btrfs_smb_port=free_port())
         root = pathlib.Path(options['btrfs_root'])
-        harness = DriverHarness(
-            'btrfs', lambda: Configuration.from_values(options)
-        )
+        harness = DriverHarness('btrfs', lambda: Configuration.from_values(options))
         driver = harness.start()
         SmbUsers(root / 'smb').add('alice', PASSWORD)
         clients = (
@@ -160,9 +150,7 @@ def with_servers():
 )
 def site(request):
     with request.param() as site:
-        service = Periodic(
-            [Task('supervision', 1.0, site.driver.keep_serving)]
-        )
+        service = Periodic([Task('supervision', 1.0, site.driver.keep_serving)])
         service.start()
         try:
             yield site

@@ -3,8 +3,7 @@ import pytest
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 
 make = DriverHarness('none', configure=lambda: None)
 SHARE = make.share()
@@ -84,18 +83,13 @@ def test_rule_has_its_id_by_both_names():
 def test_replies_are_normalised(reply, expected):
     driver = start(NewerDriver)
     driver.reply = reply
-    assert (
-        driver.apply_access(CTX, SHARE, (ONE,), add_rules=(ONE,)) == expected
-    )
+    assert driver.apply_access(CTX, SHARE, (ONE,), add_rules=(ONE,)) == expected
     assert driver.lists == [[ONE], [ONE], [], []]
 
 
 def test_older_driver_denies_before_it_allows():
     driver = start(OlderDriver)
-    assert (
-        driver.apply_access(CTX, SHARE, [ONE, THREE], [ONE], [TWO], [THREE])
-        == {}
-    )
+    assert driver.apply_access(CTX, SHARE, [ONE, THREE], [ONE], [TWO], [THREE]) == {}
     assert driver.heard == [
         ('deny', TWO),
         ('deny', THREE),

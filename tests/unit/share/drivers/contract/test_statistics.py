@@ -1,8 +1,7 @@
 import pytest
 
 from manila_lite.share.drivers import base
-from tests.drivers.plain_driver import PlainDriver
-from tests.drivers.plain_driver import configuration
+from tests.drivers.plain_driver import PlainDriver, configuration
 
 
 class PortedDriver(PlainDriver):
@@ -72,9 +71,7 @@ class TestCapabilities:
                 super()._update_share_stats(
                     {
                         'snapshot_support': True,
-                        'pools': [
-                            {'pool_name': 'a', 'snapshot_support': True}
-                        ],
+                        'pools': [{'pool_name': 'a', 'snapshot_support': True}],
                     }
                 )
 

@@ -2,9 +2,11 @@ import dataclasses
 
 import pytest
 
-from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers.base import (
+    ShareForDriver,
+    SnapshotForDriver,
+    normalise_export_locations,
+)
 
 SHARE = ShareForDriver(
     id='instance',
@@ -21,11 +23,7 @@ SHARE = ShareForDriver(
     ],
 )
 SNAPSHOT = SnapshotForDriver(
-    id='taken',
-    snapshot_id='snapshot',
-    name='snapshot-taken',
-    size=1,
-    share=SHARE,
+    id='taken', snapshot_id='snapshot', name='snapshot-taken', size=1, share=SHARE
 )
 
 
@@ -76,13 +74,7 @@ def test_snapshot_has_fields_of_its_share():
         (['one', 'two'], [('one', False, {}), ('two', False, {})]),
         ([{'path': 'one'}, 'two'], [('one', False, {}), ('two', False, {})]),
         (
-            (
-                {
-                    'path': 'one',
-                    'is_admin_only': True,
-                    'metadata': {'preferred': True},
-                },
-            ),
+            ({'path': 'one', 'is_admin_only': True, 'metadata': {'preferred': True}},),
             [('one', True, {'preferred': 'True'})],
         ),
         ([{'path': 'one', 'metadata': None}], [('one', False, {})]),
@@ -90,6 +82,5 @@ def test_snapshot_has_fields_of_its_share():
 )
 def test_export_locations_may_have_any_form(reply, expected):
     assert [
-        tuple(location.values())
-        for location in normalise_export_locations(reply)
+        tuple(location.values()) for location in normalise_export_locations(reply)
     ] == expected

@@ -4,8 +4,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.dummy import driver as dummy
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 
 make = DriverHarness('dummy', configure=lambda: None)
 
@@ -21,9 +20,7 @@ class TestAccess:
         driver.create_share(CTX, share)
         return share
 
-    def test_changes_apply_to_existing_clients(
-        self, start, driver, share, tmp_path
-    ):
+    def test_changes_apply_to_existing_clients(self, start, driver, share, tmp_path):
         one, two = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
         driver.update_access(CTX, share, [one], [one], [], [])
         driver.update_access(CTX, share, [two], [two], [], [])
@@ -31,9 +28,7 @@ class TestAccess:
             share.id: {('ip', '10.0.0.1', 'rw'), ('ip', '10.0.0.2', 'rw')}
         }
         driver.update_access(CTX, share, [two], [], [], [])
-        assert start().access_inventory() == {
-            share.id: {('ip', '10.0.0.2', 'rw')}
-        }
+        assert start().access_inventory() == {share.id: {('ip', '10.0.0.2', 'rw')}}
         assert dummy.access_inventory(tmp_path / 'state') == {
             share.id: {('ip', '10.0.0.2', 'rw')}
         }
@@ -55,12 +50,11 @@ class TestAccess:
     def test_refused_rules_are_reported_and_not_applied(self, driver, share):
         good, bad = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
         driver.refuse_rules(lambda verb, rule: rule is bad)
-        assert driver.update_access(
-            CTX, share, [good, bad], [good, bad], [], []
-        ) == {good.id: {'state': 'active'}, bad.id: {'state': 'error'}}
-        assert driver.access_inventory() == {
-            share.id: {('ip', '10.0.0.1', 'rw')}
+        assert driver.update_access(CTX, share, [good, bad], [good, bad], [], []) == {
+            good.id: {'state': 'active'},
+            bad.id: {'state': 'error'},
         }
+        assert driver.access_inventory() == {share.id: {('ip', '10.0.0.1', 'rw')}}
         driver.refuse_rules(None)
         driver.update_access(CTX, share, [good, bad], [bad], [], [])
         assert len(driver.access_inventory()[share.id]) == 2
@@ -78,14 +72,9 @@ class TestAccess:
         driver = start(dummy_driver_refuse_clients=['10.6.*'])
         rules = [make.rule(share, to) for to in ('10.6.6.6', '10.7.0.1')]
         reply = driver.update_access(CTX, share, rules, rules, [], [])
-        assert [reply[rule.id]['state'] for rule in rules] == [
-            'error',
-            'active',
-        ]
+        assert [reply[rule.id]['state'] for rule in rules] == ['error', 'active']
 
-    def test_half_of_the_rules_are_applied_before_it_fails(
-        self, driver, share
-    ):
+    def test_half_of_the_rules_are_applied_before_it_fails(self, driver, share):
         rules = [make.rule(share, f'10.0.0.{i}') for i in range(4)]
         driver.half_fail_next('update_access')
         with pytest.raises(exception.ShareBackendException):

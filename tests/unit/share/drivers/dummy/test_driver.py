@@ -4,8 +4,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.dummy import driver as dummy
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 
 make = DriverHarness('dummy', configure=lambda: None)
 
@@ -31,9 +30,9 @@ def test_both_server_modes_are_supported(start):
     share = make.share()
     server = make.set_up_server(driver)
     driver.create_share(CTX, share, share_server=server)
-    assert dummy.servers_of_shares(
-        driver.configuration.dummy_driver_state_path
-    ) == {share.id: server.id}
+    assert dummy.servers_of_shares(driver.configuration.dummy_driver_state_path) == {
+        share.id: server.id
+    }
     assert driver.get_share_stats()['driver_handles_share_servers'] is True
 
 
@@ -52,12 +51,8 @@ class TestFaults:
             driver.create_share(CTX, share)
         assert driver.get_share_status(share)['status'] == 'available'
 
-    @pytest.mark.parametrize(
-        'repair, left', [('create_share', 1), ('delete_share', 0)]
-    )
-    def test_half_made_share_is_an_error_until_repaired(
-        self, start, repair, left
-    ):
+    @pytest.mark.parametrize('repair, left', [('create_share', 1), ('delete_share', 0)])
+    def test_half_made_share_is_an_error_until_repaired(self, start, repair, left):
         driver, share = start(), make.share()
         driver.half_fail_next('create_share')
         with pytest.raises(exception.ShareBackendException):
@@ -168,12 +163,9 @@ class TestShares:
         assert driver.inventory() == {share.id: 3}
 
     @pytest.mark.parametrize(
-        'proto, path',
-        [('NFS', '10.0.0.10:/shares/{}'), ('CIFS', r'\\10.0.0.10\{}')],
+        'proto, path', [('NFS', '10.0.0.10:/shares/{}'), ('CIFS', r'\\10.0.0.10\{}')]
     )
-    def test_one_export_is_for_users_and_one_for_admins(
-        self, start, proto, path
-    ):
+    def test_one_export_is_for_users_and_one_for_admins(self, start, proto, path):
         share = make.share(share_proto=proto)
         users, admins = start().create_share(CTX, share)
         assert users == {

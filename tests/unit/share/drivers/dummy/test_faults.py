@@ -100,12 +100,8 @@ def test_half_of_a_method_is_not_half_of_what_it_calls(machine):
     assert machine.done == ['start', 'end']
 
 
-@pytest.mark.parametrize(
-    'after_work, done', [(False, []), (True, ['start', 'end'])]
-)
-def test_hanging_call_continues_when_released(
-    machine, elsewhere, after_work, done
-):
+@pytest.mark.parametrize('after_work, done', [(False, []), (True, ['start', 'end'])])
+def test_hanging_call_continues_when_released(machine, elsewhere, after_work, done):
     hang = machine.faults.hang_next('work', after_work=after_work)
     call = elsewhere.submit(machine.work, SUBJECT)
     assert hang.wait_reached()

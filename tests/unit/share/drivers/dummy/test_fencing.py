@@ -7,17 +7,14 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.context import FencingToken
-from manila_lite.share.drivers.dummy.fencing import FencingGate
-from manila_lite.share.drivers.dummy.fencing import Overlap
+from manila_lite.share.drivers.dummy.fencing import FencingGate, Overlap
 
 SHARE = 'share_instance:1'
 _context = multiprocessing.get_context('forkserver')
 
 
 def call_until_told(path, value, told):
-    with FencingGate(path).admitted(
-        'create_share', FencingToken(SHARE, value)
-    ):
+    with FencingGate(path).admitted('create_share', FencingToken(SHARE, value)):
         told.send('begun')
         told.recv()
 
@@ -27,9 +24,7 @@ def other(tmp_path):
     """Another process that is in a call with token 3."""
     # A pipe, since an event whose waiter was killed is never set.
     here, there = _context.Pipe()
-    process = _context.Process(
-        target=call_until_told, args=(tmp_path, 3, there)
-    )
+    process = _context.Process(target=call_until_told, args=(tmp_path, 3, there))
     process.start()
     there.close()
     assert here.poll(60)

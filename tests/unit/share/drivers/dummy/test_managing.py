@@ -3,8 +3,7 @@
 import pytest
 
 from manila_lite import exception
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 
 make = DriverHarness('dummy', configure=lambda: None)
 
@@ -16,9 +15,7 @@ class TestManaging:
 
     def found_at(self, path, **values):
         return make.share(
-            export_locations=[
-                {'path': path, 'is_admin_only': False, 'metadata': {}}
-            ],
+            export_locations=[{'path': path, 'is_admin_only': False, 'metadata': {}}],
             **values,
         )
 
@@ -103,8 +100,6 @@ class TestManaging:
             old = make.snapshot(share)
             location = driver.create_snapshot(CTX, old)['provider_location']
             new = make.snapshot(share, provider_location=location)
-        getattr(driver, f'unmanage{kind}_with_server')(
-            old, share_server=server
-        )
+        getattr(driver, f'unmanage{kind}_with_server')(old, share_server=server)
         manage = getattr(driver, f'manage_existing{kind}_with_server')
         assert manage(new, {}, share_server=server)['size'] == 1

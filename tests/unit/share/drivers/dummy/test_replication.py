@@ -38,10 +38,7 @@ class TestOperations:
             'delete_replica': (sites.there, sites.delete),
             'promote_replica': (sites.there, sites.promote),
             'update_replica_state': (sites.there, sites.update),
-            'create_replicated_snapshot': (
-                sites.here,
-                lambda: sites.take_snapshot(id),
-            ),
+            'create_replicated_snapshot': (sites.here, lambda: sites.take_snapshot(id)),
             'update_replicated_snapshot': (
                 sites.there,
                 lambda: sites.update_snapshot(id),
@@ -50,10 +47,7 @@ class TestOperations:
                 sites.here,
                 lambda: sites.delete_snapshot(id),
             ),
-            'revert_to_replicated_snapshot': (
-                sites.here,
-                lambda: sites.revert(id),
-            ),
+            'revert_to_replicated_snapshot': (sites.here, lambda: sites.revert(id)),
         }[verb]
 
     def everything(self, sites):
@@ -85,9 +79,7 @@ class TestOperations:
             'revert_to_replicated_snapshot',
         ],
     )
-    def test_repeated_after_a_fault_it_ends_right(
-        self, make_sites, verb, style, fault
-    ):
+    def test_repeated_after_a_fault_it_ends_right(self, make_sites, verb, style, fault):
         if style == 'writable' and verb == 'promote_replica':
             style = 'readable'
         sites = make_sites(style)
@@ -150,9 +142,9 @@ class TestPromotion:
             with pytest.raises(exception.ShareBackendException):
                 sites.write('lost', site)
             assert 'rw' not in sites.levels(site)
-            assert [
-                one.role for one in site.driver.replica_inventory().values()
-            ] == ['passive']
+            assert [one.role for one in site.driver.replica_inventory().values()] == [
+                'passive'
+            ]
 
     @pytest.mark.parametrize('question', ['status', 'update'])
     def test_interrupted_promotion_is_undone_at_the_next_update(
@@ -167,9 +159,7 @@ class TestPromotion:
         assert sites.update() == 'in_sync'
         assert sites.read() == 'two'
 
-    def test_interrupted_promotion_restores_only_the_last_active(
-        self, make_sites
-    ):
+    def test_interrupted_promotion_restores_only_the_last_active(self, make_sites):
         sites = make_sites()
         sites.create_in_sync(sites.beyond)
         sites.create_in_sync()
@@ -181,9 +171,7 @@ class TestPromotion:
         with pytest.raises(exception.ShareBackendException):
             sites.promote(sites.beyond)
         for question, active in ((before, []), (after, [sites.there.id])):
-            sites.beyond.driver.update_replica_state(
-                CTX, question, question[2], [], []
-            )
+            sites.beyond.driver.update_replica_state(CTX, question, question[2], [], [])
             assert [
                 id
                 for site in sites.sites
@@ -192,9 +180,7 @@ class TestPromotion:
             ] == active
         assert sites.read(sites.beyond) == 'two'
 
-    def test_another_can_be_promoted_after_an_interrupted_promotion(
-        self, make_sites
-    ):
+    def test_another_can_be_promoted_after_an_interrupted_promotion(self, make_sites):
         sites = make_sites()
         sites.create_in_sync(sites.beyond)
         self.half_promoted(sites)
@@ -209,10 +195,7 @@ class TestPromotion:
             sites.promote()
         sites.write('two', sites.there)
         status = sites.status(sites.here)
-        assert (status['status'], status['replica_state']) == (
-            'error',
-            'out_of_sync',
-        )
+        assert (status['status'], status['replica_state']) == ('error', 'out_of_sync')
         assert sites.update(took_over=True) == 'active'
         sites.promote()
         assert sites.read() == 'two'
@@ -225,10 +208,7 @@ class TestPromotion:
         sites.write('two')
         sites.there.driver.update_replica_state(CTX, before, before[1], [], [])
         sites.here.driver.get_replica_status(before[0])
-        assert (
-            sites.there.driver.replica_inventory()[sites.there.id].role
-            == 'active'
-        )
+        assert sites.there.driver.replica_inventory()[sites.there.id].role == 'active'
         assert sites.read() == 'two'
 
     def test_promoting_again_restores_no_denied_client(self, make_sites):
@@ -274,9 +254,7 @@ class TestSites:
         assert sites.update(sites.here) == 'in_sync'
         assert sites.read(sites.here) == 'two'
 
-    def test_back_ends_of_other_domains_are_not_found(
-        self, tmp_path, make_sites
-    ):
+    def test_back_ends_of_other_domains_are_not_found(self, tmp_path, make_sites):
         sites = make_sites()
         file = tmp_path / 'sites.conf'
         head, name, rest = file.read_text().partition('[there]')
@@ -296,9 +274,7 @@ class TestSites:
         assert sites.create_in_sync().read() == 'one'
         assert {
             pool['pool_name']: pool['allocated_capacity_gb']
-            for pool in sites.here.driver.get_share_stats(refresh=True)[
-                'pools'
-            ]
+            for pool in sites.here.driver.get_share_stats(refresh=True)['pools']
         } == {'one': 1, 'two': 1}
         sites.promote()
         sites.write('two')
@@ -320,9 +296,7 @@ class TestSites:
         sites.write('two')
         assert sites.update() == 'in_sync'
 
-    def test_in_a_domain_shares_are_readable_replicas_by_default(
-        self, tmp_path
-    ):
+    def test_in_a_domain_shares_are_readable_replicas_by_default(self, tmp_path):
         driver = DummyDriver(
             configuration=Configuration.from_values(
                 {
@@ -388,12 +362,8 @@ class TestReplicas:
         assert sites.there.state == 'out_of_sync'
         assert sites.update() == 'out_of_sync'
         assert sites.read() == ''
-        assert not sites.there.driver.replica_inventory()[
-            sites.there.id
-        ].synced
-        assert sites.update() == (
-            'active' if style == 'writable' else 'in_sync'
-        )
+        assert not sites.there.driver.replica_inventory()[sites.there.id].synced
+        assert sites.update() == ('active' if style == 'writable' else 'in_sync')
         assert sites.read() == 'one'
 
     @pytest.mark.parametrize('style', PROMOTABLE)
@@ -439,11 +409,7 @@ class TestReplicas:
         sites.create_in_sync()
         for site in (sites.here, sites.there):
             site.driver.snapshot_update_access(
-                CTX,
-                sites.instance(id, site),
-                [sites.rule('10.0.0.1', 'ro')],
-                [],
-                [],
+                CTX, sites.instance(id, site), [sites.rule('10.0.0.1', 'ro')], [], []
             )
         there = sites.there.driver
         assert there.snapshot_access_inventory() == {}
@@ -458,9 +424,7 @@ class TestReplicas:
         sites.there.driver.refuse_rules(lambda verb, rule: True)
         answer = sites.create()
         assert answer['access_rules_status'] == 'error'
-        assert answer['share_access_rules'] == {
-            sites.rules[0].id: {'state': 'error'}
-        }
+        assert answer['share_access_rules'] == {sites.rules[0].id: {'state': 'error'}}
 
 
 def test_queries_about_missing_shares_create_no_record(make_sites, tmp_path):
@@ -469,11 +433,7 @@ def test_queries_about_missing_shares_create_no_record(make_sites, tmp_path):
     before = _stamps(tmp_path)
     id = str(uuid.uuid4())
     sites.snapshots[id] = ({'here': 'available', 'there': 'creating'}, 1)
-    for question in (
-        sites.update,
-        sites.status,
-        lambda: sites.update_snapshot(id),
-    ):
+    for question in (sites.update, sites.status, lambda: sites.update_snapshot(id)):
         with pytest.raises(exception.ManilaLiteError):
             question()
     assert _stamps(tmp_path) == before

@@ -7,8 +7,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.dummy.replication_domain import DummyReplica
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at
+from tests.drivers.crashes import changes, killed_at
 from tests.drivers.replication_sites import Sites
 
 
@@ -33,16 +32,12 @@ class TestWritable:
         with pytest.raises(NotImplementedError):
             sites.promote()
 
-    def test_recovered_replica_is_outdated_until_its_next_use(
-        self, make_sites
-    ):
+    def test_recovered_replica_is_outdated_until_its_next_use(self, make_sites):
         sites = make_sites('writable').create_in_sync()
         sites.there.make_unreachable()
         sites.write('two', sites.here)
         sites.there.make_reachable()
-        assert not sites.there.driver.replica_inventory()[
-            sites.there.id
-        ].synced
+        assert not sites.there.driver.replica_inventory()[sites.there.id].synced
         assert sites.status()['status'] == 'available'
         assert sites.there.driver.replica_inventory()[sites.there.id].synced
         assert sites.read() == 'two'
@@ -103,9 +98,7 @@ class TestWritable:
             sites.write('two')
             assert sites.read(sites.here) == 'two'
 
-    def test_write_of_a_killed_process_is_on_all_or_none(
-        self, make_sites, tmp_path
-    ):
+    def test_write_of_a_killed_process_is_on_all_or_none(self, make_sites, tmp_path):
         for step in itertools.count(1):
             (tmp_path / str(step)).mkdir()
             sites = Sites(tmp_path / str(step), 'dummy', 'writable')
@@ -121,9 +114,7 @@ class TestWritable:
                 break
         assert found == {'two'}
 
-    def test_write_to_a_single_replica_survives_a_kill(
-        self, make_sites, tmp_path
-    ):
+    def test_write_to_a_single_replica_survives_a_kill(self, make_sites, tmp_path):
         for step in itertools.count(1):
             (tmp_path / str(step)).mkdir()
             sites = Sites(tmp_path / str(step), 'dummy', 'writable')
@@ -143,8 +134,7 @@ class TestWritable:
         children = [
             _child(
                 lambda site=site: [
-                    sites.write(f'{site.name} {number}', site)
-                    for number in range(20)
+                    sites.write(f'{site.name} {number}', site) for number in range(20)
                 ]
             )
             for site in (sites.here, sites.there)

@@ -4,8 +4,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.dummy import driver as dummy
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 
 make = DriverHarness('dummy', configure=lambda: None)
 
@@ -29,8 +28,7 @@ class TestSnapshots:
         assert dummy.snapshot_inventory(tmp_path / 'state') == {}
 
     @pytest.mark.parametrize(
-        'repair, left',
-        [('create_snapshot', 'available'), ('delete_snapshot', None)],
+        'repair, left', [('create_snapshot', 'available'), ('delete_snapshot', None)]
     )
     def test_half_made_snapshot_is_an_error_until_repaired(
         self, driver, snapshot, repair, left
@@ -49,9 +47,7 @@ class TestSnapshots:
         assert driver.inventory() == {snapshot.share.id: 7}
         assert driver.revert_to_snapshot(CTX, snapshot, [], []) == 2
 
-    def test_clients_of_snapshots_are_separate(
-        self, driver, snapshot, tmp_path
-    ):
+    def test_clients_of_snapshots_are_separate(self, driver, snapshot, tmp_path):
         rule = make.rule(snapshot.share, '10.0.0.1', access_level='ro')
         driver.snapshot_update_access(CTX, snapshot, [rule], [rule], [])
         assert driver.snapshot_access_inventory() == {
@@ -68,9 +64,7 @@ class TestSnapshots:
             reply = driver.create_share_from_snapshot(CTX, clone, snapshot)
             assert reply['status'] == 'creating_from_snapshot'
         replies = [driver.get_share_status(clone) for _ in range(4)]
-        assert [
-            (reply['status'], reply.get('progress')) for reply in replies
-        ] == [
+        assert [(reply['status'], reply.get('progress')) for reply in replies] == [
             ('creating_from_snapshot', '33%'),
             ('creating_from_snapshot', '66%'),
             ('available', None),

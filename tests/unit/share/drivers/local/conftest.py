@@ -3,8 +3,7 @@
 import pytest
 
 from tests.drivers.driver_harness import CTX
-from tests.unit.share.drivers.local.local_driver import make
-from tests.unit.share.drivers.local.local_driver import start
+from tests.unit.share.drivers.local.local_driver import make, start
 
 
 @pytest.fixture

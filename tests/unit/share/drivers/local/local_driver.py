@@ -5,8 +5,7 @@ import pathlib
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import CTX, DriverHarness
 
 make = DriverHarness('local', configure=lambda: None)
 
@@ -14,11 +13,7 @@ make = DriverHarness('local', configure=lambda: None)
 def start(root, *, has_shares=False, **options):
     driver = LocalDriver(
         configuration=Configuration.from_values(
-            {
-                'driver_handles_share_servers': False,
-                'local_root': str(root),
-                **options,
-            }
+            {'driver_handles_share_servers': False, 'local_root': str(root), **options}
         )
     )
     driver.has_shares = has_shares

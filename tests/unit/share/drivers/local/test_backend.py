@@ -5,8 +5,7 @@ import pytest
 from manila_lite.share.drivers.local import privileges
 from tests.drivers.driver_harness import CTX
 from tests.support import requirements
-from tests.unit.share.drivers.local.local_driver import make
-from tests.unit.share.drivers.local.local_driver import start
+from tests.unit.share.drivers.local.local_driver import make, start
 
 
 def start_serving(root, host):

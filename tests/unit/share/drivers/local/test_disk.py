@@ -7,8 +7,7 @@ import pytest
 from manila_lite import exception
 from manila_lite.share.drivers.local.disk import MARKER
 from tests.drivers.driver_harness import CTX
-from tests.unit.share.drivers.local.local_driver import make
-from tests.unit.share.drivers.local.local_driver import start
+from tests.unit.share.drivers.local.local_driver import make, start
 
 
 @pytest.fixture

@@ -6,14 +6,10 @@ import tempfile
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.drivers.local.disk import IDENTITY
-from manila_lite.share.drivers.local.disk import MARKER
+from manila_lite.share.drivers.local.disk import IDENTITY, MARKER
 from tests.drivers import content
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DirectoryUsers
-from tests.unit.share.drivers.local.local_driver import directory
-from tests.unit.share.drivers.local.local_driver import make
-from tests.unit.share.drivers.local.local_driver import start
+from tests.drivers.driver_harness import CTX, DirectoryUsers
+from tests.unit.share.drivers.local.local_driver import directory, make, start
 
 NOBODY = 65534
 
@@ -72,9 +68,7 @@ class TestShares:
         with pytest.raises(exception.ShareResourceNotFound):
             driver.get_share_status(share)
 
-    def test_what_fills_the_share_is_counted_not_its_holes(
-        self, driver, share
-    ):
+    def test_what_fills_the_share_is_counted_not_its_holes(self, driver, share):
         users = DirectoryUsers(directory(driver, share))
         with (users.path / 'holes').open('wb') as file:
             file.truncate(10 * 1024**3)

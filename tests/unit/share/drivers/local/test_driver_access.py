@@ -9,9 +9,7 @@ import pytest
 
 from manila_lite import exception
 from tests.drivers.driver_harness import CTX
-from tests.unit.share.drivers.local.local_driver import directory
-from tests.unit.share.drivers.local.local_driver import make
-from tests.unit.share.drivers.local.local_driver import start
+from tests.unit.share.drivers.local.local_driver import directory, make, start
 
 
 class TestAccess:
@@ -35,13 +33,9 @@ class TestAccess:
             '10.0.0.9(ro,sync,no_subtree_check) '
             '10.0.0.0/24(rw,sync,no_subtree_check)'
         )
-        assert sorted(os.listdir(root / 'exports')) == [
-            f'{share.name}.exports'
-        ]
+        assert sorted(os.listdir(root / 'exports')) == [f'{share.name}.exports']
 
-    def test_share_without_clients_has_no_export_file(
-        self, root, driver, share
-    ):
+    def test_share_without_clients_has_no_export_file(self, root, driver, share):
         rule = make.rule(share, '10.0.0.1')
         self.set_rules(driver, share, rule)
         self.set_rules(driver, share)
@@ -53,9 +47,7 @@ class TestAccess:
     def test_export_options_are_configurable(self, root, share):
         driver = start(root, local_export_options='async,no_root_squash')
         self.set_rules(driver, share, make.rule(share, '10.0.0.1'))
-        assert ' 10.0.0.1(rw,async,no_root_squash)\n' in self.exports(
-            root, share
-        )
+        assert ' 10.0.0.1(rw,async,no_root_squash)\n' in self.exports(root, share)
 
     @pytest.mark.parametrize('options', ['', 'sync rw', 'sync) *(rw', '#'])
     def test_options_that_break_the_line_are_refused(self, root, options):
@@ -70,9 +62,7 @@ class TestAccess:
         found = configparser.RawConfigParser(delimiters=['='])
         for line in index.read_text().splitlines()[1:]:
             assert line.startswith('include = ')
-            found.read_string(
-                pathlib.Path(line.partition('= ')[2]).read_text()
-            )
+            found.read_string(pathlib.Path(line.partition('= ')[2]).read_text())
         return {name: dict(found[name]) for name in found.sections()}
 
     def windows(self, driver):
@@ -102,10 +92,7 @@ class TestAccess:
                 'write list': '"bob smith"',
             },
             second.name: same
-            | {
-                'path': str(directory(driver, second)),
-                'valid users': '"carol"',
-            },
+            | {'path': str(directory(driver, second)), 'valid users': '"carol"'},
         }
         assert self.exports(root, first) is None
         self.set_rules(driver, first)
@@ -138,15 +125,11 @@ class TestAccess:
         driver.delete_snapshot(CTX, snapshot)
         assert self.samba(root) == {}
 
-    def test_samba_index_has_every_file_written_concurrently(
-        self, root, driver
-    ):
+    def test_samba_index_has_every_file_written_concurrently(self, root, driver):
         shares = [self.windows(driver) for _ in range(12)]
 
         def set_rules(share):
-            self.set_rules(
-                driver, share, make.rule(share, 'alice', access_type='user')
-            )
+            self.set_rules(driver, share, make.rule(share, 'alice', access_type='user'))
 
         with futures.ThreadPoolExecutor(len(shares)) as pool:
             list(pool.map(set_rules, shares))

@@ -6,11 +6,8 @@ import pytest
 
 from manila_lite import exception
 from tests.drivers import content
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DirectoryUsers
-from tests.unit.share.drivers.local.local_driver import directory
-from tests.unit.share.drivers.local.local_driver import make
-from tests.unit.share.drivers.local.local_driver import start
+from tests.drivers.driver_harness import CTX, DirectoryUsers
+from tests.unit.share.drivers.local.local_driver import directory, make, start
 
 
 class TestManaging:
@@ -39,22 +36,16 @@ class TestManaging:
         driver.unmanage(share)
         assert content.describe(old) == then
 
-    def test_deleting_a_managed_share_removes_its_directory(
-        self, root, driver, old
-    ):
+    def test_deleting_a_managed_share_removes_its_directory(self, root, driver, old):
         share, _ = self.manage(driver, old)
         driver.delete_share(CTX, share)
         assert not old.exists()
         assert os.listdir(root / 'imported') == []
         assert os.listdir(root / 'shares') == []
 
-    def test_unmanaged_and_managed_again_leaves_no_trace(
-        self, root, driver, share
-    ):
+    def test_unmanaged_and_managed_again_leaves_no_trace(self, root, driver, share):
         top = directory(driver, share)
-        driver.update_access(
-            CTX, share, [make.rule(share, '10.0.0.1')], [], [], []
-        )
+        driver.update_access(CTX, share, [make.rule(share, '10.0.0.1')], [], [], [])
         driver.unmanage(share)
         assert os.listdir(root / 'exports')  # clients keep their access
         again, answer = self.manage(driver, top)

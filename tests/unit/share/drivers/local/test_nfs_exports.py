@@ -24,9 +24,7 @@ def test_clients_follow_the_directory():
 
 
 def test_snapshots_are_read_only_whatever_a_rule_says():
-    assert line(rule('10.0.0.1'), read_only=True) == (
-        '/srv/share 10.0.0.1(ro,sync)'
-    )
+    assert line(rule('10.0.0.1'), read_only=True) == ('/srv/share 10.0.0.1(ro,sync)')
 
 
 def test_two_rules_for_one_network_are_one_client():

@@ -15,9 +15,7 @@ from manila_lite.share.drivers.local import privileges
 from tests.drivers import content
 from tests.drivers.driver_harness import CTX
 from tests.support import ordinary_user
-from tests.unit.share.drivers.local.local_driver import directory
-from tests.unit.share.drivers.local.local_driver import make
-from tests.unit.share.drivers.local.local_driver import start
+from tests.unit.share.drivers.local.local_driver import directory, make, start
 
 SERVICE, TENANT = 65534, 4711
 CAPABILITIES = '+chown,+dac_override,+fowner'
@@ -96,13 +94,7 @@ def start_without_privileges(**options):
                 '--inh-caps=-all',
             ]
         return subprocess.run(
-            [
-                *as_another,
-                sys.executable,
-                '-c',
-                code,
-                pathlib.Path(folder, 'root'),
-            ],
+            [*as_another, sys.executable, '-c', code, pathlib.Path(folder, 'root')],
             check=False,
             capture_output=True,
             text=True,
@@ -113,10 +105,7 @@ def start_without_privileges(**options):
 
 @pytest.mark.parametrize(
     'options',
-    [
-        {},
-        {'local_export_host': '192.0.2.1', 'local_require_privileges': False},
-    ],
+    [{}, {'local_export_host': '192.0.2.1', 'local_require_privileges': False}],
 )
 def test_missing_privileges_are_named_at_the_start(options):
     ended = start_without_privileges(**options)

@@ -22,8 +22,7 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
 from manila_lite.share.drivers.local.store import LocalStore
 from tests.drivers import content
-from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import exported_clients
+from tests.drivers.driver_harness import CTX, exported_clients
 from tests.drivers.replication_sites import Sites
 from tests.unit.share.drivers.local.local_driver import data
 
@@ -69,9 +68,7 @@ def _configure(site, file):
 
 
 class TestOptions:
-    def test_replication_type_without_a_domain_is_refused(
-        self, tmp_path, style
-    ):
+    def test_replication_type_without_a_domain_is_refused(self, tmp_path, style):
         driver = LocalDriver(
             configuration=Configuration.from_values(
                 {
@@ -92,14 +89,10 @@ class TestOptions:
             )
         )
         _configure(sites.there, file)
-        with pytest.raises(
-            exception.ShareBackendException, match='unreachable'
-        ):
+        with pytest.raises(exception.ShareBackendException, match='unreachable'):
             sites.create()
 
-    def test_back_end_of_another_service_is_named_by_an_option(
-        self, sites, tmp_path
-    ):
+    def test_back_end_of_another_service_is_named_by_an_option(self, sites, tmp_path):
         """Its section is not in the file, as on another machine."""
         whole = (tmp_path / 'sites.conf').read_text()
         here, there = re.split(r'(?=\[there\])', whole)
@@ -127,16 +120,10 @@ class TestBeingInSync:
             at(sites.there, now)
             sites.update()
             assert marker(sites.there)['synced_at'] == now
-            assert marker(sites.there)['source'] == (
-                sites.share_for(sites.here).name
-            )
+            assert marker(sites.there)['source'] == (sites.share_for(sites.here).name)
 
-    @pytest.mark.parametrize(
-        'age, state', [(60, 'in_sync'), (61, 'out_of_sync')]
-    )
-    def test_replica_is_out_of_sync_after_the_recovery_point(
-        self, sites, age, state
-    ):
+    @pytest.mark.parametrize('age, state', [(60, 'in_sync'), (61, 'out_of_sync')])
+    def test_replica_is_out_of_sync_after_the_recovery_point(self, sites, age, state):
         sites.create_in_sync()
         at(sites.there, NOW)
         sites.update()
@@ -178,9 +165,9 @@ class TestBeingInSync:
         sites.here.make_reachable()
         assert sites.update() == 'in_sync'
         assert (
-            sites.there.driver.get_snapshot_status(
-                sites.instance(id, sites.there)
-            )['status']
+            sites.there.driver.get_snapshot_status(sites.instance(id, sites.there))[
+                'status'
+            ]
             == 'available'
         )
 
@@ -201,14 +188,10 @@ class TestContent:
     def test_all_kinds_of_files_are_copied(self, sites):
         content.populate(data(sites.here))
         sites.create_in_sync()
-        assert content.describe(data(sites.there)) == content.describe(
-            data(sites.here)
-        )
+        assert content.describe(data(sites.there)) == content.describe(data(sites.here))
         content.damage(data(sites.here))
         sites.update()
-        assert content.describe(data(sites.there)) == content.describe(
-            data(sites.here)
-        )
+        assert content.describe(data(sites.there)) == content.describe(data(sites.here))
 
     def test_recovered_replica_loses_its_own_changes(self, sites):
         content.populate(data(sites.here))
@@ -219,9 +202,7 @@ class TestContent:
         sites.here.make_reachable()
         (data(sites.here) / 'only here').write_text('lost')
         assert sites.update(sites.here) == 'in_sync'
-        assert content.describe(data(sites.here)) == content.describe(
-            data(sites.there)
-        )
+        assert content.describe(data(sites.here)) == content.describe(data(sites.there))
 
     def test_managed_share_is_replicated_in_place(self, sites):
         folder = root(sites.here) / 'old' / 'files'
@@ -290,9 +271,7 @@ class TestPromotion:
         waited = []
         sites.there.driver = LocalDriver(
             configuration=sites.there.harness.configure(),
-            sleep=lambda seconds: waited.append(
-                (seconds, sites.levels(sites.here))
-            ),
+            sleep=lambda seconds: waited.append((seconds, sites.levels(sites.here))),
         )
         sites.promote(quiesce_wait_time=7)
         assert waited == [(7, {'rw'})]
@@ -325,9 +304,7 @@ class TestPromotion:
         sites.create()
         assert sites.there.state == 'out_of_sync'
         sites.here.make_unreachable()
-        with pytest.raises(
-            exception.ShareBackendException, match='never been in sync'
-        ):
+        with pytest.raises(exception.ShareBackendException, match='never been in sync'):
             sites.promote()
 
     def test_unchanged_files_are_not_copied_back(self, sites):
@@ -361,9 +338,7 @@ class TestPromotion:
         sites.promote(sites.here)
         assert sites.read(sites.here) == 'new'
         assert (
-            sites.here.driver.get_replica_status(sites.share_for(sites.here))[
-                'status'
-            ]
+            sites.here.driver.get_replica_status(sites.share_for(sites.here))['status']
             == 'available'
         )
 
@@ -372,17 +347,13 @@ class TestPromotion:
         id = sites.snapshot()
         sites.update_snapshot(id)
         snapshot = sites.instance(id, sites.there)
-        sites.there.driver.snapshot_update_access(
-            CTX, snapshot, sites.rules, [], []
-        )
+        sites.there.driver.snapshot_update_access(CTX, snapshot, sites.rules, [], [])
         file = root(sites.there) / 'exports' / f'{snapshot.name}.exports'
         assert {level for _, _, level in exported_clients(file)} == (
             {'ro'} if sites.style == 'readable' else set()
         )
 
-    def test_read_only_disk_of_the_active_one_is_copied(
-        self, sites, monkeypatch
-    ):
+    def test_read_only_disk_of_the_active_one_is_copied(self, sites, monkeypatch):
         """It can neither be written to by clients nor be notified."""
         sites.create_in_sync()
         sites.write('two')
@@ -390,9 +361,7 @@ class TestPromotion:
 
         def refuse(real):
             def act(path, mode=0, *args, **kwargs):
-                if mode not in ('r', 'rb') and pathlib.Path(
-                    path
-                ).is_relative_to(top):
+                if mode not in ('r', 'rb') and pathlib.Path(path).is_relative_to(top):
                     raise OSError(errno.EROFS, 'read-only', str(path))
                 return real(path, mode, *args, **kwargs)
 
@@ -411,10 +380,7 @@ class TestPromotion:
 
 
 def _inodes(top):
-    return {
-        str(path.relative_to(top)): path.lstat().st_ino
-        for path in top.rglob('*')
-    }
+    return {str(path.relative_to(top)): path.lstat().st_ino for path in top.rglob('*')}
 
 
 class TestManyAtOnce:

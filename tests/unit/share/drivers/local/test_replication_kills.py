@@ -3,16 +3,12 @@
 import pytest
 
 from tests.drivers import content
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at_steps
+from tests.drivers.crashes import changes, killed_at_steps
 from tests.drivers.replication_sites import Sites
 from tests.support import sampling
 from tests.unit.share.drivers.local.local_driver import data
 
-pytestmark = [
-    sampling.enumeration,
-    pytest.mark.usefixtures('no_power_failures'),
-]
+pytestmark = [sampling.enumeration, pytest.mark.usefixtures('no_power_failures')]
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from manila_lite.share.drivers.local import tree_changes
-from manila_lite.share.drivers.local import tree_sync
+from manila_lite.share.drivers.local import tree_changes, tree_sync
 from tests.drivers import content
 from tests.support import sampling
 
@@ -52,8 +51,7 @@ class Follower:
         changes = self.stage()
         tree_changes.apply(self.copy, self.staged, changes)
         return {
-            (kind, '/'.join((*parts, name or '')))
-            for kind, parts, name, _ in changes
+            (kind, '/'.join((*parts, name or ''))) for kind, parts, name, _ in changes
         }
 
 

@@ -3,14 +3,16 @@
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.manager.replication.outcomes import FAILED
-from manila_lite.share.manager.replication.outcomes import DriverReply
-from manila_lite.share.manager.replication.outcomes import Transitions
-from manila_lite.share.manager.replication.outcomes import claims_active_role
-from manila_lite.share.manager.replication.outcomes import denies_active_role
-from manila_lite.share.manager.replication.outcomes import reported_state
-from manila_lite.share.manager.replication.outcomes import snapshot_outcome
-from manila_lite.share.manager.replication.outcomes import transitions_for
+from manila_lite.share.manager.replication.outcomes import (
+    FAILED,
+    DriverReply,
+    Transitions,
+    claims_active_role,
+    denies_active_role,
+    reported_state,
+    snapshot_outcome,
+    transitions_for,
+)
 
 IN, OUT, ERROR, ACTIVE = 'in_sync', 'out_of_sync', 'error', 'active'
 GONE = exception.SnapshotResourceNotFound(snapshot_id='id')
@@ -36,9 +38,7 @@ BROKEN = exception.ShareBackendException(msg='it is on fire')
     ],
 )
 def test_state_is_as_reported(state, answer, event):
-    assert transitions_for('available', state, answer, ()) == Transitions(
-        None, event
-    )
+    assert transitions_for('available', state, answer, ()) == Transitions(None, event)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_state_is_as_reported(state, answer, event):
     ],
 )
 def test_replica_that_lacks_a_snapshot_is_not_in_sync(state, answer, event):
-    assert transitions_for(
-        'available', state, answer, {'snapshot'}
-    ) == Transitions(None, event)
+    assert transitions_for('available', state, answer, {'snapshot'}) == Transitions(
+        None, event
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,11 +158,7 @@ def test_active_replica_denies_its_role(said, denies):
         ('deleting', DriverReply({'status': 'deleting'}), None),
         ('deleting', DriverReply({'status': 'available'}), None),
         ('deleting', DriverReply(None), None),
-        (
-            'deleting',
-            DriverReply({'status': 'error_deleting'}),
-            'delete_failed',
-        ),
+        ('deleting', DriverReply({'status': 'error_deleting'}), 'delete_failed'),
         ('deleting', DriverReply(error=BROKEN), 'delete_failed'),
         ('deleting', DriverReply(7), 'delete_failed'),
     ],

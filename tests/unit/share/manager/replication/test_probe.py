@@ -5,11 +5,12 @@ import threading
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.manager.driver_probe import BackendUnresponsive
-from manila_lite.share.manager.driver_probe import DriverProbe
-from manila_lite.share.manager.replication.probe import ProbeSubject
-from manila_lite.share.manager.replication.probe import ReplicaProbe
-from manila_lite.share.manager.replication.probe import ReplicaProbePending
+from manila_lite.share.manager.driver_probe import BackendUnresponsive, DriverProbe
+from manila_lite.share.manager.replication.probe import (
+    ProbeSubject,
+    ReplicaProbe,
+    ReplicaProbePending,
+)
 
 LONG, SHORT = 30.0, 0.4
 ONE = ProbeSubject('one', 0, 'state')

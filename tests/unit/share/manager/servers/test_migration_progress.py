@@ -5,8 +5,10 @@ import json
 
 import pytest
 
-from manila_lite.share.manager.servers.migration_progress import MAX_DETAILS
-from manila_lite.share.manager.servers.migration_progress import read_progress
+from manila_lite.share.manager.servers.migration_progress import (
+    MAX_DETAILS,
+    read_progress,
+)
 
 
 @pytest.mark.parametrize(

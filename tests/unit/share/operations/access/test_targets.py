@@ -1,8 +1,7 @@
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.operations.access.targets import ACCESS_TYPES
-from manila_lite.share.operations.access.targets import normalise
+from manila_lite.share.operations.access.targets import ACCESS_TYPES, normalise
 
 
 @pytest.mark.parametrize(
