@@ -24,7 +24,11 @@ KEY_IN_URL = '{key}'
 """A body for it has that key and no other."""
 
 
-@by_key(WRITES)
+WITHOUT_KEYS = {'POST /v2/share-backups/{id}/action restore'}
+"""Actions whose value is no object: here the id of a share, or null."""
+
+
+@by_key([one for one in WRITES if one.key not in WITHOUT_KEYS])
 def test_unknown_key_is_ignored_unless_listed(sample, operation):
     args = example(operation)(sample)
     body = _with_unknown_key(args.body or {}, bool(operation.action))
