@@ -72,6 +72,7 @@ class ShareInstance(base.Base):
         sa.Index(None, 'access_stale'),
         sa.Index(None, 'share_type_id'),
         sa.Index(None, 'qos_type_id'),
+        sa.Index(None, 'mount_point_name'),
         sa.Index(None, 'share_network_id'),
         sa.Index(None, 'share_server_id'),
         sa.Index(None, 'created_at', 'id'),

@@ -59,6 +59,7 @@ SHORT = {
     'pools',
     'availability_zones',
     'share_types',
+    'share_type_extra_specs',
 }
 """Tables that are short in every deployment; a scan may be the best plan."""
 
@@ -172,6 +173,7 @@ QUERIES = {
         '',
         100,
     ),
+    'mount point in use': (instances.is_mount_point_used, 'data', 'a share'),
     'servers to mark idle': (idle_servers.list_unmarked, SERVICE, '', 100),
     'idle servers': (idle_servers.list_idle, SERVICE, OLD, '', 100),
     **{
