@@ -79,7 +79,9 @@ class MigrationServersEndpoint(ShareMigrationSteps):
         migration = migrations.find_open(session, job.resource_id)
         instance_id = migration and migration.destination_instance_id
         server_id = instance_id and share_servers.find_server_id(session, instance_id)
-        if server_id and not self.setup.fail_build(session, server_id, error):
+        if server_id and not self.setup.fail_build(
+            session, server_id, error, keep_addresses=job.attempt > 1
+        ):
             return self._clean_up(session, job, error)
         self._notify(session, job, error, failure_detail(error))
         self._record_error(session, job, error)

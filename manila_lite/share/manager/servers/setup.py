@@ -419,7 +419,10 @@ class ServerSetup:
         machine: Machine,
         server_id: str | None,
     ) -> bool:
-        if not self.fail_build(session, server_id, error):
+        # An earlier attempt may have left a server with these addresses.
+        if not self.fail_build(
+            session, server_id, error, keep_addresses=job.attempt > 1
+        ):
             return False
         fire(session, machine, job.resource_id, 'create_failed', updated_at=session.now)
         notify_user(
@@ -433,22 +436,35 @@ class ServerSetup:
         return True
 
     def fail_build(
-        self, session: Session, server_id: str | None, error: Exception
+        self,
+        session: Session,
+        server_id: str | None,
+        error: Exception,
+        *,
+        keep_addresses: bool = False,
     ) -> bool:
         """Fail a server while it is built; return False if it is not.
 
-        Releases its addresses and stores the details in the error.
+        Stores the details in the error, and releases its addresses unless
+        they are kept until it is deleted.
         """
         if (
             server_id is None
             or share_servers.lock(session, server_id) != ServerStatus.CREATING
         ):
             return False
-        self.give_up(session, server_id, 'create_failed')
+        self.give_up(session, server_id, 'create_failed', keep_addresses=keep_addresses)
         share_servers.merge_details(session, server_id, reported_details(error))
         return True
 
-    def give_up(self, session: Session, server_id: str, event: str) -> None:
+    def give_up(
+        self,
+        session: Session,
+        server_id: str,
+        event: str,
+        *,
+        keep_addresses: bool = False,
+    ) -> None:
         """Mark a server that was not built or managed as failed."""
         fire(
             session,
@@ -458,5 +474,5 @@ class ServerSetup:
             build_key=None,
             updated_at=session.now,
         )
-        if self.networks is not None:
+        if self.networks is not None and not keep_addresses:
             self.networks.deallocate(session, server_id)

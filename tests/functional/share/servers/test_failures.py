@@ -159,14 +159,12 @@ def test_nobody_says_that_a_server_exists_that_is_being_built(cloud, status):
     cloud.check_invariants()
 
 
-@pytest.mark.facts('LP1993828', 'LP2142133')
-def test_server_with_a_lost_build_keeps_its_addresses(cloud):
-    """The back end may have it, so its addresses are not reused."""
+def lose_build(cloud, network):
+    """Let the process die that builds a server; return the share of it."""
 
     def die():
         raise Crash('the process ends')
 
-    network = cloud.add_network()
     cloud.pause_at('after setup_server', die)
     share = cloud.api.create(share_network_id=network)['id']
     with pytest.raises(Crash):
@@ -174,7 +172,27 @@ def test_server_with_a_lost_build_keeps_its_addresses(cloud):
     (stuck,) = cloud.api.get('/share-servers')['share_servers']
     assert stuck['status'] == 'creating'
     assert stuck['updated_at'] is not None
+    return share
+
+
+def test_lost_build_of_a_server_is_repeated(cloud):
+    share = lose_build(cloud, cloud.add_network())
     cloud.restart()
+    cloud.settle()
+    assert cloud.api.show(share)['status'] == 'available'
+    (server,) = cloud.servers()
+    assert server.status == 'active'
+    assert cloud.addresses() == {server.id: {'10.10.0.2'}}
+    cloud.check_invariants()
+
+
+@pytest.mark.facts('LP1993828', 'LP2142133')
+def test_server_with_a_lost_build_keeps_its_addresses(cloud):
+    """The back end may have it, so its addresses are not reused."""
+    network = cloud.add_network()
+    share = lose_build(cloud, network)
+    cloud.restart()
+    cloud.driver().faults.fail_next('_setup_server')
     cloud.settle()
     assert cloud.api.show(share)['status'] == 'error'
     (broken,) = cloud.servers()
