@@ -206,8 +206,18 @@ def share_statements(db: Database) -> Database:
             engine.dialect = _DIALECTS.setdefault(
                 (engine.dialect.name, engine.driver, writes), engine.dialect
             )
+        if engine.dialect.name == 'mysql':
+            sa.event.listen(engine, 'engine_connect', _look_into_its_own_schema)
         engine.update_execution_options(compiled_cache=_STATEMENTS)
     return db
+
+
+def _look_into_its_own_schema(connection: sa.Connection) -> None:
+    """Let an inspector ask for the tables of the database it is connected to.
+
+    A dialect remembers the database of its first connection.
+    """
+    connection.dialect.default_schema_name = connection.engine.url.database
 
 
 _DIALECTS: dict[tuple[str, str, object], sa.Dialect] = {}

@@ -323,6 +323,12 @@ def test_schema_of_another_release_is_refused(empty):
     assert tables(empty) == {'alembic_version'}
 
 
+def test_version_is_that_of_the_database_beside_one_of_the_same_kind(make_empty):
+    first, second = (databases.share_statements(make_empty()) for _ in range(2))
+    schema.sync(second)
+    assert (schema.version(first), schema.version(second)) == (None, schema.HEAD)
+
+
 # Rolling upgrades
 
 
