@@ -9,6 +9,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 _DAY = datetime.timedelta(days=1)
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def make(folder: pathlib.Path, address: str = '127.0.0.1') -> None:
@@ -18,6 +29,11 @@ def make(folder: pathlib.Path, address: str = '127.0.0.1') -> None:
     ca = (
         _builder(ca_name, ca_name, ca_key)
         .add_extension(x509.BasicConstraints(True, 0), critical=True)
+        .add_extension(_SIGNS_CERTIFICATES, critical=True)
+        .add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()),
+            critical=False,
+        )
         .sign(ca_key, hashes.SHA256())
     )
     key = ec.generate_private_key(ec.SECP256R1())
@@ -25,6 +41,11 @@ def make(folder: pathlib.Path, address: str = '127.0.0.1') -> None:
     server = (
         _builder(_name('Server'), ca_name, key)
         .add_extension(names, critical=False)
+        # Python verifies strictly since 3.13.
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()),
+            critical=False,
+        )
         .sign(ca_key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
