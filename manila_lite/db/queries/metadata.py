@@ -1,6 +1,8 @@
 """Metadata: rows of keys and values that belong to another row."""
 
-from collections.abc import Callable, Collection, Mapping
+import collections
+from collections.abc import Callable, Collection, Iterable, Mapping
+import typing
 
 import sqlalchemy as sa
 
@@ -41,6 +43,18 @@ def has_pairs(
     return having_all.where(of_parent == parent).correlate(parent.table).exists()
 
 
+def by_parent(rows: Iterable[typing.Any]) -> dict[str, dict[str, str]]:
+    """Return the metadata of each parent; rows have its id, a key and a value.
+
+    A parent without metadata may have a row with a null key.
+    """
+    found: dict[str, dict[str, str]] = collections.defaultdict(dict)
+    for parent_id, key, value in rows:
+        if key is not None:
+            found[parent_id][key] = value
+    return found
+
+
 class MetadataTable:
     """The metadata table of one kind of parent.
 
@@ -52,7 +66,8 @@ class MetadataTable:
     def __init__(self, table: sa.Table, parent_column: str, parent: sa.Table):
         self._table = table
         self._name = parent_column
-        self._of = table.c[parent_column] == sa.bindparam('parent_id')
+        self._parent = table.c[parent_column]
+        self._of = self._parent == sa.bindparam('parent_id')
         self._read = (
             sa.select(table.c.key, table.c.value).where(self._of).order_by(table.c.key)
         )
@@ -70,6 +85,16 @@ class MetadataTable:
         return {
             row.key: row.value for row in session.rows(self._read, parent_id=parent_id)
         }
+
+    def list_of_page(
+        self, session: Session, ids: sa.Subquery
+    ) -> dict[str, dict[str, str]]:
+        """Return the metadata of each parent whose id is in a subquery."""
+        # An outer join from the page: for an inner join SQLite 3.46 would scan
+        # the whole table, because it has no index of the page.
+        pairs = ids.outerjoin(self._table, self._parent == ids.c.id)
+        columns = (ids.c.id, self._table.c.key, self._table.c.value)
+        return by_parent(session.rows(sa.select(*columns).select_from(pairs)))
 
     def insert(
         self, session: Session, parent_id: str, values: Mapping[str, str]

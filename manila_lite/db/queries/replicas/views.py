@@ -13,13 +13,14 @@ import sqlalchemy as sa
 from manila_lite.db.models import services, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import has_pairs
+from manila_lite.db.queries.replicas.replicas import METADATA
 from manila_lite.db.rows import Page, ReplicaViewRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
-METADATA = shares.ShareInstanceMetadata.__table__
+METADATA_TABLE = shares.ShareInstanceMetadata.__table__
 ZONE = services.AvailabilityZone.__table__
 
 _SUMMARY = (
@@ -49,10 +50,6 @@ _ONE = (
         INSTANCE.c.replica_state.is_not(None),
     )
 )
-_METADATA = sa.select(METADATA.c.share_instance_id, METADATA.c.key, METADATA.c.value)
-_METADATA_OF_ONE = _METADATA.where(
-    METADATA.c.share_instance_id == sa.bindparam('replica_id')
-)
 
 
 @dataclasses.dataclass
@@ -80,7 +77,7 @@ def get(session: Session, replica_id: str) -> ShareReplicaListing:
     """Return one replica, or no rows if it does not exist."""
     return ShareReplicaListing(
         session.rows(_ONE, replica_id=replica_id),
-        _by_key(session.rows(_METADATA_OF_ONE, replica_id=replica_id)),
+        {replica_id: METADATA.get(session, replica_id)},
     )
 
 
@@ -97,12 +94,7 @@ def list_details(
     """Return the replicas of a page with all that the detailed view shows."""
     rows = session.rows(_page(criteria, page, *_SHOWN))
     ids = _page(criteria, page, INSTANCE.c.id).subquery()
-    return ShareReplicaListing(
-        rows,
-        _by_key(
-            session.rows(_METADATA.join(ids, ids.c.id == METADATA.c.share_instance_id))
-        ),
-    )
+    return ShareReplicaListing(rows, METADATA.list_of_page(session, ids))
 
 
 def _page(
@@ -127,20 +119,13 @@ def _conditions(criteria: ShareReplicaFilter) -> list[sa.ColumnElement]:
         found.append(
             has_pairs(
                 INSTANCE.c.id,
-                METADATA.c.share_instance_id,
-                METADATA.c.key,
-                METADATA.c.value,
+                METADATA_TABLE.c.share_instance_id,
+                METADATA_TABLE.c.key,
+                METADATA_TABLE.c.value,
                 criteria.metadata,
                 correlated=criteria.project_id is not None,
             )
         )
     if not criteria.include_hidden:
         found.append(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
-    return found
-
-
-def _by_key(rows: Sequence[sa.Row]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for row in rows:
-        found.setdefault(row.share_instance_id, {})[row.key] = row.value
     return found

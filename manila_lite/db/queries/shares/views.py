@@ -5,7 +5,6 @@ for the shares joined with their instances, types and zones, and one for
 their metadata, which repeats the page as a subquery.
 """
 
-import collections
 from collections.abc import Sequence
 import dataclasses
 import enum
@@ -18,6 +17,7 @@ from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import has_pairs
 from manila_lite.db.queries.shares import displayed_instance
 from manila_lite.db.queries.shares.displayed_instance import instance_rank
+from manila_lite.db.queries.shares.shares import METADATA
 from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance as states
@@ -27,7 +27,7 @@ from manila_lite.states.share_replica import ReplicaState
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
-METADATA = shares.ShareMetadata.__table__
+METADATA_TABLE = shares.ShareMetadata.__table__
 EXPORT = shares.ExportLocation.__table__
 TYPE = types.ShareType.__table__
 SPEC = types.ShareTypeExtraSpec.__table__
@@ -129,8 +129,6 @@ _ONE = (
     .where(SHARE.c.id == sa.bindparam('share_id'))
     .order_by(*_OLDEST_FIRST)
 )
-_METADATA = sa.select(METADATA.c.share_id, METADATA.c.key, METADATA.c.value)
-_METADATA_OF_ONE = _METADATA.where(METADATA.c.share_id == sa.bindparam('share_id'))
 _EXPORTS = (
     sa.select(INSTANCE.c.share_id, EXPORT.c.path)
     .select_from(EXPORT.join(INSTANCE))
@@ -168,7 +166,7 @@ def get(session: Session, share_id: str, *, exports: Exports) -> ShareListing:
     if not found:
         return ShareListing([], {})
     rows, sums = select_displayed(found)
-    metadata = _by_key(session.rows(_METADATA_OF_ONE, share_id=share_id))
+    metadata = {share_id: METADATA.get(session, share_id)}
     paths = _paths(session, exports, _EXPORTS_OF_ONE, share_id=share_id)
     return ShareListing(rows, {'metadata': metadata, 'exports': paths, **sums})
 
@@ -210,9 +208,7 @@ def list_details(
     if not found:  # to find nothing again could take as long
         return ShareListing([], {}, total)
     rows, sums = select_displayed(found)
-    metadata = _by_key(
-        session.rows(_METADATA.join(ids, ids.c.id == METADATA.c.share_id))
-    )
+    metadata = METADATA.list_of_page(session, ids)
     paths = _paths(
         session, exports, _EXPORTS.join(ids, ids.c.id == INSTANCE.c.share_id)
     )
@@ -343,9 +339,9 @@ def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
         found.append(
             has_pairs(
                 SHARE.c.id,
-                METADATA.c.share_id,
-                METADATA.c.key,
-                METADATA.c.value,
+                METADATA_TABLE.c.share_id,
+                METADATA_TABLE.c.key,
+                METADATA_TABLE.c.value,
                 criteria.metadata,
                 correlated=criteria.project_id is not None,
             )
@@ -383,13 +379,6 @@ def _equals(column: sa.Column, value: object) -> sa.ColumnElement:
     if value is True:
         return column.is_(True)
     return column == value
-
-
-def _by_key(rows: Sequence[sa.Row]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = collections.defaultdict(dict)
-    for share_id, key, value in rows:
-        found[share_id][key] = value
-    return found
 
 
 def _paths(

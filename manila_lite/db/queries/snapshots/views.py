@@ -7,8 +7,7 @@ for their metadata, which repeats the page as a subquery. A single
 snapshot and its metadata take one statement.
 """
 
-import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import dataclasses
 import typing
 
@@ -16,7 +15,8 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares, snapshots
 from manila_lite.db.queries import pages
-from manila_lite.db.queries.metadata import has_pairs
+from manila_lite.db.queries.metadata import by_parent, has_pairs
+from manila_lite.db.queries.snapshots.snapshots import METADATA
 from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
@@ -24,7 +24,7 @@ from manila_lite.states.share_replica import UP_TO_DATE
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
-METADATA = snapshots.SnapshotMetadata.__table__
+METADATA_TABLE = snapshots.SnapshotMetadata.__table__
 SHARE = shares.Share.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
 
@@ -89,11 +89,12 @@ def _joined(these: sa.FromClause = SNAPSHOT) -> sa.FromClause:
     )
 
 
-_METADATA = sa.select(METADATA.c.share_snapshot_id, METADATA.c.key, METADATA.c.value)
 _ONE = (
-    _SHOWN.add_columns(METADATA.c.key, METADATA.c.value)
+    _SHOWN.add_columns(METADATA_TABLE.c.key, METADATA_TABLE.c.value)
     .select_from(
-        _joined().outerjoin(METADATA, METADATA.c.share_snapshot_id == SNAPSHOT.c.id)
+        _joined().outerjoin(
+            METADATA_TABLE, METADATA_TABLE.c.share_snapshot_id == SNAPSHOT.c.id
+        )
     )
     .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
 )
@@ -112,11 +113,7 @@ def get(session: Session, snapshot_id: str) -> SnapshotListing:
     found = session.rows(_ONE, snapshot_id=snapshot_id)
     return SnapshotListing(
         select_displayed(found),
-        {
-            'metadata': _by_key(
-                (row.id, row.key, row.value) for row in found if row.key is not None
-            )
-        },
+        {'metadata': by_parent((row.id, row.key, row.value) for row in found)},
     )
 
 
@@ -151,12 +148,8 @@ def list_details(
     )
     if not found:  # to find nothing again could take as long
         return SnapshotListing([], {}, total)
-    metadata = session.rows(
-        _METADATA.join(ids, ids.c.id == METADATA.c.share_snapshot_id)
-    )
-    return SnapshotListing(
-        select_displayed(found), {'metadata': _by_key(metadata)}, total
-    )
+    metadata = METADATA.list_of_page(session, ids)
+    return SnapshotListing(select_displayed(found), {'metadata': metadata}, total)
 
 
 def select_displayed(rows: Sequence[sa.Row]) -> Sequence[sa.Row]:
@@ -251,9 +244,9 @@ def _conditions(criteria: SnapshotFilter) -> list[sa.ColumnElement]:
         found.append(
             has_pairs(
                 SNAPSHOT.c.id,
-                METADATA.c.share_snapshot_id,
-                METADATA.c.key,
-                METADATA.c.value,
+                METADATA_TABLE.c.share_snapshot_id,
+                METADATA_TABLE.c.key,
+                METADATA_TABLE.c.value,
                 criteria.metadata,
                 correlated=criteria.project_id is not None,
             )
@@ -261,11 +254,4 @@ def _conditions(criteria: SnapshotFilter) -> list[sa.ColumnElement]:
     if criteria.used is not None:
         made = sa.exists().where(SHARE.c.snapshot_id == SNAPSHOT.c.id)
         found.append(made if criteria.used else ~made)
-    return found
-
-
-def _by_key(rows: Iterable[tuple[str, str, str] | sa.Row]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = collections.defaultdict(dict)
-    for snapshot_id, key, value in rows:
-        found[snapshot_id][key] = value
     return found
