@@ -1,90 +1,22 @@
-"""Policy rules: one list per resource."""
+"""Policy rules: the lists of rules, by the noun they are about."""
 
 import itertools
 
 from manila_lite.policies import (
-    api_description,
-    availability_zone,
+    access,
+    admin,
     base,
-    identity,
-    message,
-    qos_type,
-    qos_type_specs,
-    quota_class_set,
-    quota_set,
-    recovery,
-    resource_lock,
-    scheduler_stats,
-    security_service,
-    service,
-    share,
-    share_access_metadata,
-    share_access_rule,
-    share_backup,
-    share_export_location,
-    share_group,
-    share_group_snapshot,
-    share_group_type,
-    share_group_types_spec,
-    share_instance,
-    share_instance_export_location,
-    share_network,
-    share_network_subnet,
-    share_replica,
-    share_replica_export_location,
-    share_server,
-    share_snapshot,
-    share_snapshot_export_location,
-    share_snapshot_instance,
-    share_snapshot_instance_export_location,
-    share_transfer,
-    share_type,
-    share_types_extra_spec,
+    groups,
+    networks,
+    replicas,
+    shares,
+    snapshots,
+    types,
 )
 
-_RESOURCES = (
-    base,
-    api_description,
-    availability_zone,
-    scheduler_stats,
-    service,
-    quota_set,
-    quota_class_set,
-    share,
-    share_instance,
-    share_snapshot,
-    share_snapshot_instance,
-    share_type,
-    share_types_extra_spec,
-    share_backup,
-    share_group,
-    share_group_snapshot,
-    share_group_type,
-    share_group_types_spec,
-    qos_type,
-    qos_type_specs,
-    share_access_rule,
-    share_access_metadata,
-    share_export_location,
-    share_instance_export_location,
-    share_snapshot_export_location,
-    share_snapshot_instance_export_location,
-    identity,
-    message,
-    recovery,
-    resource_lock,
-    share_network,
-    share_network_subnet,
-    security_service,
-    share_server,
-    share_replica,
-    share_replica_export_location,
-    share_transfer,
-)
+_NOUNS = (base, admin, shares, snapshots, types, groups, access, networks, replicas)
 
 
 def list_rules():
     """Return all rules with defaults, for the enforcer and the generator."""
-    return list(
-        itertools.chain.from_iterable(resource.RULES for resource in _RESOURCES)
-    )
+    return list(itertools.chain.from_iterable(noun.RULES for noun in _NOUNS))

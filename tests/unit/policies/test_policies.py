@@ -3,7 +3,7 @@
 import pytest
 
 from manila_lite import policies
-from manila_lite.policies import api_description, base, identity, recovery
+from manila_lite.policies import base
 from tests.support import reference
 
 RESOURCES = {
@@ -41,6 +41,7 @@ RESOURCES = {
     'share_replica',
     'share_replica_export_location',
 }
+UNPUBLISHED = ('api_description:', 'identity:', 'recovery:')
 DEPRECATED = {
     'admin': 'rule:admin_api',
     'admin or any user of the project': 'rule:default',
@@ -63,7 +64,7 @@ def rules():
     return {
         rule.name: rule
         for rule in policies.list_rules()
-        if rule not in (*api_description.RULES, *recovery.RULES, *identity.RULES)
+        if not rule.name.startswith(UNPUBLISHED)
     }
 
 
@@ -141,6 +142,7 @@ def test_operations_are_the_published_ones(name):
 
 
 def test_rules_of_our_own_are_for_administrators():
-    assert {rule.check_str for rule in recovery.RULES} == {base.ADMIN}
+    ours = [r for r in policies.list_rules() if r.name.startswith('recovery:')]
+    assert {rule.check_str for rule in ours} == {base.ADMIN}
     published = {row['rule'] for row in reference.table('policies.csv')}
-    assert published.isdisjoint(rule.name for rule in recovery.RULES)
+    assert published.isdisjoint(rule.name for rule in ours)

@@ -1,4 +1,4 @@
-"""Policy rules of snapshots and their metadata."""
+"""Snapshots, their instances and export locations."""
 
 from manila_lite.policies import base
 
@@ -6,6 +6,7 @@ _LIST = ('GET /v2/snapshots', 'GET /v2/snapshots/detail')
 _ACTION = 'POST /v2/snapshots/{id}/action'
 
 RULES = [
+    # Share snapshots
     base.reader(
         'share_snapshot:get_snapshot', 'Show a snapshot.', 'GET /v2/snapshots/{id}'
     ),
@@ -61,5 +62,48 @@ RULES = [
         'share_snapshot:delete_metadata',
         'Delete metadata of a snapshot.',
         'DELETE /v2/snapshots/{id}/metadata/{key}',
+    ),
+    # Share snapshot instances
+    base.admin(
+        'share_snapshot_instance:index',
+        'List snapshot instances.',
+        'GET /v2/snapshot-instances',
+    ),
+    base.admin(
+        'share_snapshot_instance:detail',
+        'List snapshot instances in detail.',
+        'GET /v2/snapshot-instances/detail',
+    ),
+    base.admin(
+        'share_snapshot_instance:show',
+        'Show a snapshot instance.',
+        'GET /v2/snapshot-instances/{id}',
+    ),
+    base.admin(
+        'share_snapshot_instance:reset_status',
+        'Set the status of a snapshot instance.',
+        'POST /v2/snapshot-instances/{id}/action',
+    ),
+    # Export locations of snapshots
+    base.reader(
+        'share_snapshot_export_location:index',
+        'List export locations of a snapshot.',
+        'GET /v2/snapshots/{id}/export-locations',
+    ),
+    base.reader(
+        'share_snapshot_export_location:show',
+        'Show an export location of a snapshot.',
+        'GET /v2/snapshots/{id}/export-locations/{el}',
+    ),
+    # Export locations of snapshot instances
+    base.admin(
+        'share_snapshot_instance_export_location:index',
+        'List export locations of a snapshot instance.',
+        'GET /v2/snapshot-instances/{id}/export-locations',
+    ),
+    base.admin(
+        'share_snapshot_instance_export_location:show',
+        'Show an export location of a snapshot instance.',
+        'GET /v2/snapshot-instances/{id}/export-locations/{el}',
     ),
 ]

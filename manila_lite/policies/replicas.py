@@ -1,4 +1,4 @@
-"""Policy rules of share replicas and their metadata."""
+"""Replicas and their export locations."""
 
 from manila_lite.policies import base
 
@@ -6,8 +6,10 @@ _REPLICAS = '/v2/share-replicas'
 _REPLICA = f'{_REPLICAS}/{{id}}'
 _ACTION = f'POST {_REPLICA}/action'
 _METADATA = f'{_REPLICA}/metadata'
+_EXPORTS = '/v2/share-replicas/{id}/export-locations'
 
 RULES = [
+    # Share replicas
     base.member(
         'share_replica:create', 'Create a replica of a share.', f'POST {_REPLICAS}'
     ),
@@ -52,5 +54,16 @@ RULES = [
         f'GET {_METADATA}',
         f'GET {_METADATA}/{{key}}',
         scopes=base.ANY_SCOPE,
+    ),
+    # Export locations of replicas
+    base.reader(
+        'share_replica_export_location:index',
+        'List export locations of a replica.',
+        f'GET {_EXPORTS}',
+    ),
+    base.reader(
+        'share_replica_export_location:show',
+        'Show an export location of a replica.',
+        f'GET {_EXPORTS}/{{el}}',
     ),
 ]
