@@ -4,25 +4,14 @@ A family defines the HTTP code of its members; only the fault middleware
 turns an error into a response. The codes are those of the published API.
 """
 
-from manila_lite.exception.access import *
-from manila_lite.exception.backups import *
-from manila_lite.exception.data import *
 from manila_lite.exception.drivers import *
 from manila_lite.exception.families import *
 from manila_lite.exception.families import ManilaLiteError
-from manila_lite.exception.group_types import *
-from manila_lite.exception.groups import *
-from manila_lite.exception.locks import *
 from manila_lite.exception.networks import *
-from manila_lite.exception.qos_types import *
 from manila_lite.exception.quotas import *
-from manila_lite.exception.replicas import *
 from manila_lite.exception.requests import *
-from manila_lite.exception.servers import *
+from manila_lite.exception.resources import *
 from manila_lite.exception.services import *
-from manila_lite.exception.shares import *
-from manila_lite.exception.snapshots import *
-from manila_lite.exception.transfers import *
 from manila_lite.exception.transitions import *
 from manila_lite.exception.types import *
 

@@ -1,4 +1,4 @@
-"""Share networks, subnets and security services."""
+"""Errors of share networks, security services and share servers."""
 
 from manila_lite.exception.families import (
     Conflict,
@@ -66,4 +66,28 @@ class NoFreeAddress(NetworkException):
     message = (
         'Not enough free addresses in {segment}: {wanted} needed, {free} '
         'of {size} free.'
+    )
+
+
+class ShareServerNotFound(NotFound):
+    message = 'Share server {share_server_id} could not be found.'
+
+
+class InvalidShareServer(Invalid):
+    message = 'Invalid share server: {reason}'
+
+
+class ShareServerNotMigratable(Conflict):
+    message = 'Invalid share server: {reason}'
+
+
+class ShareServerInUse(Conflict):
+    message = 'Share server {share_server_id} is in use: it has shares or share groups.'
+
+
+class ManageInvalidShareServer(InvalidShareServer):
+    """A driver found no share server to manage."""
+
+    message = (
+        'Manage existing share server failed due to invalid share server: {reason}'
     )

@@ -1,4 +1,4 @@
-"""Share types."""
+"""Errors of share types, group types and QoS types."""
 
 from manila_lite.exception.families import Conflict, Forbidden, Invalid, NotFound
 
@@ -44,3 +44,60 @@ class InvalidExtraSpec(Invalid):
 
 class ExtraSpecRequired(Forbidden):
     message = 'Extra spec {key} is required and cannot be removed.'
+
+
+class ShareGroupTypeNotFound(NotFound):
+    message = 'Share group type {share_group_type_id} could not be found.'
+
+
+class ShareGroupTypeSpecNotFound(NotFound):
+    message = 'Share group type {share_group_type_id} has no group spec {key}.'
+
+
+class ShareGroupTypeAccessNotFound(NotFound):
+    message = (
+        'Share group type access of project {project_id} to '
+        '{share_group_type_id} could not be found.'
+    )
+
+
+class DefaultShareGroupTypeNotFound(NotFound):
+    message = 'No default share group type is configured or it does not exist.'
+
+
+class ShareGroupTypeInUse(Invalid):
+    message = 'Share group type {share_group_type_id} is used by share groups.'
+
+
+class ShareGroupTypeExists(Conflict):
+    message = 'Share group type {name} already exists.'
+
+
+class ShareGroupTypeAccessExists(Conflict):
+    message = (
+        'Project {project_id} already has access to share group type '
+        '{share_group_type_id}.'
+    )
+
+
+class PublicShareGroupType(Conflict):
+    message = (
+        'Share group type {share_group_type_id} is public; its access list '
+        'cannot be changed.'
+    )
+
+
+class QosTypeNotFound(NotFound):
+    message = 'QoS type {qos_type_id} could not be found.'
+
+
+class QosTypeSpecNotFound(NotFound):
+    message = 'QoS type {qos_type_id} has no spec {key}.'
+
+
+class QosTypeExists(Conflict):
+    message = 'QoS type {name} already exists.'
+
+
+class QosTypeInUse(Invalid):
+    message = 'QoS type {qos_type_id} is in use by {users}.'

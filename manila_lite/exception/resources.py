@@ -1,0 +1,272 @@
+"""Errors of shares and what belongs to them, by noun."""
+
+from manila_lite.exception.families import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    ManilaLiteError,
+    NotFound,
+    Unprocessable,
+)
+from manila_lite.exception.transitions import ResourceNotFound
+
+
+class ShareNotFound(NotFound):
+    message = 'Share {share_id} could not be found.'
+
+
+class ShareInstanceNotFound(ResourceNotFound):
+    message = 'Share instance {share_instance_id} could not be found.'
+
+
+class ExportLocationNotFound(NotFound):
+    message = 'Export location {export_location_id} could not be found.'
+
+
+class InvalidShare(Invalid):
+    message = 'Invalid share: {reason}'
+
+
+class ShareNotAllowed(Forbidden):
+    message = 'Invalid share: {reason}'
+
+
+class ShareHasSnapshots(Conflict):
+    message = (
+        'Share {share_id} has snapshots, which a copy by the data service '
+        'does not keep; delete or unmanage them, or let its driver migrate '
+        'it, with preserve_snapshots.'
+    )
+
+
+class ShareAlreadyManaged(Conflict):
+    message = 'Invalid share: {path} on {host} is already managed.'
+
+
+class ShareSoftDeleted(Forbidden):
+    message = 'Share {share_id} is in the recycle bin; restore it before using it.'
+
+
+class ManageInvalidShare(InvalidShare):
+    """A driver found no share to manage, or not the requested one."""
+
+    message = 'Manage existing share failed due to invalid share: {reason}'
+
+
+class UnmanageInvalidShare(InvalidShare):
+    message = 'Unmanage existing share failed due to invalid share: {reason}'
+
+
+class ShareAccessNotFound(NotFound):
+    message = 'Access rule {access_id} could not be found.'
+
+
+class SnapshotAccessNotFound(NotFound):
+    message = 'Access rule {access_id} of a snapshot could not be found.'
+
+
+class AccessRulesNotActive(Conflict):
+    message = 'The access rules of share {share_id} are {status}, not active.'
+
+
+class SnapshotAccessRulesChanging(Conflict):
+    message = 'The access rules of snapshot {snapshot_id} are changing.'
+
+
+class ShareAccessExists(Invalid):
+    message = 'Share access {access_type}:{access} exists.'
+
+
+class ShareSnapshotAccessExists(Invalid):
+    message = 'Share snapshot access {access_type}:{access} exists.'
+
+
+class InvalidShareAccess(Invalid):
+    message = 'Invalid access rule: {reason}'
+
+
+class InvalidShareAccessLevel(Invalid):
+    message = 'Invalid or unsupported share access level: {level}'
+
+
+class InvalidShareAccessType(Invalid):
+    message = 'Invalid or unsupported share access type: {type}'
+
+
+class ShareSnapshotNotFound(NotFound):
+    message = 'Snapshot {snapshot_id} could not be found.'
+
+
+class SnapshotInstanceNotFound(ResourceNotFound):
+    message = 'Snapshot instance {snapshot_instance_id} could not be found.'
+
+
+class SnapshotsUnsupported(Unprocessable):
+    message = 'Snapshots of share {share_id} are not supported.'
+
+
+class SnapshotAlreadyManaged(Conflict):
+    message = (
+        'Invalid share snapshot: {location} of share {share_id} is already managed.'
+    )
+
+
+class NotNewestSnapshot(Conflict):
+    message = 'Only the newest snapshot {newest_id} can be restored, not {snapshot_id}.'
+
+
+class NewerSnapshotRemaining(Conflict):
+    message = (
+        'A newer snapshot of share {share_id} was deleted, and its back end '
+        'has still to remove it. Try again later.'
+    )
+
+
+class SnapshotNotMountable(Invalid):
+    message = 'Snapshots of share {share_id} cannot be mounted.'
+
+
+class InvalidShareSnapshot(Invalid):
+    message = 'Invalid share snapshot: {reason}'
+
+
+class ManageInvalidShareSnapshot(InvalidShareSnapshot):
+    message = (
+        'Manage existing share snapshot failed due to invalid share snapshot: {reason}'
+    )
+
+
+class UnmanageInvalidShareSnapshot(InvalidShareSnapshot):
+    message = (
+        'Unmanage existing share snapshot failed due to invalid '
+        'share snapshot: {reason}'
+    )
+
+
+class ShareReplicaNotFound(NotFound):
+    message = 'Share replica {replica_id} could not be found.'
+
+
+class ShareHasReplicas(Conflict):
+    message = 'Share {share_id} has replicas; remove them first.'
+
+
+class ReplicationException(Invalid):
+    message = 'Replication: {reason}'
+
+
+class PromotionNeedsAdmin(Forbidden):
+    message = (
+        'Share replica {replica_id} is {replica_state}, not in_sync; '
+        'only an administrator may promote it.'
+    )
+
+
+class ShareGroupNotFound(ResourceNotFound):
+    message = 'Share group {share_group_id} could not be found.'
+
+
+class InvalidShareGroup(Invalid):
+    message = 'Invalid share group: {reason}'
+
+
+class ShareGroupConflict(Conflict):
+    """A request about a group itself that it does not allow now."""
+
+    message = '{reason}'
+
+
+class ShareGroupSnapshotNotFound(ResourceNotFound):
+    message = 'Share group snapshot {share_group_snapshot_id} could not be found.'
+
+
+class ShareGroupSnapshotMemberNotFound(ResourceNotFound):
+    message = (
+        'Member {share_group_snapshot_member_id} of a share group snapshot '
+        'could not be found.'
+    )
+
+
+class InvalidShareGroupSnapshot(Conflict):
+    message = 'Invalid share group snapshot: {reason}'
+
+
+class ShareBackupNotFound(ResourceNotFound):
+    message = 'Share backup {backup_id} could not be found.'
+
+
+class InvalidBackup(Invalid):
+    message = 'Invalid share backup: {reason}'
+
+
+class DriverBackupsUnsupported(ManilaLiteError):
+    """Also written to the user, whose request has the options."""
+
+    message = (
+        'The storage of the share makes no backups itself; backup_options '
+        'are for storage that does, and a backup without them is made by '
+        'the data service.'
+    )
+
+
+class TargetedRestoreUnsupported(ManilaLiteError):
+    message = (
+        'The driver restores backup {backup_id} only to the share that it '
+        'was made from.'
+    )
+
+
+class RestoreInterrupted(ManilaLiteError):
+    """Also written to the user, who may request it again."""
+
+    message = (
+        'The restore of backup {backup_id} was interrupted. It does not begin '
+        'again by itself, which would undo what clients have written since; '
+        'the share may have the content of the backup in part.'
+    )
+
+
+class ShareTransferNotFound(NotFound):
+    message = 'Share transfer {transfer_id} could not be found.'
+
+
+class ShareTransferRefused(Invalid):
+    """One text for all reasons, which are not for those without the key."""
+
+    message = (
+        'The share transfer cannot be accepted: it does not exist, it has '
+        'expired, or auth_key is not its key.'
+    )
+
+
+class ShareTransferFailed(Invalid):
+    message = (
+        'The share was not transferred, and can still be accepted; a user '
+        'message says what has failed.'
+    )
+
+
+class ResourceLockNotFound(NotFound):
+    message = 'Resource lock {lock_id} could not be found.'
+
+
+class ShareLocked(ShareNotAllowed):
+    message = 'Share {share_id} is locked against deletion: {locks}.'
+
+
+class AccessRuleLocked(Forbidden):
+    message = (
+        'Access rule {access_id} is locked; remove the locks, or lift the '
+        'restrictions if you are allowed to.'
+    )
+
+
+class ResourceNotLockable(Conflict):
+    message = (
+        'The {resource_type} {resource_id} is being removed or '
+        'transferred, or has failed, and cannot be locked.'
+    )
+
+
+class VisibilityLocked(Conflict):
+    message = 'The visibility of access rule {access_id} is already locked.'
