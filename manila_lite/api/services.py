@@ -62,3 +62,5 @@ class ApiServices:
     pool_matches: typing.Callable[
         [typing.Mapping[str, typing.Any], typing.Mapping[str, str]], bool
     ]
+    describe: typing.Callable[[cfg.ConfigOpts, int], bytes]
+    """Returns the description of a minor version of the API."""

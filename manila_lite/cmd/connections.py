@@ -22,7 +22,7 @@ from waitress import (
     wasyncore,
 )
 
-from manila_lite.cmd.web import (
+from manila_lite.cmd.listening import (
     ANY_ADDRESS,
     BACKLOG,
     THREADS,

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
-import dataclasses
-import errno
 import logging
 import resource
 import socket
@@ -13,40 +11,22 @@ from oslo_config import cfg
 
 from manila_lite import conf as options
 from manila_lite.cmd import CONCURRENCY
+from manila_lite.cmd.listening import (
+    ANY_ADDRESS,
+    BACKLOG,
+    THREADS,
+    Limits,
+    SocketOption,
+    listen_on_any_address,
+)
 
 LOG = logging.getLogger(__name__)
-
-ANY_ADDRESS = '::'
-"""The host that stands for all addresses, of IPv4 as well."""
-
-SocketOption = tuple[int, int, int]
-"""Level, name and value."""
-
-BACKLOG = 1024
-"""Connections that the system accepts before the server does."""
-
-THREADS = 20
-"""More than can run at the same time.
-
-Most threads wait for the write lock of the database; with fewer threads,
-reads would queue behind them. They cost 1 MiB in all.
-"""
 
 _OTHER_FILES = 500
 """Files that a process may have open beside its client connections."""
 
 _FILES_PER_CONNECTION = 2
 """A long response that the client does not read is kept in a file."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """What clients may use; times in seconds."""
-
-    connections: int
-    header_time: float
-    body_time: float
-    idle_time: float
 
 
 _FEW_CLIENTS = Limits(connections=100, header_time=10, body_time=10, idle_time=60)
@@ -116,24 +96,6 @@ def _report_refusal(host: str, port: int) -> Iterator[None]:
         raise options.BadConfiguration(
             f'cannot listen on {host} port {port}: {error.strerror}'
         ) from error
-
-
-def listen_on_any_address(port: int, backlog: int) -> socket.socket:
-    """Return a socket that listens on all addresses, IPv4 and IPv6.
-
-    On a machine without IPv6 it listens on those of IPv4.
-    """
-    try:
-        return socket.create_server(
-            (ANY_ADDRESS, port),
-            family=socket.AF_INET6,
-            backlog=backlog,
-            dualstack_ipv6=True,
-        )
-    except OSError as error:
-        if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-            raise
-    return socket.create_server(('', port), backlog=backlog)
 
 
 def _with_plain_addresses(app: Callable) -> Callable:

@@ -1,6 +1,10 @@
-"""Check the imports of every module against the table of layers."""
+"""Check the imports of every module against the table of layers.
+
+Imports inside functions count: they are loaded later, and still needed.
+"""
 
 import ast
+import graphlib
 import pathlib
 
 import manila_lite
@@ -170,6 +174,35 @@ def test_a_module_imports_only_what_its_row_allows():
         for module, path in MODULES.items()
         for found in _forbidden_imports(module, path)
     ] == []
+
+
+def _circle(imports):
+    """Return modules that import each other in a circle, or None."""
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return None
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert (
+        _circle(
+            {
+                module: {
+                    name
+                    for _, name in _imports(path.read_text(encoding='utf-8'))
+                    if name != module
+                }
+                for module, path in MODULES.items()
+            }
+        )
+        is None
+    )
+
+
+def test_a_circle_is_found():
+    assert set(_circle({'a': {'b', 'd'}, 'b': {'c'}, 'c': {'a'}})) == set('abc')
 
 
 def test_every_part_of_the_table_exists():

@@ -13,10 +13,9 @@ import uuid
 from oslo_config import cfg
 
 from manila_lite import exception
-from manila_lite.api.auth.noauth import ROLES, SignIn
 from manila_lite.api.auth.tokens import Token
-from manila_lite.api.auth.users import User
-from manila_lite.api.identity.api import IdentityApi
+from manila_lite.api.auth.users import ROLES, User
+from manila_lite.api.identity.api import IdentityApi, SignIn
 from manila_lite.api.identity.sign_in import TokenRequests, is_domain
 from manila_lite.context import RequestContext
 
@@ -116,4 +115,4 @@ class OpenTokenRequests(TokenRequests):
 
 def _user(name: str, project_id: str) -> User:
     """Return the user; raises InvalidInput for malformed names."""
-    return User(name, _NO_HASH, name, project_id, tuple(ROLES))
+    return User(name, _NO_HASH, name, project_id, ROLES)

@@ -3,3 +3,5 @@
 Its requests go through the same authentication and policies as those of the
 API: it reads and acts through the application of the API, in this process.
 """
+
+PREFIX = '/ui'

@@ -6,8 +6,7 @@ import functools
 from manila_lite.api import faults
 from manila_lite.api.auth.caller import App
 from manila_lite.api.services import ApiServices
-
-PREFIX = '/ui'
+from manila_lite.api.ui import PREFIX
 
 SAFETY = [
     (

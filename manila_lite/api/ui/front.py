@@ -20,8 +20,7 @@ from webob import exc
 from manila_lite import exception
 from manila_lite.api import router, wsgi
 from manila_lite.api.auth.caller import App
-from manila_lite.api.ui import html, sessions
-from manila_lite.api.ui.entry import PREFIX
+from manila_lite.api.ui import PREFIX, html, sessions
 
 FORM = 'manila_lite.ui.form'
 FORM_TOKEN = 'manila_lite.ui.form_token'

@@ -11,10 +11,7 @@ class ApiDescriptionController(wsgi.Controller):
     @wsgi.method(POLICY, answer=dict, query=(Filter('version'),))
     def show(self, req: wsgi.Request) -> bytes:
         """Describe the version of the query, or that of the request."""
-        # Imported when it is first asked for, to keep idle services small.
-        from manila_lite.api.description import document
-
         wanted = req.query.get('version')
-        return document.encoded(
+        return self.services.describe(
             self.services.conf, req.minor if wanted is None else versions.parse(wanted)
         )

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 import typing
 
+from oslo_config import cfg
+
 from manila_lite.api.app import App, build_app
 from manila_lite.api.health import Check
 from manila_lite.api.services import ApiServices
@@ -145,6 +147,7 @@ def build_api(
         admin_only_metadata=frozenset(conf.admin_only_metadata),
         admin_only_export_metadata=frozenset(conf.admin_only_el_metadata),
         pool_matches=pool_matches,
+        describe=describe,
     )
     required: dict[str, Check] = {
         'database': DatabaseCheck(process.db),
@@ -252,6 +255,14 @@ def snapshot_operations(process: Process) -> Snapshots:
         process.conf.service_down_time,
         process.conf.is_deferred_deletion_enabled,
     )
+
+
+def describe(conf: cfg.ConfigOpts, minor: int) -> bytes:
+    """Return the description of a minor version of the API."""
+    # Imported when it is first asked for, to keep idle services small.
+    from manila_lite.api.description import document
+
+    return document.encoded(conf, minor)
 
 
 def pool_matches(
