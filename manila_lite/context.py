@@ -65,10 +65,10 @@ class RequestContext(context.RequestContext):
 
     def __init__(
         self,
-        *args,
+        *args: typing.Any,
         enforcer: PolicyEnforcer | None = None,
         fencing_token: FencingToken | None = None,
-        **kwargs,
+        **kwargs: typing.Any,
     ):
         kwargs.setdefault('overwrite', False)
         super().__init__(*args, **kwargs)

@@ -145,12 +145,13 @@ def all_errors(conf: cfg.ConfigOpts, *expected: type[Exception]) -> Iterator[Col
     One bad back end must not hide the next.
     """
     errors: list[str] = []
+    collected: tuple[type[Exception], ...] = (cfg.Error, ValueError, *expected)
 
     @contextlib.contextmanager
     def collect(name: str) -> Iterator[None]:
         try:
             yield
-        except (cfg.Error, ValueError, *expected) as error:
+        except collected as error:
             text = wrong_values.describe(conf, error, name)
             errors.append(f'back end "{name}": {text}')
 

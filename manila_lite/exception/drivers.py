@@ -108,4 +108,4 @@ class StaleFencingToken(DriverError):
 
     @property
     def seen(self) -> int:
-        return int(self.params['seen'])
+        return int(str(self.params['seen']))

@@ -2,6 +2,8 @@
 
 import itertools
 
+from oslo_policy import policy
+
 from manila_lite.policies import (
     access,
     admin,
@@ -17,6 +19,6 @@ from manila_lite.policies import (
 _NOUNS = (base, admin, shares, snapshots, types, groups, access, networks, replicas)
 
 
-def list_rules():
+def list_rules() -> list[policy.RuleDefault]:
     """Return all rules with defaults, for the enforcer and the generator."""
     return list(itertools.chain.from_iterable(noun.RULES for noun in _NOUNS))

@@ -4,7 +4,9 @@ There are three roles: a reader sees the resources of the project, a
 member also changes them, and an admin acts in every project.
 """
 
+from collections.abc import Callable, Sequence
 import importlib.metadata
+import typing
 
 from oslo_policy import _checks, policy
 
@@ -26,7 +28,9 @@ DEPRECATED_REASON = 'The reader, member and admin roles replace ownership alone.
 DEPRECATED_SINCE = '2023.1'
 
 
-def _load_on_use(entry_point):
+def _load_on_use(
+    entry_point: importlib.metadata.EntryPoint,
+) -> Callable[[str, str], typing.Any]:
     return lambda kind, match: entry_point.load()(kind, match)
 
 
@@ -44,56 +48,81 @@ if _checks.extension_checks is None:
 
 PROJECT_SCOPE = ('project',)
 ANY_SCOPE = ('system', 'project')
-NO_SCOPE = ()
+NO_SCOPE: tuple[str, ...] = ()
 """Scopes of published rules that declare none, and check none."""
 
 
-def _rule(name, check, description, operations, deprecated, scopes=PROJECT_SCOPE):
+def _rule(
+    name: str,
+    check: str,
+    description: str,
+    operations: Sequence[str],
+    deprecated: str | None,
+    scopes: Sequence[str] = PROJECT_SCOPE,
+) -> policy.DocumentedRuleDefault:
     """Return a documented rule; operations look like 'GET /v2/shares'."""
     return policy.DocumentedRuleDefault(
         name,
         check,
         description,
         [
-            dict(zip(('method', 'path'), operation.split(), strict=True))
-            for operation in operations
+            {'method': method, 'path': path}
+            for method, path in map(str.split, operations)
         ],
         scope_types=list(scopes),
-        deprecated_rule=deprecated
-        and policy.DeprecatedRule(
+        deprecated_rule=policy.DeprecatedRule(
             name,
             deprecated,
             deprecated_reason=DEPRECATED_REASON,
             deprecated_since=DEPRECATED_SINCE,
-        ),
+        )
+        if deprecated
+        else None,
     )
 
 
-def admin(name, description, *operations, deprecated=DEPRECATED_ADMIN):
+def admin(
+    name: str,
+    description: str,
+    *operations: str,
+    deprecated: str | None = DEPRECATED_ADMIN,
+) -> policy.DocumentedRuleDefault:
     """Return a rule for administrators."""
     return _rule(name, ADMIN, description, operations, deprecated)
 
 
 def member(
-    name, description, *operations, deprecated=DEPRECATED_OWNER, scopes=PROJECT_SCOPE
-):
+    name: str,
+    description: str,
+    *operations: str,
+    deprecated: str | None = DEPRECATED_OWNER,
+    scopes: Sequence[str] = PROJECT_SCOPE,
+) -> policy.DocumentedRuleDefault:
     """Return a rule for administrators and members of the project."""
     return _rule(name, ADMIN_OR_MEMBER, description, operations, deprecated, scopes)
 
 
 def reader(
-    name, description, *operations, deprecated=DEPRECATED_OWNER, scopes=PROJECT_SCOPE
-):
+    name: str,
+    description: str,
+    *operations: str,
+    deprecated: str | None = DEPRECATED_OWNER,
+    scopes: Sequence[str] = PROJECT_SCOPE,
+) -> policy.DocumentedRuleDefault:
     """Return a rule for administrators and readers of the project."""
     return _rule(name, ADMIN_OR_READER, description, operations, deprecated, scopes)
 
 
-def rule(name, check, description, *operations, deprecated):
+def rule(
+    name: str, check: str, description: str, *operations: str, deprecated: str | None
+) -> policy.DocumentedRuleDefault:
     """Return a rule with a check of its own."""
     return _rule(name, check, description, operations, deprecated)
 
 
-def _persona(name, check, description, scope_types=('project',)):
+def _persona(
+    name: str, check: str, description: str, scope_types: Sequence[str] = ('project',)
+) -> policy.RuleDefault:
     return policy.RuleDefault(
         name, check, description, scope_types=list(scope_types) or None
     )

@@ -155,7 +155,7 @@ def _role(match: str) -> Predicate:
         return lambda target, creds: name in map(str.lower, creds.roles)
     wanted = _filled(match)
 
-    def check(target, creds):
+    def check(target: Any, creds: context.RequestContext) -> bool:
         role = wanted(target)
         return role is not None and role.lower() in map(str.lower, creds.roles)
 
@@ -193,7 +193,7 @@ def _filled(match: str) -> Callable[[Any], str | None]:
         return lambda target: _format(match, target)
     key = one_key[1]
 
-    def fill(target):
+    def fill(target: Any) -> str | None:
         value = _value(target, key)
         return None if value is _MISSING else str(value)
 
@@ -227,7 +227,7 @@ def _value(target: Any, key: str) -> Any:
 
 
 def _in_scope(scopes: frozenset[str], inner: Predicate) -> Predicate:
-    def check(target, creds):
+    def check(target: Any, creds: context.RequestContext) -> bool:
         scope = (
             'system'
             if creds.system_scope
@@ -241,7 +241,7 @@ def _in_scope(scopes: frozenset[str], inner: Predicate) -> Predicate:
 
 
 def _delegate(enforcer: policy.Enforcer, name: str) -> Predicate:
-    def check(target, creds):
+    def check(target: Any, creds: context.RequestContext) -> bool:
         return bool(enforcer.enforce(name, _as_dict(target), credentials(creds)))
 
     return check

@@ -109,7 +109,7 @@ def load_library(
         OSError,
         cfg.Error,
     ) as error:  # errors seen with invalid content
-        raise cfg.ConfigFileParseError(library.policy_file, error) from error
+        raise cfg.ConfigFileParseError(library.policy_file, str(error)) from error
     return library
 
 
