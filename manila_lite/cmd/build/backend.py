@@ -43,19 +43,14 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.access.snapshot_rules import SnapshotAccessEndpoint
 from manila_lite.share.manager.backend import Backend
-from manila_lite.share.manager.backups import DriverBackupsEndpoint, Intervals
-from manila_lite.share.manager.connections import ConnectionsEndpoint
-from manila_lite.share.manager.deferred_deletion import DeferredDeletion
 from manila_lite.share.manager.disks import DatabaseDisks
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoints import BackendEndpoints
-from manila_lite.share.manager.ensuring import EnsuringEndpoint
 from manila_lite.share.manager.groups.copies import GroupCopies
 from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
 from manila_lite.share.manager.groups.snapshots import ShareGroupSnapshotsEndpoint
 from manila_lite.share.manager.guarded_driver import GuardedDriver
-from manila_lite.share.manager.managing import ManagingEndpoint
 from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
 from manila_lite.share.manager.migrations.host_assisted import (
     HostAssistedMigrationsEndpoint,
@@ -63,7 +58,6 @@ from manila_lite.share.manager.migrations.host_assisted import (
 from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
 from manila_lite.share.manager.migrations.servers import MigrationServersEndpoint
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
-from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.recovery.group_snapshots import (
     ShareGroupSnapshotRecovery,
@@ -97,9 +91,15 @@ from manila_lite.share.manager.servers.migrations import ServerMigrationsEndpoin
 from manila_lite.share.manager.servers.network_updates import NetworkUpdatesEndpoint
 from manila_lite.share.manager.servers.networks import ServerNetworks
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.share_metadata import ShareMetadataEndpoint
+from manila_lite.share.manager.shares.backups import DriverBackupsEndpoint, Intervals
+from manila_lite.share.manager.shares.connections import ConnectionsEndpoint
+from manila_lite.share.manager.shares.deferred_deletion import DeferredDeletion
+from manila_lite.share.manager.shares.ensuring import EnsuringEndpoint
+from manila_lite.share.manager.shares.managing import ManagingEndpoint
+from manila_lite.share.manager.shares.metadata import ShareMetadataEndpoint
+from manila_lite.share.manager.shares.provisioning import ProvisioningEndpoint
+from manila_lite.share.manager.shares.transfers import ShareTransfersEndpoint
 from manila_lite.share.manager.snapshots import SnapshotsEndpoint
-from manila_lite.share.manager.transfers import ShareTransfersEndpoint
 from manila_lite.work.runner import Runner
 
 LOG = logging.getLogger(__name__)

@@ -18,12 +18,12 @@ from manila_lite.db.session import Database, Session
 from manila_lite.rpc.share import BINARY, TOPIC
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager import pool_reports
-from manila_lite.share.manager.connections import ConnectionsEndpoint
-from manila_lite.share.manager.deferred_deletion import DeferredDeletion
 from manila_lite.share.manager.endpoints import BackendEndpoints
 from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
 from manila_lite.share.manager.servers.migrations import ServerMigrationsEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.share.manager.shares.connections import ConnectionsEndpoint
+from manila_lite.share.manager.shares.deferred_deletion import DeferredDeletion
 from manila_lite.work.runner import Runner
 
 LOG = logging.getLogger(__name__)

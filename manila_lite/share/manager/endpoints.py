@@ -5,18 +5,13 @@ import dataclasses
 from manila_lite.rpc.contract import Handler, endpoint_handlers
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.access.snapshot_rules import SnapshotAccessEndpoint
-from manila_lite.share.manager.backups import DriverBackupsEndpoint
-from manila_lite.share.manager.connections import ConnectionsEndpoint
-from manila_lite.share.manager.ensuring import EnsuringEndpoint
 from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
 from manila_lite.share.manager.groups.snapshots import ShareGroupSnapshotsEndpoint
-from manila_lite.share.manager.managing import ManagingEndpoint
 from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
 from manila_lite.share.manager.migrations.host_assisted import (
     HostAssistedMigrationsEndpoint,
 )
 from manila_lite.share.manager.migrations.servers import MigrationServersEndpoint
-from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.reconciliation import ReconciliationEndpoint
 from manila_lite.share.manager.replication.replicas import ReplicasEndpoint
 from manila_lite.share.manager.replication.roles import ReplicaRolesEndpoint
@@ -25,9 +20,14 @@ from manila_lite.share.manager.replication.updates import ReplicaUpdatesEndpoint
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.migrations import ServerMigrationsEndpoint
 from manila_lite.share.manager.servers.network_updates import NetworkUpdatesEndpoint
-from manila_lite.share.manager.share_metadata import ShareMetadataEndpoint
+from manila_lite.share.manager.shares.backups import DriverBackupsEndpoint
+from manila_lite.share.manager.shares.connections import ConnectionsEndpoint
+from manila_lite.share.manager.shares.ensuring import EnsuringEndpoint
+from manila_lite.share.manager.shares.managing import ManagingEndpoint
+from manila_lite.share.manager.shares.metadata import ShareMetadataEndpoint
+from manila_lite.share.manager.shares.provisioning import ProvisioningEndpoint
+from manila_lite.share.manager.shares.transfers import ShareTransfersEndpoint
 from manila_lite.share.manager.snapshots import SnapshotsEndpoint
-from manila_lite.share.manager.transfers import ShareTransfersEndpoint
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

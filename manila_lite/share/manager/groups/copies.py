@@ -22,7 +22,6 @@ from manila_lite.share.drivers.base import (
     ShareDriver,
     ShareGroupFromSnapshotSupport,
 )
-from manila_lite.share.manager.clones import ReportedClone, parse_reply
 from manila_lite.share.manager.driver_view import group_view, share_view
 from manila_lite.share.manager.driver_view.group_view import (
     LoadedGroup,
@@ -33,6 +32,7 @@ from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.failures import no_server
 from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.share.manager.shares.clones import ReportedClone, parse_reply
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.work import table

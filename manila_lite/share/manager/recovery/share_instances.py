@@ -20,7 +20,6 @@ from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.share.manager.provisioning import PROGRESS_DONE, ProvisioningEndpoint
 from manila_lite.share.manager.recovery.base import (
     DriverCall,
     ProbedRecovery,
@@ -30,6 +29,10 @@ from manila_lite.share.manager.recovery.base import (
 from manila_lite.share.manager.replication.replicas import (
     ReplicasEndpoint,
     ReportedReplica,
+)
+from manila_lite.share.manager.shares.provisioning import (
+    PROGRESS_DONE,
+    ProvisioningEndpoint,
 )
 from manila_lite.states.machine import Ask, Repeat, Rescue
 from manila_lite.states.share_instance import (

@@ -9,7 +9,7 @@ from manila_lite.db.rows import AcceptedTransferRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
 from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
-from manila_lite.share.manager.transfers import withdraw_acceptance
+from manila_lite.share.manager.shares.transfers import withdraw_acceptance
 from manila_lite.states.share_transfer import SHARE_TRANSFER
 from manila_lite.work.table import Claim
 

@@ -44,13 +44,13 @@ from manila_lite.share.manager.endpoint import (
     undo_if_gone,
 )
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.replication.lock import replica_lock
 from manila_lite.share.manager.replication.members import require_active
 from manila_lite.share.manager.replication.promotion import PromotionWriter
 from manila_lite.share.manager.replication.rule_resync import RuleResync, rules_in_force
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.share.manager.shares.provisioning import PROGRESS_DONE
 from manila_lite.states.access_rule import ACCESS_RULE, SHARE_INSTANCE_ACCESS
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_replica import (

@@ -1,0 +1,1 @@
+"""Carry out work on shares."""
