@@ -8,6 +8,7 @@ lost. Nothing here touches a database.
 
 from collections.abc import Collection, Iterable, Mapping
 import dataclasses
+import enum
 
 GONE = None
 """The target of a move that deletes the row."""
@@ -92,6 +93,18 @@ class Resume:
 
 
 Rescue = Ask | Repeat | GiveUp | Resume
+
+
+class Decision(enum.StrEnum):
+    """What a rescue has done, as the recovery log names it."""
+
+    CONVERGED = 'converged'
+    GIVEN_UP = 'given up'
+    REPEATED = 'repeated'
+    RESUMED = 'resumed'
+    CORRECTED = 'corrected'
+    NOT_CORRECTED = 'not corrected'
+    LEFT_ALONE = 'left alone'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import abc
 from collections.abc import Callable
-import enum
 import typing
 
 from manila_lite.db.session import Session
@@ -12,18 +11,6 @@ from manila_lite.rpc.share import RESCUES
 from manila_lite.share.manager.endpoint import Owned, owner_context
 from manila_lite.states.machine import Machine, Repeat, Rescue, Resume
 from manila_lite.work.table import Claim
-
-
-class Decision(enum.StrEnum):
-    """What a rescue has done, as the recovery log names it."""
-
-    CONVERGED = 'converged'
-    GIVEN_UP = 'given up'
-    REPEATED = 'repeated'
-    RESUMED = 'resumed'
-    CORRECTED = 'corrected'
-    NOT_CORRECTED = 'not corrected'
-    LEFT_ALONE = 'left alone'
 
 
 class RescuedRow(Owned, typing.Protocol):

@@ -20,7 +20,6 @@ from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import BINARY, ReconciliationRpc
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.recovery.base import (
-    Decision,
     ProbedRecovery,
     RescueCase,
     ResourceRecovery,
@@ -30,6 +29,7 @@ from manila_lite.share.manager.recovery.rescue import (
     is_elsewhere,
     log_decision,
 )
+from manila_lite.states.machine import Decision
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 

@@ -13,13 +13,12 @@ from manila_lite.share.manager.driver_probe import (
 )
 from manila_lite.share.manager.endpoint import is_on
 from manila_lite.share.manager.recovery.base import (
-    Decision,
     ProbedRecovery,
     RescueCase,
     ResourceRecovery,
     Verdict,
 )
-from manila_lite.states.machine import Ask, GiveUp, Repeat, Resume
+from manila_lite.states.machine import Ask, Decision, GiveUp, Repeat, Resume
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim

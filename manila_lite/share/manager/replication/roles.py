@@ -34,12 +34,12 @@ from manila_lite.share.manager.driver_view.share_view import (
 )
 from manila_lite.share.manager.endpoint import outdated, owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.recovery.base import Decision
 from manila_lite.share.manager.replication.lock import replica_lock
 from manila_lite.share.manager.replication.outcome_writer import (
     is_promoting_or_reverting,
 )
 from manila_lite.share.manager.replication.promotion import PromotionWriter
+from manila_lite.states.machine import Decision
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_replica import PROMOTABLE, SHARE_REPLICA, ReplicaState
 from manila_lite.work.job import JobContext
