@@ -47,7 +47,7 @@ from manila_lite.share.manager.driver_view.share_view import (
 )
 from manila_lite.share.manager.endpoint import require_status, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.shares.removal import require_share
+from manila_lite.share.manager.removal import require_share
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_replica import ReplicaState

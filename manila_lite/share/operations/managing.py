@@ -28,7 +28,7 @@ from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations import network_rules
-from manila_lite.share.operations.migrations.guards import refuse_running
+from manila_lite.share.operations.migration_guards import refuse_running
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest

@@ -19,7 +19,7 @@ from manila_lite.quota.shares import owner_of, size_deltas
 from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import reverts, unserved
-from manila_lite.share.operations.migrations.guards import refuse_reset, refuse_running
+from manila_lite.share.operations.migration_guards import refuse_reset, refuse_running
 from manila_lite.share.operations.replication import snapshots as replicated_snapshots
 from manila_lite.share.operations.replication.snapshots import LockedReplicas
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event

@@ -30,7 +30,7 @@ from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import outdated, owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.shares.removal import was_never_made
+from manila_lite.share.manager.removal import was_never_made
 from manila_lite.states.access_rule import (
     ACCESS_RULE,
     IN_TRANSIT,

@@ -18,7 +18,7 @@ from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.shares.removal import begin
+from manila_lite.share.manager.removal import begin
 from manila_lite.states.access_rule import ACCESS_RULE, SHARE_INSTANCE_ACCESS
 from manila_lite.work.job import JobContext
 

@@ -22,6 +22,7 @@ from manila_lite.rpc.contract import Client, implements, work_kinds
 from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import ShareMigrationRpc
 from manila_lite.share.drivers.base import ConnectionSupport, ShareDriver
+from manila_lite.share.manager import removal
 from manila_lite.share.manager.driver_probe import BackendUnresponsive, DriverProbe
 from manila_lite.share.manager.driver_view import share_migration_view
 from manila_lite.share.manager.driver_view.share_migration_view import (
@@ -38,7 +39,6 @@ from manila_lite.share.manager.migrations.steps import (
     is_copied,
 )
 from manila_lite.share.manager.servers.migration_progress import Progress, read_progress
-from manila_lite.share.manager.shares import removal
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_task import RUNNING, SHARE_TASK, ShareTask
 from manila_lite.work import table

@@ -43,8 +43,8 @@ from manila_lite.share.manager.driver_view.share_view import (
     NameTemplates,
 )
 from manila_lite.share.manager.endpoint import require_status, undo_if_gone
+from manila_lite.share.manager.removal import was_never_made
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
-from manila_lite.share.manager.shares.removal import was_never_made
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
 from manila_lite.work.job import JobContext

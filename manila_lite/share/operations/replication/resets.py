@@ -11,7 +11,7 @@ from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations.migrations.guards import refuse_reset
+from manila_lite.share.operations.migration_guards import refuse_reset
 from manila_lite.share.operations.replication import creation
 from manila_lite.share.operations.reset_events import refuse_contradiction
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus

@@ -22,7 +22,7 @@ from manila_lite.quota.encryption_keys import charge_key
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import unserved
 from manila_lite.share.operations.groups import membership
-from manila_lite.share.operations.migrations.guards import (
+from manila_lite.share.operations.migration_guards import (
     refuse_migrating,
     refuse_running,
 )
