@@ -31,8 +31,8 @@ from manila_lite.work import (
     table,
 )
 from manila_lite.work.blocked import BlockedWork
-from manila_lite.work.draining import Draining
 from manila_lite.work.job import JobContext, Settings
+from manila_lite.work.lease import Draining
 
 LOG = logging.getLogger(__name__)
 

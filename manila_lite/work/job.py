@@ -13,8 +13,7 @@ from manila_lite import exception
 from manila_lite.context import FencingToken, RequestContext
 from manila_lite.db.session import Database, Session
 from manila_lite.work import operation_log, table
-from manila_lite.work.draining import Draining
-from manila_lite.work.lease import Lease
+from manila_lite.work.lease import Draining, Lease
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,11 +1,13 @@
-"""How long a worker may act on its claim, by a clock that never stops.
+"""How long a worker may act on its claim, and when its process stops.
 
 The database says who holds a claim. A worker that was paused, with its
 process or with the whole machine, cannot know whether its lease is over
-without asking, so it notes a deadline and asks before it acts beyond it.
+without asking, so it notes a deadline, by a clock that never stops, and asks
+before it acts beyond it.
 """
 
 from collections.abc import Callable
+import threading
 import time
 
 Clock = Callable[[], float]
@@ -42,3 +44,30 @@ class Lease:
     @property
     def is_valid(self) -> bool:
         return self.now() < self._deadline
+
+
+class Draining:
+    """What the running work of a process is asked to do.
+
+    Once it has begun, work is handed on instead of its next step; once time
+    is up, also by a copy that is in progress.
+    """
+
+    def __init__(self) -> None:
+        self._begun = threading.Event()
+        self._time_is_up = threading.Event()
+
+    def begin(self) -> None:
+        self._begun.set()
+
+    def end(self) -> None:
+        self._begun.set()
+        self._time_is_up.set()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._begun.is_set()
+
+    @property
+    def time_is_up(self) -> bool:
+        return self._time_is_up.is_set()

@@ -59,19 +59,21 @@ from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
 from manila_lite.share.manager.migrations.servers import MigrationServersEndpoint
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.share.manager.recovery.base import ResourceRecovery
-from manila_lite.share.manager.recovery.group_snapshots import (
-    ShareGroupSnapshotRecovery,
-)
 from manila_lite.share.manager.recovery.reconciliation import ReconciliationEndpoint
 from manila_lite.share.manager.recovery.rule_sets import (
     RuleSetRecovery,
     SnapshotRuleSetRecovery,
 )
-from manila_lite.share.manager.recovery.server_tasks import ServerTaskRecovery
 from manila_lite.share.manager.recovery.share_backups import ShareBackupRecovery
-from manila_lite.share.manager.recovery.share_groups import ShareGroupRecovery
+from manila_lite.share.manager.recovery.share_groups import (
+    ShareGroupRecovery,
+    ShareGroupSnapshotRecovery,
+)
 from manila_lite.share.manager.recovery.share_instances import ShareInstanceRecovery
-from manila_lite.share.manager.recovery.share_servers import ShareServerRecovery
+from manila_lite.share.manager.recovery.share_servers import (
+    ServerTaskRecovery,
+    ShareServerRecovery,
+)
 from manila_lite.share.manager.recovery.share_tasks import ShareTaskRecovery
 from manila_lite.share.manager.recovery.share_transfers import ShareTransferRecovery
 from manila_lite.share.manager.recovery.snapshot_instances import (

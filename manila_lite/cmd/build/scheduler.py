@@ -4,13 +4,13 @@ from collections.abc import Sequence
 import functools
 import typing
 
-from manila_lite.cmd.build.events import build_events, event_tasks
 from manila_lite.cmd.build.gone_backend import build_canceller
 from manila_lite.cmd.build.process import Process, listen
 from manila_lite.cmd.build.purges import build_purges, purge_tasks
 from manila_lite.cmd.build.registration import RegisteredService, Registration
 from manila_lite.periodic import Task
 from manila_lite.rpc.contract import endpoint_handlers
+from manila_lite.rpc.notifications import Notifications
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.scheduler import choose
 from manila_lite.scheduler.events import EventSender
@@ -19,6 +19,23 @@ from manila_lite.scheduler.orphan_sweep import OrphanSweep
 from manila_lite.scheduler.purge import Purge
 from manila_lite.scheduler.unserved_work import UnservedWork
 from manila_lite.work.runner import Runner
+
+
+def build_events(process: Process, owner: str) -> EventSender | None:
+    """Build the sender of events; None if they are not enabled."""
+    conf = process.conf
+    if not conf.events.enabled:
+        return None
+    notifications = Notifications(conf, f'manila_lite.{conf.host}')
+    return EventSender(process.db, owner, notifications.send, notifications.close)
+
+
+def event_tasks(conf: typing.Any, events: EventSender | None) -> list[Task]:
+    """Return the task of a scheduler that sends events."""
+    if events is None:
+        return []
+    return [Task('events', conf.events.interval, events.run_pass)]
+
 
 SCHEDULER_BINARY = 'manila-scheduler'
 

@@ -2,15 +2,20 @@
 
 from manila_lite.rpc.share.access import AccessRpc, SnapshotAccessRpc
 from manila_lite.rpc.share.backups import DriverBackupsRpc
-from manila_lite.rpc.share.connections import ConnectionsRpc
 from manila_lite.rpc.share.groups import ShareGroupSnapshotsRpc, ShareGroupsRpc
-from manila_lite.rpc.share.metadata import ShareMetadataRpc
 from manila_lite.rpc.share.migrations import (
     HostAssistedMigrationRpc,
     MigrationServersRpc,
     ShareMigrationRpc,
 )
-from manila_lite.rpc.share.provisioning import EnsuringRpc, ManagingRpc, ProvisioningRpc
+from manila_lite.rpc.share.provisioning import (
+    ConnectionsRpc,
+    EnsuringRpc,
+    ManagingRpc,
+    ProvisioningRpc,
+    ShareMetadataRpc,
+    ShareTransfersRpc,
+)
 from manila_lite.rpc.share.recovery import RESCUES, ReconciliationRpc
 from manila_lite.rpc.share.replicas import (
     ReplicaRolesRpc,
@@ -25,7 +30,6 @@ from manila_lite.rpc.share.servers import (
 )
 from manila_lite.rpc.share.snapshots import SnapshotsRpc
 from manila_lite.rpc.share.topic import BINARY, TOPIC
-from manila_lite.rpc.share.transfers import ShareTransfersRpc
 
 __all__ = [
     'AccessRpc',

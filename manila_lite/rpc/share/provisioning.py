@@ -1,11 +1,11 @@
-"""Create, change, manage and ensure share instances."""
+"""Create, change, manage, ensure, transfer and reach share instances."""
 
 import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action, Detail
-from manila_lite.rpc.contract import Contract, durable
+from manila_lite.rpc.contract import Contract, call, durable
 from manila_lite.rpc.share.topic import TOPIC
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
@@ -136,4 +136,41 @@ class EnsuringRpc(Contract):
     @durable(resource='service_id', one_per='service_id', repeatable=True)
     def ensure_shares(
         self, ctx: Ctx, service_id: int, update_status: bool = True, after: str = ''
+    ) -> None: ...
+
+
+class ConnectionsRpc(Contract):
+    topic, version = TOPIC, '1.0'
+
+    @call(timeout=60)
+    def get_connection(self, ctx: Ctx, instance_id: str) -> dict[str, typing.Any]:
+        """Return the driver's `ConnectionInfo` of a share instance.
+
+        Raises ContentUnreachable if the driver has none.
+        """
+        raise NotImplementedError
+
+
+class ShareMetadataRpc(Contract):
+    """Pass some metadata of shares to the driver."""
+
+    topic, version = TOPIC, '1.0'
+
+    # The values are those at the time of the call.
+    @durable(resource='share_instance_id', one_per='share_instance_id', repeatable=True)
+    def update_share_from_metadata(
+        self, ctx: Ctx, share_instance_id: str, keys: list[str]
+    ) -> None: ...
+
+
+class ShareTransfersRpc(Contract):
+    """Carry out the transfer of a share that has been accepted."""
+
+    topic, version = TOPIC, '1.0'
+
+    # Its handler fires the events of the transfer: the work is on the share
+    # instance, which nothing else may work on meanwhile.
+    @durable(resource='share_instance_id', repeatable=True)
+    def accept_transfer(
+        self, ctx: Ctx, share_instance_id: str, transfer_id: str
     ) -> None: ...

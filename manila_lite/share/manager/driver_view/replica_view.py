@@ -3,9 +3,11 @@
 from collections.abc import Callable, Collection, Iterable
 import typing
 
+from manila_lite import exception
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.rows import ReplicaRuleRow
 from manila_lite.db.session import Session
+from manila_lite.messages import Detail
 from manila_lite.share.drivers.base import (
     AccessRuleForDriver,
     ReplicaSnapshot,
@@ -187,3 +189,23 @@ def _grouped(
     for one in items:
         groups.setdefault(key(one), []).append(one)
     return groups
+
+
+def require_active(share: ReplicatedShare) -> LoadedInstance:
+    """Return the active replica; raises ReplicationException without one."""
+    if share.active is None:
+        raise exception.ReplicationException(
+            reason=f'share {share.share_id} has no active replica',
+            message_detail=Detail.NO_ACTIVE_REPLICA,
+        )
+    return share.active
+
+
+def find_on(
+    instances: list[LoadedSnapshot], share_instance_id: str
+) -> LoadedSnapshot | None:
+    """Return the instance of a snapshot on one replica, if there is one."""
+    return next(
+        (one for one in instances if one.row.share_instance_id == share_instance_id),
+        None,
+    )

@@ -13,7 +13,7 @@ from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import is_on
 from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
 from manila_lite.share.manager.migrations.steps import ShareMigrationSteps
-from manila_lite.share.manager.servers.failures import failure_detail
+from manila_lite.share.manager.servers.demand import failure_detail
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_task import ShareTask
 from manila_lite.work.job import JobContext

@@ -1,17 +1,29 @@
-"""Rescue of share groups."""
+"""Rescue of share groups and of their snapshots."""
 
+from collections.abc import Mapping
 import typing
 
-from manila_lite.db.queries.groups import share_groups
-from manila_lite.db.rows import ShareGroupRow
+from manila_lite.db.queries.groups import share_groups, snapshots as rows
+from manila_lite.db.rows import ShareGroupRow, ShareGroupSnapshotRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Client
-from manila_lite.share.drivers.base import ShareGroupSupport, StatusReply
+from manila_lite.share.drivers.base import (
+    ShareGroupSnapshotSupport,
+    ShareGroupSupport,
+    StatusReply,
+)
 from manila_lite.share.manager.driver_view import group_view
-from manila_lite.share.manager.driver_view.group_view import LoadedGroup
+from manila_lite.share.manager.driver_view.group_view import (
+    LoadedGroup,
+    LoadedGroupSnapshot,
+)
 from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
+from manila_lite.share.manager.groups.snapshots import (
+    ShareGroupSnapshotsEndpoint,
+    locations_of,
+)
 from manila_lite.share.manager.recovery.base import (
     DriverCall,
     ProbedRecovery,
@@ -20,6 +32,10 @@ from manila_lite.share.manager.recovery.base import (
     verdict_on_status,
 )
 from manila_lite.states.share_group import SHARE_GROUP, GroupStatus
+from manila_lite.states.share_group_snapshot import (
+    SHARE_GROUP_SNAPSHOT,
+    GroupSnapshotStatus,
+)
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
@@ -91,3 +107,86 @@ def _has_no_server() -> StatusReply:
 def _exists_without_driver() -> StatusReply:
     """Return the state of a group that the back end need not know of."""
     return {'status': GroupStatus.AVAILABLE}
+
+
+GroupSnapshotCase = RescueCase[ShareGroupSnapshotRow, LoadedGroupSnapshot]
+
+
+class ShareGroupSnapshotRecovery(
+    ProbedRecovery[ShareGroupSnapshotRow, LoadedGroupSnapshot]
+):
+    machine = SHARE_GROUP_SNAPSHOT
+
+    def __init__(
+        self,
+        rescue_client: Client,
+        work_clients: dict[str, Client],
+        snapshots: ShareGroupSnapshotsEndpoint,
+        message_ttl: int,
+    ):
+        super().__init__(rescue_client, work_clients)
+        self.snapshots = snapshots
+        self.message_ttl = message_ttl
+
+    def find(self, session: Session, id: str) -> GroupSnapshotCase | None:
+        if rows.find(session, id) is None:
+            return None
+        loaded = group_view.load_snapshot(session, id)
+        return RescueCase(loaded.row, loaded)
+
+    def driver_call(self, case: GroupSnapshotCase, name: str) -> DriverCall:
+        driver, names = self.snapshots.driver, self.snapshots.names
+        if isinstance(driver, ShareGroupSnapshotSupport):
+            return (
+                getattr(driver, name),
+                case.loaded.for_driver(names),
+                case.loaded.group.share_server,
+            )
+        return (self._ask_for_members, case.loaded)
+
+    def _ask_for_members(self, snapshot: LoadedGroupSnapshot) -> StatusReply:
+        """Return what the back end says of the snapshots of all shares."""
+        members: list[Mapping[str, str | None]] = []
+        for member in snapshot.members:
+            reply = self.snapshots.driver.get_snapshot_status(
+                member.for_driver(self.snapshots.names), member.share.share_server
+            )
+            if reply['status'] != GroupSnapshotStatus.AVAILABLE:
+                return reply
+            members.append(
+                {
+                    'id': member.row.id,
+                    'provider_location': reply.get('provider_location'),
+                }
+            )
+        return {
+            'status': GroupSnapshotStatus.AVAILABLE,
+            'share_group_snapshot_members': members,
+        }
+
+    def interpret(self, case: GroupSnapshotCase, reply: typing.Any) -> Verdict:
+        return verdict_on_status(reply, GroupSnapshotStatus.AVAILABLE)
+
+    def converge(
+        self,
+        session: Session,
+        job: Claim,
+        case: GroupSnapshotCase,
+        event: str,
+        facts: typing.Any,
+    ) -> None:
+        members = facts.get('share_group_snapshot_members')
+        self.snapshots.created(session, case.loaded, locations_of((None, members)))
+
+    def give_up(
+        self, session: Session, job: Claim, case: GroupSnapshotCase, event: str
+    ) -> None:
+        self.snapshots.release(session, case.row.id)
+        fire(session, SHARE_GROUP_SNAPSHOT, case.row.id, event, updated_at=session.now)
+        notify_user(
+            session,
+            job,
+            Action.DELETE if event == 'delete_failed' else Action.CREATE,
+            Detail.UNKNOWN_ERROR,
+            self.message_ttl,
+        )

@@ -33,7 +33,10 @@ from manila_lite.share.drivers.base import (
 from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.access.teardown import Teardown
 from manila_lite.share.manager.driver_view import replica_view, share_view
-from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
+from manila_lite.share.manager.driver_view.replica_view import (
+    ReplicatedShare,
+    require_active,
+)
 from manila_lite.share.manager.driver_view.share_view import (
     LoadedInstance,
     NameTemplates,
@@ -45,7 +48,6 @@ from manila_lite.share.manager.endpoint import (
 )
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.replication.lock import replica_lock
-from manila_lite.share.manager.replication.members import require_active
 from manila_lite.share.manager.replication.promotion import PromotionWriter
 from manila_lite.share.manager.replication.rule_resync import RuleResync, rules_in_force
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint

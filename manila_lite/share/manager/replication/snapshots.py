@@ -38,7 +38,11 @@ from manila_lite.share.manager.access.snapshot_rules import (
     queue_denials,
 )
 from manila_lite.share.manager.driver_view import replica_view
-from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
+from manila_lite.share.manager.driver_view.replica_view import (
+    ReplicatedShare,
+    find_on,
+    require_active,
+)
 from manila_lite.share.manager.driver_view.share_view import (
     LoadedInstance,
     LoadedSnapshot,
@@ -46,7 +50,6 @@ from manila_lite.share.manager.driver_view.share_view import (
 from manila_lite.share.manager.endpoint import owner_context, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.replication.lock import replica_lock
-from manila_lite.share.manager.replication.members import find_on, require_active
 from manila_lite.share.manager.snapshots import (
     PROGRESS_DONE,
     REVERT_PAUSE,

@@ -1,5 +1,6 @@
-"""What a new share or share group demands of its share server."""
+"""What a share or group demands of its server, and the errors without one."""
 
+from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
@@ -8,8 +9,31 @@ from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
-from manila_lite.messages import Detail
-from manila_lite.share.manager.servers.failures import no_server
+from manila_lite.messages import Detail, detail_in
+
+
+def failure_detail(error: Exception) -> Detail:
+    """Return the user message detail for a server that failed to build."""
+    own = detail_in(error)
+    if own is None and isinstance(error, exception.NoFreeAddress):
+        return Detail.NEUTRON_SUBNET_FULL
+    if isinstance(error, exception.SecurityServicesUnsupported):
+        return Detail.UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE
+    return own or Detail.NO_SHARE_SERVER
+
+
+def reported_details(error: Exception) -> Mapping[str, typing.Any]:
+    """Return the details of a server that a driver reported in an error."""
+    reported = getattr(error, 'detail_data', None)
+    details = isinstance(reported, Mapping) and reported.get('server_details')
+    return details if isinstance(details, Mapping) else {}
+
+
+def no_server(reason: str) -> exception.ManilaLiteError:
+    """Return the error of a share that gets no share server."""
+    return exception.InvalidShareServer(
+        reason=reason, message_detail=Detail.NO_SHARE_SERVER
+    )
 
 
 class ServerDemand(typing.NamedTuple):

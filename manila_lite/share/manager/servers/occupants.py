@@ -22,8 +22,11 @@ from manila_lite.share.manager.driver_view.share_view import (
 from manila_lite.share.manager.endpoint import is_on
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers import demand as demands
-from manila_lite.share.manager.servers.demand import ServerDemand, key_for_driver
-from manila_lite.share.manager.servers.failures import no_server
+from manila_lite.share.manager.servers.demand import (
+    ServerDemand,
+    key_for_driver,
+    no_server,
+)
 
 _ROOM_FOR_GROUP = 1
 """The GiB that a server needs to have left for the shares of a new group."""

@@ -27,9 +27,9 @@ from manila_lite.share.manager.driver_view.share_view import (
     NameTemplates,
 )
 from manila_lite.share.manager.endpoint import undo_if_gone
-from manila_lite.share.manager.servers.demand import key_for_driver
-from manila_lite.share.manager.servers.failures import (
+from manila_lite.share.manager.servers.demand import (
     failure_detail,
+    key_for_driver,
     no_server,
     reported_details,
 )

@@ -1,4 +1,4 @@
-"""Deletion of idle share servers whose network or subnet is deleted."""
+"""Share servers after what used them: idle ones, and reset migrations."""
 
 from collections.abc import Callable, Iterable
 import typing
@@ -6,7 +6,10 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.servers import (
+    migrations as server_migrations,
+    share_servers,
+)
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_all
 from manila_lite.rpc.contract import Client
@@ -49,4 +52,18 @@ def release_unused(
     for server in servers:
         work.on(server.host).delete_share_server(
             session, ctx, share_server_id=server.id, security_service_ids=service_ids
+        )
+
+
+def settle_migration(
+    session: Session, ctx: RequestContext, work: Client, server_id: str
+) -> None:
+    """Request that an open migration ends if nothing will continue it.
+
+    The service of the destination decides that when it runs the work.
+    """
+    migration = server_migrations.find_open(session, server_id)
+    if migration is not None:
+        work.on(migration.destination_host).settle_server_migration(
+            session, ctx, share_server_id=server_id
         )

@@ -17,7 +17,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
-from manila_lite.share.operations.servers.settling import settle_migration
+from manila_lite.share.operations.servers.release import settle_migration
 from manila_lite.states.share_server import SHARE_SERVER, ServerStatus
 
 _DELETABLE = frozenset({ServerStatus.ACTIVE, ServerStatus.ERROR})
