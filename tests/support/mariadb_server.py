@@ -32,8 +32,10 @@ class MariaDbServer:
     """A running server with an empty database.
 
     `url` is that of a user without administrative privileges, whom
-    `read_only` concerns.
+    `read_only` concerns. `cluster_address` is that of a node of Galera.
     """
+
+    cluster_address = ''
 
     def __init__(self, folder: pathlib.Path, port: int, pid: int):
         self.port = port
@@ -67,11 +69,16 @@ _NODE_IS_NOT_READY = 1047
 
 @contextlib.contextmanager
 def run(
-    folder: pathlib.Path, *options: str, timezone: str = 'UTC', port: int | None = None
+    folder: pathlib.Path,
+    *options: str,
+    timezone: str = 'UTC',
+    port: int | None = None,
+    user: str = 'root',
 ) -> Iterator[MariaDbServer]:
     """Run a server with its data in the folder; it is killed at the end.
 
-    The folder may have been that of a server before, with its data.
+    The folder may have been that of a server before, with its data. `user` is
+    the one that root runs it as.
 
     Skips when MariaDB is not installed; fails if CI is set.
     """
@@ -82,7 +89,9 @@ def run(
     temporary.mkdir(exist_ok=True)
     common = ['--no-defaults', f'--datadir={folder}/data', f'--tmpdir={temporary}']
     if os.geteuid() == 0:
-        common.append('--user=root')
+        for one in (folder, temporary):
+            shutil.chown(one, user)
+        common.append(f'--user={user}')
     if not (folder / 'data').exists():
         subprocess.run(
             [
@@ -126,15 +135,27 @@ def run(
 
 
 @contextlib.contextmanager
-def run_galera(folder: pathlib.Path) -> Iterator[MariaDbServer]:
-    """Run the only node of a Galera cluster.
+def run_galera(
+    folder: pathlib.Path, others: str = '', user: str = 'root'
+) -> Iterator[MariaDbServer]:
+    """Run a node of Galera: the first of a cluster, or one that joins others.
+
+    `others` is the `cluster_address` of a node that runs, with `user` mysql
+    if we are root: rsync, which receives its data, would not do so as root.
 
     Skips when Galera is not installed; fails if CI is set.
     """
     provider = pathlib.Path('/usr/lib/galera/libgalera_smm.so')
     if not provider.exists():
         requirements.missing('galera-4 is not installed')
-    port = free_port()
+    port, transfer, receive = (free_port() for _ in range(3))
+    joining = ['--wsrep-new-cluster']
+    if others:
+        _require('rsync')
+        joining = [f'--wsrep-sst-receive-address=127.0.0.1:{receive}']
+        (folder / 'data').mkdir()  # empty: it gets all from the other node
+        if os.geteuid() == 0:
+            shutil.chown(folder / 'data', user)
     with run(
         folder,
         '--binlog-format=ROW',
@@ -143,12 +164,15 @@ def run_galera(folder: pathlib.Path) -> Iterator[MariaDbServer]:
         f'--wsrep-provider={provider}',
         '--wsrep-provider-options='
         f'base_host=127.0.0.1;base_port={port};gcache.size=8M;'
-        f'gmcast.listen_addr=tcp://127.0.0.1:{port}',
-        '--wsrep-cluster-address=gcomm://',
+        f'gmcast.listen_addr=tcp://127.0.0.1:{port};'
+        f'ist.recv_addr=tcp://127.0.0.1:{transfer}',
+        f'--wsrep-cluster-address=gcomm://{others}',
         '--wsrep-node-address=127.0.0.1',
-        '--wsrep-sst-method=skip',
-        '--wsrep-new-cluster',
+        '--wsrep-sst-method=rsync',
+        *joining,
+        user=user,
     ) as server:
+        server.cluster_address = f'127.0.0.1:{port}'
         yield server
 
 
