@@ -75,8 +75,20 @@ set_up_mariadb() {
 bind-address = $(listen_addresses ,)
 max_connections = 500
 END
+    for_unit mariadb disable_socket mariadb.socket
     run_server mariadb
     make_mariadb_account manila "$DATABASE_PASSWORD"
+}
+
+# disable_socket NAME: Debian's package of MariaDB enables one. From the next
+# boot systemd would listen on all addresses, whatever bind-address says. It
+# stays disabled when the node is removed.
+disable_socket() {
+    if systemctl --quiet is-enabled "$1" 2>/dev/null; then
+        note_reader
+        systemctl disable --now "$1"
+        changed "disabled $1"
+    fi
 }
 
 # make_mariadb_account NAME PASSWORD: and a database of the same name.

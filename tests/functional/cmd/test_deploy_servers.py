@@ -32,6 +32,13 @@ case $1 in
         cp -rT /etc /read
         ;;
     reload) cp -rT /etc/haproxy /read/haproxy ;;
+    disable) /bin/rm /etc/mysql/socket.enabled ;;
+    --quiet)
+        if [[ $* == *"is-enabled mariadb.socket" ]]; then
+            exec test -e /etc/mysql/socket.enabled
+        fi
+        exit 0
+        ;;
     *) exit 0 ;;
 esac
 {STEP}"""
@@ -89,7 +96,7 @@ while true; do
     bash -euo pipefail /root/set_up "$2" > /dev/null
     for name in mysql postgresql redis; do
         diff -r "/etc/$name" "/read/$name"
-        diff -r "/etc/$name" "/root/before/$name"
+        diff -r -x socket.enabled "/etc/$name" "/root/before/$name"
     done
     find /etc/systemd /etc/manila_lite -type f -printf 'left %p\n'
     bash -euo pipefail /root/set_up "$2"
@@ -114,6 +121,7 @@ def root(tmp_path):
     for name, text in (
         ('etc/default/haproxy', ''),
         ('etc/mysql/mariadb.conf.d/50-server.cnf', ''),
+        ('etc/mysql/socket.enabled', ''),
         ('etc/postgresql/15/main/conf.d/other.conf', ''),
         ('etc/postgresql/15/main/pg_hba.conf', ''),
         ('etc/redis/redis.conf', ''),
@@ -134,8 +142,8 @@ def root(tmp_path):
 @pytest.mark.parametrize(
     'function, steps',
     [
-        # The note, the file, and the restart.
-        ('set_up_mariadb', 3),
+        # The note, the file, the note, the socket, and the restart.
+        ('set_up_mariadb', 5),
         ('set_up_postgresql', 4),
         ('set_up_redis', 4),
         # The file, the note, the drop-in, the restart, and the note of what
