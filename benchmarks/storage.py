@@ -23,8 +23,9 @@ from benchmarks.storage_clients import Clients, export_number
 from benchmarks.verdict import Verdict
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.base import AccessRuleForDriver, ShareForDriver
-from manila_lite.share.drivers.btrfs import kernel, processes
+from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.daemons import processes
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.crashes import STEPS

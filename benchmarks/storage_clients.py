@@ -10,11 +10,11 @@ import time
 
 from benchmarks.verdict import Verdict
 from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.daemons import processes
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
-from manila_lite.share.drivers.btrfs.exports import Exports
+from manila_lite.share.drivers.btrfs.exports.nfs.exports import Exports
 from tests.drivers.driver_harness import CTX, DriverHarness
 from tests.support.nfs_client import NfsClient, NfsError
 

@@ -10,15 +10,11 @@ from oslo_utils import strutils
 
 from manila_lite import exception
 from manila_lite.cmd import console, disks
-from manila_lite.share.drivers.btrfs import (
-    daemons,
-    handle_guard,
-    kernel,
-    machine,
-    servers,
-    trials,
-)
-from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
+from manila_lite.share.drivers.btrfs import kernel, machine, trials
+from manila_lite.share.drivers.btrfs.daemons import daemons
+from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
+from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
+from manila_lite.share.drivers.btrfs.servers import servers
 
 _FOLDER = pathlib.Path('/var/lib/manila-btrfs')
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9_-]{0,63}')

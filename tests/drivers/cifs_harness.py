@@ -7,7 +7,7 @@ import typing
 
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
-from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
+from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
 from tests.drivers.driver_harness import DriverHarness
 from tests.drivers.served_harness import ServedHarness
 from tests.support.smb_client import PASSWORD, SmbClient, SmbError

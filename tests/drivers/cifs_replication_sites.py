@@ -1,6 +1,6 @@
 """A CIFS share with replicas, whose clients are users of each back end."""
 
-from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
+from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
 from tests.drivers.cifs_harness import CifsHarness, CifsOnServerHarness
 from tests.drivers.replication_sites import CLIENT, Sites
 from tests.support.smb_client import PASSWORD

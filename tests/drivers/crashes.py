@@ -12,7 +12,7 @@ import threading
 import typing
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs.daemons import processes
 from tests.support import sampling
 
 Scene = typing.TypeVar('Scene')

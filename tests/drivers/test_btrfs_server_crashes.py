@@ -14,7 +14,8 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.drivers.btrfs import kernel, processes
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.daemons import processes
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import test_crashes
 from tests.drivers.conftest import BTRFS

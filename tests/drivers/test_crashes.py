@@ -13,7 +13,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs.daemons import processes
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import content

@@ -16,13 +16,10 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import file_locks
-from manila_lite.share.drivers.btrfs import (
-    daemons,
-    handle_guard,
-    kernel,
-    machine,
-    servers,
-)
+from manila_lite.share.drivers.btrfs import kernel, machine
+from manila_lite.share.drivers.btrfs.daemons import daemons
+from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
+from manila_lite.share.drivers.btrfs.servers import servers
 from tests.support import requirements, sampling, tenant_network
 from tests.support.processes import free_port
 

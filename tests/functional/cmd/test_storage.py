@@ -13,7 +13,7 @@ import pytest
 
 from manila_lite.cmd.manage import main
 from manila_lite.share.drivers.btrfs import kernel, machine, privileges, trials
-from manila_lite.share.drivers.btrfs.servers import ShareServer
+from manila_lite.share.drivers.btrfs.servers.servers import ShareServer
 from tests.support import command_line, requirements, storage
 from tests.support.manage_command import COMMAND, manage
 from tests.support.nfs_client import NfsClient

@@ -14,7 +14,7 @@ import sys
 
 import pytest
 
-from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs.daemons import processes
 from tests.functional.stories import suites
 from tests.support import requirements, storage
 from tests.support.record_writer import Writer

@@ -12,36 +12,35 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.btrfs import (
-    copies,
-    departures,
-    failures,
-    handle_guard,
-    options,
-    ownership,
-    root_directory,
-    servers,
-    smb_settings,
-)
+from manila_lite.share.drivers.btrfs import failures, options
 from manila_lite.share.drivers.btrfs.catalog import Kind, RecordsUnreadable
-from manila_lite.share.drivers.btrfs.copies import ONCE, Copies
-from manila_lite.share.drivers.btrfs.daemons import Daemons
-from manila_lite.share.drivers.btrfs.departures import Departures
-from manila_lite.share.drivers.btrfs.exports import Exports
-from manila_lite.share.drivers.btrfs.locks import Locks
-from manila_lite.share.drivers.btrfs.mounting import is_mounted, mounted_pool
-from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.pool_disks import PoolDisks
-from manila_lite.share.drivers.btrfs.protocols import (
+from manila_lite.share.drivers.btrfs.daemons import root_directory
+from manila_lite.share.drivers.btrfs.daemons.daemons import Daemons
+from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
+from manila_lite.share.drivers.btrfs.exports.nfs.exports import Exports
+from manila_lite.share.drivers.btrfs.exports.protocols import (
     CIFS,
     Exporters,
     Protocols,
     location,
 )
-from manila_lite.share.drivers.btrfs.restoring import restore_limits, restore_properties
-from manila_lite.share.drivers.btrfs.servers import Servers
-from manila_lite.share.drivers.btrfs.smb_exports import SmbExports
-from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
+from manila_lite.share.drivers.btrfs.exports.smb import smb_settings
+from manila_lite.share.drivers.btrfs.exports.smb.smb_exports import SmbExports
+from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
+from manila_lite.share.drivers.btrfs.locks import Locks
+from manila_lite.share.drivers.btrfs.moves import copies, departures
+from manila_lite.share.drivers.btrfs.moves.copies import ONCE, Copies
+from manila_lite.share.drivers.btrfs.moves.departures import Departures
+from manila_lite.share.drivers.btrfs.servers import servers
+from manila_lite.share.drivers.btrfs.servers.servers import Servers
+from manila_lite.share.drivers.btrfs.volumes import ownership
+from manila_lite.share.drivers.btrfs.volumes.mounting import is_mounted, mounted_pool
+from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.btrfs.volumes.pool_disks import PoolDisks
+from manila_lite.share.drivers.btrfs.volumes.restoring import (
+    restore_limits,
+    restore_properties,
+)
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.fencing import FencingTokens
 from manila_lite.share.drivers.records import Record

@@ -14,25 +14,25 @@ from typing import Any
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.btrfs.access import BtrfsAccess
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.clones import BtrfsClones
-from manila_lite.share.drivers.btrfs.managing import BtrfsManaging
-from manila_lite.share.drivers.btrfs.migration import BtrfsMigration
-from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
-from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.promotion import BtrfsPromotion
-from manila_lite.share.drivers.btrfs.replicated_snapshots import (
+from manila_lite.share.drivers.btrfs.exports.access import BtrfsAccess
+from manila_lite.share.drivers.btrfs.moves.clones import BtrfsClones
+from manila_lite.share.drivers.btrfs.moves.migration import BtrfsMigration
+from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
+from manila_lite.share.drivers.btrfs.moves.promotion import BtrfsPromotion
+from manila_lite.share.drivers.btrfs.moves.replicated_snapshots import (
     BtrfsReplicatedSnapshots,
 )
-from manila_lite.share.drivers.btrfs.replication import BtrfsReplication
-from manila_lite.share.drivers.btrfs.roles import BtrfsRoles
-from manila_lite.share.drivers.btrfs.server_migration import BtrfsServerMigration
-from manila_lite.share.drivers.btrfs.share_servers import BtrfsShareServers
-from manila_lite.share.drivers.btrfs.shares import BtrfsShares
-from manila_lite.share.drivers.btrfs.snapshots import BtrfsSnapshots
-from manila_lite.share.drivers.btrfs.syncing import BtrfsSyncing
+from manila_lite.share.drivers.btrfs.moves.replication import BtrfsReplication
+from manila_lite.share.drivers.btrfs.moves.roles import BtrfsRoles
+from manila_lite.share.drivers.btrfs.moves.server_migration import BtrfsServerMigration
+from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
+from manila_lite.share.drivers.btrfs.servers.share_servers import BtrfsShareServers
+from manila_lite.share.drivers.btrfs.volumes.managing import BtrfsManaging
+from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.btrfs.volumes.shares import BtrfsShares
+from manila_lite.share.drivers.btrfs.volumes.snapshots import BtrfsSnapshots
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.delegation import Delegation
 from manila_lite.share.drivers.space import GIB, is_out_of_space

@@ -4,7 +4,7 @@ import errno
 import pathlib
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs import root_directory
+from manila_lite.share.drivers.btrfs.daemons import root_directory
 from manila_lite.share.drivers.space import is_out_of_space
 
 _UNUSABLE = (errno.EROFS, errno.EIO, errno.ENOTCONN)

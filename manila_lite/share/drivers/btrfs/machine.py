@@ -10,7 +10,8 @@ import subprocess
 from typing import NamedTuple
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs import handle_guard, privileges
+from manila_lite.share.drivers.btrfs import privileges
+from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
 
 _SMALLEST_POOL = 128 << 20
 # Where a btrfs has its first super block, and what is where in it.

@@ -6,8 +6,9 @@ import pathlib
 from typing import NoReturn
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs import privileges, server_network, servers
-from manila_lite.share.drivers.btrfs.ganesha import safe_path
+from manila_lite.share.drivers.btrfs import privileges
+from manila_lite.share.drivers.btrfs.exports.nfs.ganesha import safe_path
+from manila_lite.share.drivers.btrfs.servers import server_network, servers
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.records import checked_file_name
 

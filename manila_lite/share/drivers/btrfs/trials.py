@@ -12,7 +12,8 @@ import tempfile
 from typing import NamedTuple
 import uuid
 
-from manila_lite.share.drivers.btrfs import handle_guard, kernel
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
 
 _SIZE = 128 << 20
 _TIMEOUT = 60.0

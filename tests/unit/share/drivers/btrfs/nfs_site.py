@@ -11,10 +11,10 @@ import time
 import uuid
 
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.daemons import Daemons
-from manila_lite.share.drivers.btrfs.exports import Exports
+from manila_lite.share.drivers.btrfs.daemons.daemons import Daemons
+from manila_lite.share.drivers.btrfs.exports.nfs.exports import Exports
 from manila_lite.share.drivers.btrfs.locks import Locks
-from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.volumes.pool import Pool
 from manila_lite.share.drivers.nfs_clients import Client
 from tests.support import storage
 from tests.support.nfs_client import NfsClient

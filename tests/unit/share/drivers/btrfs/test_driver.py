@@ -11,9 +11,10 @@ import pytest
 from manila_lite import context, exception
 from manila_lite.share.drivers import fencing
 from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.drivers.btrfs import kernel, silence
+from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
-from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.exports import silence
+from manila_lite.share.drivers.btrfs.volumes.pool import Pool
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.contract import delete
 from tests.drivers.crashes import changes, failed_at, killed_at

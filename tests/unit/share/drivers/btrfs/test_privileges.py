@@ -14,9 +14,10 @@ import uuid
 import pytest
 
 from manila_lite.share.drivers import btrfs
-from manila_lite.share.drivers.btrfs import privileges, rewriting
+from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.transfer import transfer
+from manila_lite.share.drivers.btrfs.moves.transfer import transfer
+from manila_lite.share.drivers.btrfs.volumes import rewriting
 from tests.drivers import content
 from tests.support import ordinary_user, sampling, storage, units
 from tests.support.nfs_client import NfsClient, NfsError
@@ -138,7 +139,7 @@ def _used(path: pathlib.Path) -> list[str]:
 @pytest.mark.parametrize('use', USES)
 def test_only_the_listed_modules_use_privileges(use):
     pattern, listed = USES[use]
-    modules = list(pathlib.Path(btrfs.__file__).parent.glob('*.py'))
+    modules = list(pathlib.Path(btrfs.__file__).parent.rglob('*.py'))
     assert len(modules) > 30
     found = {
         path.stem
@@ -287,30 +288,30 @@ SUITE = (
     'test_privileges.py::test_copy_has_all',
     'test_privileges.py::test_rewritten_share_has_all',
     'test_privileges.py::test_nfs_client_cannot',
-    'test_root_directory.py',
+    'daemons/test_root_directory.py',
     # NFS: clients and their rules, statistics, revert, restart
     'test_driver.py::test_everything_is_back_after_a_start',
     'test_driver.py::test_share_is_not_shrunk',
     'test_driver.py::test_clients_stay_mounted',
-    'test_exports.py',
+    'exports/nfs/test_exports.py',
     # CIFS
-    'test_smb_exports.py::test_clients_have_the_access_of_their_rules',
-    'test_smb_exports.py::test_session_ends_when_a_rule_is_revoked',
-    'test_smb_exports.py::test_size_is_a_limit',
-    'test_smb_exports.py::test_removed_user_is_disconnected',
+    'exports/smb/test_smb_exports.py::test_clients_have_the_access_of_their_rules',
+    'exports/smb/test_smb_exports.py::test_session_ends_when_a_rule_is_revoked',
+    'exports/smb/test_smb_exports.py::test_size_is_a_limit',
+    'exports/smb/test_smb_exports.py::test_removed_user_is_disconnected',
     # Share servers, with clients in other namespaces
-    'test_servers.py::test_tenants_with_the_same_address',
-    'test_servers.py::test_snapshot_is_mounted_cloned_and_reverted_to',
-    'test_servers.py::test_lost_namespace_is_replaced',
-    'test_servers.py::test_everything_is_back_after_a_restart',
-    'test_servers.py::test_nothing_is_left_of_a_deleted_server',
-    'test_servers_cifs.py::test_clients_have_the_access_of_their_rules',
-    'test_servers_cifs.py::test_storage_stop',
+    'servers/test_servers.py::test_tenants_with_the_same_address',
+    'servers/test_servers.py::test_snapshot_is_mounted_cloned_and_reverted_to',
+    'servers/test_servers.py::test_lost_namespace_is_replaced',
+    'servers/test_servers.py::test_everything_is_back_after_a_restart',
+    'servers/test_servers.py::test_nothing_is_left_of_a_deleted_server',
+    'servers/test_servers_cifs.py::test_clients_have_the_access_of_their_rules',
+    'servers/test_servers_cifs.py::test_storage_stop',
     # Copies in other pools
-    'test_clones.py::test_share_from_a_snapshot_elsewhere',
-    'test_replication.py::test_all_kinds_of_files',
-    'test_migration.py::test_moved_share',
-    'test_server_migration.py::test_cifs_share_moves_with_its_users',
+    'moves/test_clones.py::test_share_from_a_snapshot_elsewhere',
+    'moves/test_replication.py::test_all_kinds_of_files',
+    'moves/test_migration.py::test_moved_share',
+    'moves/test_server_migration.py::test_cifs_share_moves_with_its_users',
     # The whole service, from the request to the bytes
     f'{STORIES / "test_nfs.py"}::test_another_machine_mounts',
 )

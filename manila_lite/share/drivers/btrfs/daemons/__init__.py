@@ -1,0 +1,1 @@
+"""The processes that serve clients, and those that keep them running."""

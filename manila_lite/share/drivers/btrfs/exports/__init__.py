@@ -1,0 +1,1 @@
+"""What clients mount: NFS and CIFS exports, and access to them."""

@@ -1,0 +1,1 @@
+"""NFS exports, served by NFS-Ganesha."""

@@ -1,0 +1,1 @@
+"""CIFS exports, served by Samba."""

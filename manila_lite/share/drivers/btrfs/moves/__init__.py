@@ -1,0 +1,1 @@
+"""Copies in other pools: replicas, migration, clones."""

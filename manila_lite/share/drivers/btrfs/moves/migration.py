@@ -1,0 +1,327 @@
+"""Migration of shares to other pools of this machine, by incremental send.
+
+The first phase copies in a thread, since the published methods return at
+once: a migration can be cancelled while it copies.
+"""
+
+from collections.abc import Callable, Sequence
+import contextlib
+from typing import Any
+
+from oslo_log import log
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.host import Host
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.moves import closing
+from manila_lite.share.drivers.btrfs.moves.background import BackgroundCall
+from manila_lite.share.drivers.btrfs.moves.migrated_snapshots import SnapshotPair
+from manila_lite.share.drivers.btrfs.moves.migration_copy import (
+    MigrationCopy,
+    forget_leaving,
+)
+from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
+from manila_lite.share.drivers.contract.share_migrations import (
+    ShareMigrationCompatibility,
+    ShareMigrationCompleteReply,
+    SnapshotMappings,
+)
+
+LOG = log.getLogger(__name__)
+
+PATIENCE = 5.0
+"""Seconds that a poll waits for the end of the copy."""
+
+_NOT_YET = 99
+"""The highest progress while clients change what is copied."""
+
+
+class _Progress:
+    """How many bytes of a share were sent, of those it had at first."""
+
+    def __init__(self, total: int):
+        self.total = total
+        self.sent = 0
+
+    def add(self, number: int) -> None:
+        self.sent += number
+
+    @property
+    def percent(self) -> int:
+        if self.sent >= self.total:
+            return _NOT_YET
+        return min(_NOT_YET, 100 * self.sent // self.total)
+
+
+class BtrfsMigration:
+    """Shares that leave this back end, or one of its pools."""
+
+    def __init__(self, backend: BtrfsBackend, peers: BtrfsPeers):
+        self._backend = backend
+        self._peers = peers
+        self._calls: dict[str, BackgroundCall] = {}
+        self._progress: dict[str, _Progress] = {}
+
+    def forget_ended(self) -> None:
+        """Remove what is kept for copies that no longer exist.
+
+        They were removed at the destination while this back end could not be
+        reached.
+        """
+        for pool in self._backend.pools.values():
+            for name, leaving in list(pool.catalog.leaving.records()):
+                there = self._peers.beside(leaving['to_host'], leaving['host'])
+                found = there and there.pools.get(Host.parse(leaving['to_host']).pool)
+                if (
+                    found
+                    and found.catalog.arriving.find(leaving['to']) is None
+                    and found.catalog.find(Kind.SHARE, leaving['to']) is None
+                ):
+                    self._try_to_forget(name, leaving['to'])
+
+    def _try_to_forget(self, name: str, copy: str) -> None:
+        with self._backend.try_copying(name) as is_locked:
+            if not is_locked:
+                return
+            try:
+                forget_leaving(self._backend, name, copy)
+            except exception.ShareBackendException as error:
+                LOG.error(
+                    'Share %(name)s, which was to be migrated, cannot be '
+                    'used: %(error)s',
+                    {'name': name, 'error': error},
+                )
+
+    # The first phase
+
+    def migration_check_compatibility(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> ShareMigrationCompatibility:
+        """Return how a share can be moved to a pool of this machine."""
+        reason = self._why_not(
+            source_share, destination_share, destination_share_server
+        )
+        if reason is not None:
+            LOG.info(
+                'Share %(name)s cannot be migrated to %(host)s: %(reason)s',
+                {
+                    'name': source_share['name'],
+                    'host': destination_share['host'],
+                    'reason': reason,
+                },
+            )
+        return {
+            'compatible': reason is None,
+            'writable': reason is None,
+            'preserve_metadata': reason is None,
+            'nondisruptive': False,
+            'preserve_snapshots': reason is None,
+        }
+
+    def _why_not(
+        self,
+        source: base.ShareForDriver,
+        destination: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None,
+    ) -> str | None:
+        found = self._backend.find(Kind.SHARE, source['name'])
+        if found is None or 'reverting_to' in found[1]:
+            return 'it is incomplete'
+        there = self._peers.beside(destination['host'], source['host'])
+        if there is None:
+            return 'that is no btrfs back end of this machine'
+        try:
+            self._backend.locations(Kind.SHARE, found[1])
+            there.server_for(share_server)
+            there.pool_for(destination)
+            there.exports.check(found[1]['share_proto'], destination['name'])
+        except (ValueError, exception.ShareBackendException) as error:
+            return str(error)
+        return None
+
+    def migration_start(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        """Record that the share moves; the next calls copy it."""
+        self._copy_of(
+            source_share, destination_share, source_snapshots, snapshot_mappings
+        ).begin()
+
+    def migration_continue(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> bool:
+        """Copy until little is left, also after a restart of the service.
+
+        What has changed meanwhile is sent again and again.
+        """
+        copy = self._copy_of(
+            source_share, destination_share, source_snapshots, snapshot_mappings
+        )
+        call = self._calls.get(copy.name)
+        if call is None:
+            if copy.find_share() is not None:
+                return True
+            if not copy.is_begun():
+                raise exception.ShareResourceNotFound(share_id=copy.name)
+            call = BackgroundCall(lambda: self._catch_up(copy))
+            self._calls[copy.name] = call
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._calls.pop, copy.name, None)
+            if not call.has_ended(PATIENCE):
+                stack.pop_all()
+                return False
+        return True
+
+    def _catch_up(self, copy: MigrationCopy) -> None:
+        with copy.locked():
+            if not copy.has_content():
+                self._progress[copy.name] = _Progress(copy.used_bytes())
+            copy.catch_up(self._count(copy))
+
+    def _count(self, copy: MigrationCopy) -> Callable[[int], None]:
+        return self._progress.setdefault(copy.name, _Progress(0)).add
+
+    def migration_get_progress(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> dict[str, int]:
+        """Return the percentage of the bytes that the share had at first."""
+        copy = self._copy_of(
+            source_share, destination_share, source_snapshots, snapshot_mappings
+        )
+        progress = self._progress.get(copy.name)
+        if progress is not None:
+            return {'total_progress': progress.percent, 'sent_bytes': progress.sent}
+        is_copied = copy.has_content() or copy.find_share() is not None
+        return {'total_progress': _NOT_YET if is_copied else 0}
+
+    def migration_cancel(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        """Stop copying, and remove the copy; a missing one is success."""
+        try:
+            copy = self._copy_of(
+                source_share, destination_share, source_snapshots, snapshot_mappings
+            )
+        except exception.ShareBackendException:
+            # The destination is removed when it is within reach again.
+            name, own = destination_share['name'], source_share['name']
+            with self._backend.copying(own):
+                forget_leaving(self._backend, own, name)
+            raise
+        copy.discard()
+        self._forget(copy)
+
+    # The second phase
+
+    def migration_complete(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> ShareMigrationCompleteReply:
+        """Send the rest while no client can write, and remove the source.
+
+        If that fails, its clients can use it as before.
+        """
+        try:
+            copy = self._copy_of(
+                source_share, destination_share, source_snapshots, snapshot_mappings
+            )
+        except exception.ShareBackendException:
+            # An earlier call may have been killed before its end.
+            own = source_share['name']
+            with self._backend.copying(own), self._backend.changing(own):
+                closing.reopen(self._backend, own)
+            raise
+        with copy.locked():
+            record = copy.replace_source(self._count(copy), destination_share_server)
+        self._forget(copy)
+        there = self._reach(source_share, destination_share)
+        return {
+            'export_locations': there.locations(Kind.SHARE, record),
+            'snapshot_updates': {
+                snapshot['id']: _snapshot_update(there, snapshot)
+                for snapshot in snapshot_mappings.values()
+            },
+        }
+
+    def _forget(self, copy: MigrationCopy) -> None:
+        self._calls.pop(copy.name, None)
+        self._progress.pop(copy.name, None)
+
+    def _copy_of(
+        self,
+        source: base.ShareForDriver,
+        destination: base.ShareForDriver,
+        snapshots: Sequence[base.SnapshotForDriver],
+        mappings: SnapshotMappings,
+    ) -> MigrationCopy:
+        there = self._reach(source, destination)
+        pairs = [
+            SnapshotPair(one['name'], mappings[one['id']]['name'])
+            for one in snapshots
+            if one['id'] in mappings
+        ]
+        return MigrationCopy(self._backend, source, there, destination, pairs)
+
+    def _reach(
+        self, source: base.ShareForDriver, destination: base.ShareForDriver
+    ) -> BtrfsBackend:
+        """Return the back end of the destination."""
+        there = self._peers.beside(destination['host'], source['host'])
+        if there is None:
+            raise exception.ShareBackendException(
+                msg=f'{destination["host"]} is out of reach'
+            )
+        return there
+
+
+def _snapshot_update(
+    there: BtrfsBackend, snapshot: base.SnapshotForDriver
+) -> dict[str, Any]:
+    """Return where a snapshot is on the destination."""
+    _, record = there.get_snapshot(snapshot)
+    return {
+        'provider_location': record['volume'],
+        'export_locations': there.locations(Kind.SNAPSHOT, record),
+    }

@@ -1,0 +1,277 @@
+"""Shares that the btrfs driver replicates in several pools.
+
+Each back end copies what its own replicas need. At another one it changes
+only what the promotion of a replica ends there, and the copies that are sent.
+"""
+
+import contextlib
+import time
+
+from oslo_log import log
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.catalog import Kind, Role
+from manila_lite.share.drivers.btrfs.exports.access import BtrfsAccess
+from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
+from manila_lite.share.drivers.btrfs.moves.promotion import BtrfsPromotion
+from manila_lite.share.drivers.btrfs.moves.replicas import (
+    Replica,
+    ReplicaState,
+    ReplicaUnreachable,
+)
+from manila_lite.share.drivers.btrfs.moves.replicated_snapshots import (
+    BtrfsReplicatedSnapshots,
+)
+from manila_lite.share.drivers.btrfs.moves.roles import BtrfsRoles
+from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
+from manila_lite.share.drivers.btrfs.moves.transfer import TransferFailed
+from manila_lite.share.drivers.btrfs.volumes.shares import BtrfsShares
+from manila_lite.share.drivers.btrfs.volumes.snapshots import BtrfsSnapshots
+from manila_lite.share.drivers.replica_lists import (
+    ACTIVE,
+    ERROR,
+    IN_SYNC,
+    OUT_OF_SYNC,
+    ReplicaList,
+    SnapshotList,
+    replica_state_reply,
+)
+from manila_lite.share.drivers.space import is_out_of_space
+
+LOG = log.getLogger(__name__)
+
+
+class BtrfsReplication:
+    """Replicas on this back end, which copy the active one."""
+
+    def __init__(
+        self,
+        backend: BtrfsBackend,
+        peers: BtrfsPeers,
+        roles: BtrfsRoles,
+        syncing: BtrfsSyncing,
+        shares: BtrfsShares,
+        snapshots: BtrfsSnapshots,
+        access: BtrfsAccess,
+        promotion: BtrfsPromotion,
+        replicated_snapshots: BtrfsReplicatedSnapshots,
+    ):
+        self._backend = backend
+        self._peers = peers
+        self._roles = roles
+        self._syncing = syncing
+        self._shares = shares
+        self._snapshots = snapshots
+        self._access = access
+        self._promotion = promotion
+        self._replicated_snapshots = replicated_snapshots
+
+    def create_replica(
+        self,
+        context: RequestContext,
+        replica_list: ReplicaList,
+        new_replica: base.ShareForDriver,
+        access_rules: base.AccessRules,
+        replica_snapshots: list[base.ReplicaSnapshot],
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ReplicaReply:
+        """Create a replica and copy everything, which may take a while."""
+        own = self._peers.own_replica(new_replica)
+        if own.find() is None:
+            leader = self._peers.reachable_active(replica_list)
+            if leader is None:
+                raise exception.ShareBackendException(
+                    msg=f'replica {own.name} cannot be created: the active '
+                    'replica is out of reach'
+                )
+            if leader.pool.top == own.pool.top:
+                raise exception.ShareBackendException(
+                    msg=f'pool {own.pool.name} has a replica of the share'
+                )
+            self._create(context, own, new_replica, share_server)
+        replica_state = self._update(
+            context, replica_list, new_replica, access_rules, replica_snapshots
+        )
+        return {
+            'replica_state': replica_state or OUT_OF_SYNC,
+            'export_locations': own.locations(),
+        }
+
+    def _create(
+        self,
+        context: RequestContext,
+        own: Replica,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None,
+    ) -> None:
+        """Create the volume of a replica, or leave nothing behind."""
+        # Without the state it would be an active replica.
+        own.write_state(ReplicaState(role=Role.PASSIVE))
+        try:
+            self._shares.create_share(context, share, share_server)
+        except (OSError, exception.DriverError):
+            with (
+                contextlib.suppress(OSError, exception.DriverError),
+                # A stale call is refused here: the state is another one's.
+                self._backend.changing(own.name),
+            ):
+                if own.find() is None:
+                    own.forget_state()
+            raise
+
+    def delete_replica(
+        self,
+        context: RequestContext,
+        replica_list: ReplicaList,
+        replica_snapshots: SnapshotList,
+        replica: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        for snapshot in replica_snapshots:
+            self._snapshots.delete_snapshot(context, snapshot)
+        own = self._peers.own_replica(replica)
+        with self._backend.copying(own.name):
+            if own.find() is not None:
+                self._promotion.return_active_role(own, replica_list)
+            with self._backend.changing(own.name):
+                self._backend.remove(Kind.SHARE, own.name)
+        for other in self._peers.reachable(replica_list):
+            with contextlib.suppress(OSError, exception.ShareBackendException):
+                other.copies.discard(own.name)
+                other.copies.remove_empty()
+
+    def update_replica_state(
+        self,
+        context: RequestContext,
+        replica_list: ReplicaList,
+        replica: base.ShareForDriver,
+        access_rules: base.AccessRules,
+        replica_snapshots: list[base.ReplicaSnapshot],
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ReplicaStateReply:
+        """Copy what has changed; no state if another thread is doing so."""
+        replica_state = self._update(
+            context, replica_list, replica, access_rules, replica_snapshots
+        )
+        return replica_state_reply(
+            replica_state, self._peers.own_replica(replica).state().synced_at
+        )
+
+    def _update(
+        self,
+        context: RequestContext,
+        replica_list: ReplicaList,
+        replica: base.ShareForDriver,
+        access_rules: base.AccessRules,
+        replica_snapshots: list[base.ReplicaSnapshot],
+    ) -> str | None:
+        own = self._peers.own_replica(replica)
+        if own.find() is None:
+            raise exception.ShareResourceNotFound(share_id=replica['id'])
+        with self._backend.try_copying(own.name) as is_locked:
+            if not is_locked:
+                return None
+            self._backend.fencing.check_call()
+            leader = self._peers.reachable_active(replica_list)
+            replica_state = OUT_OF_SYNC
+            if leader is not None:
+                replica_state = self._follow(own, leader, replica['replication_type'])
+                self._syncing.forget_others(own, leader, replica_list)
+            # All are tried, although one may be missing.
+            missing = [
+                pair
+                for pair in replica_snapshots
+                if not self._replicated_snapshots.ensure_snapshot(
+                    own,
+                    leader,
+                    pair['active_replica_snapshot'],
+                    pair['share_replica_snapshot'],
+                )
+            ]
+        if (
+            own.state().role == Role.PASSIVE
+            and self._backend.exports.listed(Kind.SHARE, own.record()) is None
+        ):
+            # It may have been out of reach when the rules were applied.
+            self._access.update_access(context, replica, access_rules, [], [], [])
+        if replica_state == IN_SYNC and missing:
+            return OUT_OF_SYNC
+        return replica_state
+
+    def _follow(
+        self, own: Replica, leader: Replica, replication_type: str | None
+    ) -> str:
+        """Bring a replica up to date; return its state."""
+        before = own.state()
+        try:
+            if before.role != Role.PASSIVE:
+                self._follow_again(own, leader, replication_type)
+            is_new = self._syncing.follow(own, leader)
+        except (OSError, exception.ShareBackendException) as error:
+            LOG.warning(
+                'Cannot update replica %(name)s, last synchronised at '
+                '%(at)s: %(error)s',
+                {'name': own.name, 'error': error, 'at': format_time(before.synced_at)},
+            )
+            return ERROR if _is_full(error) else OUT_OF_SYNC
+        LOG.log(
+            log.INFO if is_new else log.DEBUG,
+            'Replica %(name)s is synchronised with %(other)s',
+            {'name': own.name, 'other': leader.name},
+        )
+        return IN_SYNC
+
+    def _follow_again(
+        self, own: Replica, leader: Replica, replication_type: str | None
+    ) -> None:
+        """Make a replica passive whose successor was promoted without it."""
+        state = leader.state()
+        if state.role == Role.PASSIVE or (state.generation < own.state().generation):
+            return
+        LOG.warning(
+            'Replica %(name)s is no longer active; changes that %(other)s '
+            'does not have will be lost',
+            {'name': own.name, 'other': leader.name},
+        )
+        with self._backend.changing(own.name):
+            own.become_passive(leader, replication_type)
+
+    def get_replica_status(
+        self,
+        replica: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
+        """Return the status, as for a share.
+
+        It is an error if the others do not follow the replica even though it
+        should be active.
+        """
+        status = self._shares.get_share_status(replica)
+        if (
+            replica['replica_state'] == ACTIVE
+            and self._roles.role_of(replica) != Role.ACTIVE
+        ):
+            LOG.error('Replica %s is no longer active', replica['name'])
+            status['status'] = 'error'
+            status['replica_state'] = OUT_OF_SYNC
+        return status
+
+
+def _is_full(error: Exception) -> bool:
+    """Return whether our own pool has no space for what is new."""
+    if isinstance(error, ReplicaUnreachable):
+        return False
+    if isinstance(error, TransferFailed):
+        return error.is_out_of_space
+    cause = error if isinstance(error, OSError) else error.__cause__
+    return isinstance(cause, OSError) and is_out_of_space(cause)
+
+
+def format_time(at: float | None) -> str:
+    """Return a time of synchronisation as logs show it."""
+    if at is None:
+        return 'an unknown time'
+    return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(at))

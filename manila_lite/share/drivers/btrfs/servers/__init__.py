@@ -1,0 +1,1 @@
+"""Share servers: networks with daemons of their own."""

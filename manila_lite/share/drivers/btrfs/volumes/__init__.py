@@ -1,0 +1,1 @@
+"""Subvolumes of shares and snapshots, and the pools that they are in."""

@@ -1,0 +1,158 @@
+"""Snapshots of the btrfs driver."""
+
+import contextlib
+
+from oslo_log import log
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.volumes import rewriting
+from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.records import Record
+
+LOG = log.getLogger(__name__)
+
+
+class BtrfsSnapshots:
+    """Read-only volumes, which have the size that the share had."""
+
+    def __init__(self, backend: BtrfsBackend):
+        self._backend = backend
+
+    def create_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.SnapshotReply:
+        name = snapshot['name']
+        with self._backend.changing(name, snapshot['share_name']):
+            found = self._backend.find(Kind.SNAPSHOT, name)
+            if found is None:
+                pool, share = self._backend.get_share(snapshot['share_name'])
+                if not self._backend.is_leftover(Kind.SNAPSHOT, name):
+                    raise exception.ShareBackendException(
+                        msg=f'the volume {name} exists and is not managed as {name}'
+                    )
+                record = {
+                    'volume': name,
+                    'of': share['volume'],
+                    'share_proto': share['share_proto'],
+                }
+                if 'server' in share:
+                    record['server'] = share['server']
+                with pool.catalog.putting(Kind.SNAPSHOT, name, record):
+                    pool.take_snapshot(share['volume'], name)
+                pool.commit_new(Kind.SNAPSHOT)
+            else:
+                pool, record = found
+        return self._reply(pool, record)
+
+    def _reply(self, pool: Pool, record: Record) -> base.SnapshotReply:
+        volume = record['volume']
+        return {
+            'provider_location': volume,
+            'size': pool.size_gib(Kind.SNAPSHOT, volume),
+            'export_locations': self._backend.locations(Kind.SNAPSHOT, record),
+        }
+
+    def delete_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        with self._backend.changing(snapshot['name']):
+            self._backend.remove(Kind.SNAPSHOT, snapshot['name'])
+
+    def get_snapshot_status(
+        self,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
+        pool, record = self._backend.get_snapshot(snapshot)
+        volume = record['volume']
+        if not pool.has(Kind.SNAPSHOT, volume):
+            return {'status': 'error'}
+        return {
+            'status': 'available',
+            'share_proto': record['share_proto'],
+            'size': pool.size_gib(Kind.SNAPSHOT, volume),
+            'provider_location': volume,
+            'export_locations': self._backend.locations(Kind.SNAPSHOT, record),
+        }
+
+    def revert_to_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_access_rules: list[base.AccessRuleForDriver],
+        snapshot_access_rules: list[base.AccessRuleForDriver],
+        share_server: base.ShareServerMapping | None = None,
+    ) -> int:
+        """Give the share the content and the size of the snapshot.
+
+        Its status is error until it is exported with that content.
+        """
+        name = snapshot['share_name']
+        with self._backend.changing(name, snapshot['name']):
+            pool, record = self._backend.get_share(name)
+            source_pool, source = self._backend.get_snapshot(snapshot)
+            volume = record['volume']
+            if source_pool is not pool or source['of'] != volume:
+                raise exception.ShareBackendException(
+                    msg=f'{snapshot["name"]} is not a snapshot of {name}'
+                )
+            reverting = record | {'reverting_to': snapshot['name']}
+            if self._backend.configuration.btrfs_revert_mode == 'rewrite':
+                limit = rewriting.limit_before(pool, reverting)
+                reverting[rewriting.LIMIT] = limit
+                pool.catalog.put(Kind.SHARE, name, reverting)
+                self._rewrite(pool, name, volume, source['volume'], limit)
+            else:
+                pool.catalog.put(Kind.SHARE, name, reverting)
+                pool.replace(volume, source['volume'])
+            self._backend.exports.refresh(Kind.SHARE, volume)
+            path = pool.path(Kind.SHARE, volume)
+            self._backend.exports.republish(Kind.SHARE, volume, path)
+            done = {
+                key: value
+                for key, value in record.items()
+                if key not in ('reverting_to', rewriting.LIMIT)
+            }
+            pool.catalog.put(Kind.SHARE, name, done)
+            pool.commit()
+            return pool.size_gib(Kind.SHARE, volume)
+
+    def limit_interrupted(self) -> None:
+        """Limit shares as before a revert that was interrupted."""
+        for pool in self._backend.pools.values():
+            for name, record in list(pool.catalog.records(Kind.SHARE)):
+                if 'reverting_to' in record:
+                    self._try_to_limit(pool, name)
+
+    def _try_to_limit(self, pool: Pool, name: str) -> None:
+        with self._backend.locks.try_locked(name) as is_locked:
+            try:
+                if is_locked:
+                    rewriting.limit_interrupted(pool, name)
+            except OSError as error:
+                LOG.error(
+                    'Share %(name)s is not limited: %(error)s',
+                    {'name': name, 'error': error},
+                )
+
+    def _rewrite(
+        self, pool: Pool, name: str, volume: str, snapshot: str, limit: int
+    ) -> None:
+        try:
+            rewriting.rewrite(pool, volume, snapshot, limit)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                rewriting.limit_interrupted(pool, name)
+            # It names a file of the user, relative to its directory.
+            path = pool.path(Kind.SHARE, volume)
+            raise OSError(error.errno, error.strerror, str(path)) from error
