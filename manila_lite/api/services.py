@@ -7,6 +7,7 @@ from oslo_config import cfg
 
 from manila_lite.db.session import Database
 from manila_lite.policies.enforcer import Enforcer
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
@@ -56,7 +57,7 @@ class ApiServices:
     share_groups: ShareGroups
     share_group_copies: ShareGroupCopies
     share_group_snapshots: ShareGroupSnapshots
-    limits: dict[str, int]
+    limits: DefaultLimits
     admin_only_metadata: frozenset[str]
     admin_only_export_metadata: frozenset[str]
     pool_matches: typing.Callable[

@@ -10,9 +10,9 @@ import contextlib
 
 from manila_lite import exception, messages
 from manila_lite.cmd import console, recovery
-from manila_lite.cmd.build.api import share_operations
 from manila_lite.cmd.build.gone_backend import build_canceller
 from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.registry import Registry
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import incarnations, services
 from manila_lite.db.queries.shares import shares
@@ -21,6 +21,7 @@ from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.messages import Action, Detail
 from manila_lite.rpc.share import BINARY
+from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work import cancel
@@ -92,7 +93,7 @@ class GoneBackends:
         }
         for host in set(hosts.values()):
             self.db.read(self._refuse_gone_or_living, host)
-        share_operations(self.process).force_delete(self.ctx, share)
+        Registry(self.process).get(Shares).force_delete(self.ctx, share)
         self._cancel_work_on(hosts)
         self.db.write(self._notify_owner, share, by=self.ctx)
 

@@ -6,7 +6,10 @@ log, token check) are registered by those libraries.
 
 from collections.abc import Callable, Iterable, Iterator
 import contextlib
+import dataclasses
+import datetime
 import itertools
+import operator
 from typing import Any
 
 from oslo_config import cfg
@@ -99,6 +102,27 @@ def new(args: Iterable[str] = (), files: Iterable[str] = ()) -> cfg.ConfigOpts:
         default_config_dirs=[],
     )
     return conf
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """Annotates a parameter that is given the value of an option.
+
+    `name` is that of the option, after that of its group and a dot if it has
+    one. `convert` makes the parameter from the value.
+    """
+
+    name: str
+    convert: Callable[[Any], Any] | None = None
+
+    def read(self, conf: cfg.ConfigOpts) -> Any:
+        value = operator.attrgetter(self.name)(conf)
+        return value if self.convert is None else self.convert(value)
+
+
+def seconds(number: float) -> datetime.timedelta:
+    """Convert the value of an option that is a number of seconds."""
+    return datetime.timedelta(seconds=number)
 
 
 def backends(conf: cfg.ConfigOpts) -> list[str]:

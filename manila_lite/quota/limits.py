@@ -44,9 +44,13 @@ NAMES = tuple(resource.name for resource in RESOURCES)
 NAMES_PER_TYPE = tuple(resource.name for resource in RESOURCES if resource.per_type)
 
 
-def from_options(group: typing.Any) -> dict[str, int]:
+DefaultLimits = typing.NewType('DefaultLimits', dict[str, int])
+"""The limits by resource where no quota is set."""
+
+
+def from_options(group: typing.Any) -> DefaultLimits:
     """Return the limits that the option group `quota` sets by default."""
-    return {name: getattr(group, name) for name in NAMES}
+    return DefaultLimits({name: getattr(group, name) for name in NAMES})
 
 
 def effective_limits(

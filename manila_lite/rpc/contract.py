@@ -20,6 +20,7 @@ from manila_lite.states.machine import Machine
 Args = dict[str, typing.Any]
 Stub = typing.TypeVar('Stub', bound=Callable[..., typing.Any])
 Endpoint = typing.TypeVar('Endpoint', bound=type)
+Given = typing.TypeVar('Given', bound='Contract')
 
 RESOURCE = 'instance_id'
 
@@ -286,7 +287,7 @@ OldestRelease = Callable[[str, str | None], int | None]
 """Returns the oldest release of the live processes of a topic and host."""
 
 
-class Client:
+class Client(typing.Generic[Given]):
     """The client of a contract, with the methods of the contract.
 
     A durable method takes `(session, ctx, **args)` and stores the work in
@@ -299,7 +300,7 @@ class Client:
 
     def __init__(
         self,
-        contract: type[Contract],
+        contract: type[Given],
         submit: Submit,
         transport: rpc_transport.Transport | None,
         queue: str | None = None,
@@ -311,7 +312,7 @@ class Client:
         self._queue = queue
         self._oldest_release = oldest_release
 
-    def on(self, host: str) -> 'Client':
+    def on(self, host: str) -> 'Client[Given]':
         """Return a client for the queue of the back end of this host."""
         return Client(
             self.contract,

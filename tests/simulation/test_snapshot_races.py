@@ -4,11 +4,12 @@ import datetime
 
 import pytest
 
-from manila_lite.cmd.build.api import snapshot_operations
 from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.registry import Registry
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
+from manila_lite.share.operations.snapshots import Snapshots
 from tests.support import cloud_snapshots, sampling
 from tests.support.cloud import Cloud, Crash
 from tests.support.rewind import rewindable
@@ -156,7 +157,7 @@ def other_service(cloud, skew):
     db.clock = lambda: cloud.clock() + skew
     db.deliver = cloud.db.deliver
     process = Process(cloud.conf, db, rng=cloud.rng)
-    return snapshot_operations(process), db
+    return Registry(process).get(Snapshots), db
 
 
 def test_snapshot_of_the_same_microsecond_is_a_microsecond_later(tmp_path):

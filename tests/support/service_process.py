@@ -13,12 +13,8 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import conf as options
-from manila_lite.cmd.build.api import (
-    access_operations,
-    share_operations,
-    transfer_operations,
-)
 from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.registry import Registry
 from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.cmd.build.share import build_share_service
 from manila_lite.context import RequestContext
@@ -29,7 +25,10 @@ from manila_lite.db.queries.admin.releases import Release
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.session import Database, Session
 from manila_lite.share.drivers.dummy import driver as dummy
+from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.shares.share_request import ShareRequest
+from manila_lite.share.operations.shares.shares import Shares
+from manila_lite.share.operations.transfers import ShareTransfers
 from tests.support import invariants
 from tests.support.databases import share_statements
 from tests.support.rows import insert_type
@@ -139,9 +138,9 @@ class ServiceProcess:
             locks=Coordinator(self.conf, 'a member') if locked else NullCoordinator(),
             release=release or releases.current(),
         )
-        self.operations = share_operations(self.process)
-        self.access = access_operations(self.process)
-        self.transfers = transfer_operations(self.process)
+        self.operations = Registry(self.process).get(Shares)
+        self.access = Registry(self.process).get(Access)
+        self.transfers = Registry(self.process).get(ShareTransfers)
         self.scheduler = build_scheduler(self.process)
         self.share = build_share_service(self.process)
         self.nodes = [self]

@@ -7,8 +7,8 @@ import typing
 from oslo_config import cfg
 
 from manila_lite import exception
-from manila_lite.cmd.build.api import share_operations
 from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.registry import Registry
 from manila_lite.cmd.driver_thread import in_driver_thread, in_main_thread
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.servers.server_load import ServerLimits
@@ -102,6 +102,7 @@ from manila_lite.share.manager.shares.metadata import ShareMetadataEndpoint
 from manila_lite.share.manager.shares.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.shares.transfers import ShareTransfersEndpoint
 from manila_lite.share.manager.snapshots import SnapshotsEndpoint
+from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.work.runner import Runner
 
 LOG = logging.getLogger(__name__)
@@ -497,7 +498,7 @@ def _reconciliation(
 
 def _expirer(process: Process) -> Callable[[Backend, str], None]:
     """Return what deletes an expired share on behalf of its project."""
-    operations = share_operations(process)
+    operations = Registry(process).get(Shares)
 
     def expire(backend: Backend, share_id: str) -> None:
         try:

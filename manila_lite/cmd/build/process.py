@@ -15,7 +15,7 @@ from manila_lite.db.queries.admin import releases
 from manila_lite.db.session import Database
 from manila_lite.periodic import Periodic, Task
 from manila_lite.quota import limits as quota_limits
-from manila_lite.rpc.contract import Client
+from manila_lite.rpc.contract import Client, Given
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.rpc.transport import HintListener
 from manila_lite.work import table
@@ -54,7 +54,7 @@ class Process:
             down_time=self.conf.service_down_time,
         )
 
-    def client(self, contract: type) -> Client:
+    def client(self, contract: type[Given]) -> Client[Given]:
         return Client(
             contract,
             table.submit_durable,
@@ -85,7 +85,7 @@ class Process:
             message_ttl=self.conf.message_ttl,
         )
 
-    def limits(self) -> dict[str, int]:
+    def limits(self) -> quota_limits.DefaultLimits:
         """Return the default quotas; `reload_limits` changes the result."""
         return self._limits
 
@@ -95,7 +95,7 @@ class Process:
         return self._limits
 
     @functools.cached_property
-    def _limits(self) -> dict[str, int]:
+    def _limits(self) -> quota_limits.DefaultLimits:
         return quota_limits.from_options(self.conf.quota)
 
 

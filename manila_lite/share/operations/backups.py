@@ -7,6 +7,7 @@ first and then the backup.
 """
 
 from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 import orjson
@@ -22,9 +23,10 @@ from manila_lite.host import Host
 from manila_lite.quota import charges
 from manila_lite.quota.backups import deltas_of
 from manila_lite.quota.charges import Owner
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.rpc.contract import Client
-from manila_lite.rpc.data import TOPIC as COPIES
-from manila_lite.rpc.share import TOPIC as DRIVERS
+from manila_lite.rpc.data import TOPIC as COPIES, BackupsRpc
+from manila_lite.rpc.share import TOPIC as DRIVERS, DriverBackupsRpc
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
 from manila_lite.states.share_backup import SHARE_BACKUP
@@ -32,6 +34,7 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
+@dataclasses.dataclass(eq=False)
 class ShareBackups:
     """Operations on share backups. Each method is one transaction.
 
@@ -39,19 +42,11 @@ class ShareBackups:
     ends that make backups themselves.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        limits: Mapping[str, int],
-        copies: Client,
-        drivers: Client,
-        admission: AdmissionControl,
-    ):
-        self.db = db
-        self.limits = limits
-        self.copies = copies
-        self.drivers = drivers
-        self.admission = admission
+    db: Database
+    limits: DefaultLimits
+    copies: Client[BackupsRpc]
+    drivers: Client[DriverBackupsRpc]
+    admission: AdmissionControl
 
     @admission_controlled
     @transaction

@@ -2,10 +2,12 @@
 
 import dataclasses
 import typing
+from typing import Annotated
 
 from oslo_db import exception as db_exc
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
@@ -26,7 +28,8 @@ from manila_lite.db.transitions import fire, fire_all, insert_row
 from manila_lite.host import Host
 from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import Client
-from manila_lite.rpc.share import BINARY
+from manila_lite.rpc.scheduler import PlacementRpc
+from manila_lite.rpc.share import BINARY, ManagingRpc
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.migration_guards import refuse_running
 from manila_lite.share.operations.replication import guards as replica_guards
@@ -69,18 +72,16 @@ class ManageSnapshotRequest:
     driver_options: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
 
+@dataclasses.dataclass(eq=False)
 class Managing:
     """Manage and unmanage. Each method is one transaction."""
 
-    def __init__(
-        self, conf: typing.Any, db: Database, scheduler: Client, managing: Client
-    ):
-        self.db = db
-        self.scheduler = scheduler
-        self.managing = managing
-        self.down_time = conf.service_down_time
-        self.default_type = conf.default_share_type
-        self.mount_prefix = conf.default_mount_point_prefix
+    db: Database
+    scheduler: Client[PlacementRpc]
+    managing: Client[ManagingRpc]
+    down_time: Annotated[float, Option('service_down_time')]
+    default_type: Annotated[str | None, Option('default_share_type')]
+    mount_prefix: Annotated[str, Option('default_mount_point_prefix')]
 
     # Shares
 

@@ -1,5 +1,6 @@
 """Resources in flight and their recovery, for administrators."""
 
+import dataclasses
 import typing
 
 from manila_lite import exception
@@ -8,6 +9,7 @@ from manila_lite.db.queries.admin import recovery as rows, services
 from manila_lite.db.session import Database, Session, read_transaction, transaction
 from manila_lite.rpc import contracts, share as share_rpc
 from manila_lite.rpc.contract import Client, Durable
+from manila_lite.rpc.share import ReconciliationRpc
 from manila_lite.states.machine import Resume
 from manila_lite.work import table
 
@@ -47,12 +49,12 @@ class InFlight(typing.NamedTuple):
         return self.holder in (NOBODY, ABANDONED)
 
 
+@dataclasses.dataclass(eq=False)
 class Recovery:
     """Operations on recovery; none of them calls a driver."""
 
-    def __init__(self, db: Database, rescues: Client):
-        self.db = db
-        self.rescues = rescues
+    db: Database
+    rescues: Client[ReconciliationRpc]
 
     # Show
 

@@ -1,20 +1,24 @@
 """Accept requests about services."""
 
+import dataclasses
+from typing import Annotated
+
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.rpc.contract import Client
-from manila_lite.rpc.share import BINARY
+from manila_lite.rpc.share import BINARY, EnsuringRpc
 
 
+@dataclasses.dataclass(eq=False)
 class Services:
     """Operations on services. Each method is one transaction."""
 
-    def __init__(self, db: Database, ensuring: Client, down_time: int):
-        self.db = db
-        self.ensuring = ensuring
-        self.down_time = down_time
+    db: Database
+    ensuring: Client[EnsuringRpc]
+    down_time: Annotated[int, Option('service_down_time')]
 
     @transaction
     def ensure_shares(self, session: Session, ctx: RequestContext, host: str) -> None:

@@ -1,9 +1,12 @@
 """Accept requests about snapshots, and to revert to one."""
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves import replicas as replica_moves
@@ -15,9 +18,11 @@ from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import TransitionBatch, fire, fire_all
 from manila_lite.quota import charges, snapshots as snapshot_quota
 from manila_lite.quota.charges import Owner
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.quota.shares import owner_of, size_deltas
 from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import ReplicatedSnapshotsRpc, SnapshotsRpc
 from manila_lite.share.operations import reverts, unserved
 from manila_lite.share.operations.migration_guards import refuse_reset, refuse_running
 from manila_lite.share.operations.replication import snapshots as replicated_snapshots
@@ -37,6 +42,7 @@ from manila_lite.states.snapshot_instance import (
 from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
+@dataclasses.dataclass(eq=False)
 class Snapshots:
     """Operations on snapshots. Each method is one transaction.
 
@@ -45,23 +51,13 @@ class Snapshots:
     replicas, `work` for others.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        limits: Mapping[str, int],
-        work: Client,
-        for_replicas: Client,
-        admission: AdmissionControl,
-        down_time: float,
-        deferred_deletion_enabled: bool,
-    ):
-        self.down_time = down_time
-        self.deferred_deletion_enabled = deferred_deletion_enabled
-        self.db = db
-        self.limits = limits
-        self.work = work
-        self.for_replicas = for_replicas
-        self.admission = admission
+    db: Database
+    limits: DefaultLimits
+    work: Client[SnapshotsRpc]
+    for_replicas: Client[ReplicatedSnapshotsRpc]
+    admission: AdmissionControl
+    down_time: Annotated[float, Option('service_down_time')]
+    deferred_deletion_enabled: Annotated[bool, Option('is_deferred_deletion_enabled')]
 
     # Create
 

@@ -6,13 +6,16 @@ transaction. A transaction here moves or locks the share instance first, and
 then the transfer.
 """
 
+import dataclasses
 import datetime
 import hashlib
 import hmac
 import secrets
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option, seconds
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves.access_rules import deny_all
@@ -25,8 +28,10 @@ from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, fire_matching, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.quota.transfers import reservation_of, usage_of
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import AccessRpc, ShareTransfersRpc
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_transfer import SHARE_TRANSFER, TransferStatus
@@ -52,27 +57,19 @@ class NewTransfer(typing.NamedTuple):
     expires_at: datetime.datetime
 
 
+@dataclasses.dataclass(eq=False)
 class ShareTransfers:
     """Operations on share transfers."""
 
-    def __init__(
-        self,
-        conf: typing.Any,
-        db: Database,
-        limits: typing.Any,
-        work: Client,
-        access: Client,
-        admission: AdmissionControl,
-    ):
-        self.db = db
-        self.limits = limits
-        self.work = work
-        self.access = access
-        self.admission = admission
-        self.retention = datetime.timedelta(seconds=conf.transfer_retention_time)
-        self.wait = conf.work.transfer_wait
-        self.salt_length = conf.share_transfer_salt_length
-        self.key_length = conf.share_transfer_key_length
+    db: Database
+    limits: DefaultLimits
+    work: Client[ShareTransfersRpc]
+    access: Client[AccessRpc]
+    admission: AdmissionControl
+    retention: Annotated[datetime.timedelta, Option('transfer_retention_time', seconds)]
+    wait: Annotated[float, Option('work.transfer_wait')]
+    salt_length: Annotated[int, Option('share_transfer_salt_length')]
+    key_length: Annotated[int, Option('share_transfer_key_length')]
 
     # Offer
 

@@ -20,7 +20,7 @@ NEVER_READ = {'my_ip': 'other options refer to it as $my_ip'}
 SECTIONS = frozenset({'conf', 'config', 'configuration', 'options', 'values'})
 """Last part of the names of objects that have options as attributes."""
 
-GETTERS = frozenset({'safe_get', 'get', 'getattr'})
+GETTERS = frozenset({'safe_get', 'get', 'getattr', 'Option'})
 """Functions that read the option with the name they are passed."""
 
 
@@ -68,7 +68,8 @@ def reads_in(text: str) -> Iterator[Read]:
             for argument in node.args:
                 pattern = pattern_of(argument)
                 if pattern is not None:
-                    yield Read('options', pattern)
+                    group, _, name = pattern.rpartition(r'\.')
+                    yield Read(group or 'options', name)
 
 
 def reads_in_package() -> Iterator[Read]:

@@ -36,11 +36,11 @@ class LockRequest:
     reason: str | None = None
 
 
+@dataclasses.dataclass(eq=False)
 class Locks:
     """Operations on resource locks. Each method is one transaction."""
 
-    def __init__(self, db: Database):
-        self.db = db
+    db: Database
 
     @transaction
     def create(

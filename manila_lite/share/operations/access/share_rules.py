@@ -5,6 +5,7 @@ share manager uses the same order, so the two cannot deadlock.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+import dataclasses
 import datetime
 import functools
 import typing
@@ -18,6 +19,7 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import TransitionBatch
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.operations.access import (
     locks as resource_locks,
     targets as access_targets,
@@ -80,23 +82,17 @@ def _serialised(method: Callable) -> Callable:
     return run
 
 
+@dataclasses.dataclass(eq=False)
 class Access:
     """Operations on access rules. Each method is one transaction.
 
     `allow_in_error` says whether instances in error accept changes.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        access: Client,
-        admission: AdmissionControl,
-        locks: Coordinator | NullCoordinator,
-    ):
-        self.db = db
-        self.access = access
-        self.admission = admission
-        self.locks = locks
+    db: Database
+    access: Client[AccessRpc]
+    admission: AdmissionControl
+    locks: Coordinator | NullCoordinator
 
     @admission_controlled
     @_serialised

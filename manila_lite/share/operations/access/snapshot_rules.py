@@ -5,6 +5,7 @@ share manager uses the same order, so the two cannot deadlock.
 """
 
 from collections.abc import Sequence
+import dataclasses
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
@@ -14,6 +15,7 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire_matching, insert_rows
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import SnapshotAccessRpc
 from manila_lite.share.operations.access import targets as access_targets
 from manila_lite.share.operations.replication.snapshots import status_determining
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
@@ -21,13 +23,13 @@ from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
+@dataclasses.dataclass(eq=False)
 class SnapshotAccess:
     """Operations on snapshot access. Each method is one transaction."""
 
-    def __init__(self, db: Database, work: Client, admission: AdmissionControl):
-        self.db = db
-        self.work = work
-        self.admission = admission
+    db: Database
+    work: Client[SnapshotAccessRpc]
+    admission: AdmissionControl
 
     @admission_controlled
     @transaction

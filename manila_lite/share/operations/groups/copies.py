@@ -8,6 +8,7 @@ there.
 
 import collections
 from collections.abc import Mapping, Sequence
+import dataclasses
 import typing
 
 from manila_lite import exception
@@ -23,7 +24,9 @@ from manila_lite.quota import charges, shares as share_quota
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.encryption_keys import charge_key
 from manila_lite.quota.groups import DELTAS
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import ProvisioningRpc, ShareGroupsRpc
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
 from manila_lite.share.operations.shares import insertion
@@ -31,22 +34,15 @@ from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
+@dataclasses.dataclass(eq=False)
 class ShareGroupCopies:
     """Creation of groups from snapshots. Each method is one transaction."""
 
-    def __init__(
-        self,
-        db: Database,
-        limits: Mapping[str, int],
-        groups: Client,
-        provisioning: Client,
-        admission: AdmissionControl,
-    ):
-        self.db = db
-        self.limits = limits
-        self.groups = groups
-        self.provisioning = provisioning
-        self.admission = admission
+    db: Database
+    limits: DefaultLimits
+    groups: Client[ShareGroupsRpc]
+    provisioning: Client[ProvisioningRpc]
+    admission: AdmissionControl
 
     @admission_controlled
     @transaction

@@ -8,8 +8,10 @@ moves it first and then looks for shares.
 from collections.abc import Mapping, Sequence
 import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.groups import share_groups, snapshots
 from manila_lite.db.queries.types import group_types, types as share_types
@@ -20,7 +22,10 @@ from manila_lite.db.transitions import fire, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.groups import DELTAS, remove_and_credit
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.scheduler import PlacementRpc
+from manila_lite.rpc.share import ShareGroupsRpc
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
 from manila_lite.share.operations.shares import placement, share_request
 from manila_lite.states.share_group import CONSISTENCIES, SHARE_GROUP
@@ -46,25 +51,17 @@ class ShareGroupRequest:
     apply_type_zones: bool = False
 
 
+@dataclasses.dataclass(eq=False)
 class ShareGroups:
     """Operations on share groups. Each method is one transaction."""
 
-    def __init__(
-        self,
-        conf: typing.Any,
-        db: Database,
-        limits: Mapping[str, int],
-        scheduler: Client,
-        groups: Client,
-        admission: AdmissionControl,
-    ):
-        self.db = db
-        self.limits = limits
-        self.scheduler = scheduler
-        self.groups = groups
-        self.admission = admission
-        self.default_type = conf.default_share_type
-        self.default_group_type = conf.default_share_group_type
+    db: Database
+    limits: DefaultLimits
+    scheduler: Client[PlacementRpc]
+    groups: Client[ShareGroupsRpc]
+    admission: AdmissionControl
+    default_type: Annotated[str | None, Option('default_share_type')]
+    default_group_type: Annotated[str | None, Option('default_share_group_type')]
 
     # Create
 
@@ -138,7 +135,7 @@ class ShareGroups:
         group_type: ShareGroupTypeRecord,
     ) -> list[TypeWithSpecs]:
         """Return the share types of the new group, by id."""
-        wanted = request.share_types or [self.default_type]
+        wanted = request.share_types or [self.default_type or '']
         if not all(wanted):
             raise exception.InvalidInput(
                 reason='share_types is required: there is no default share type'

@@ -7,6 +7,7 @@ is taken at a time.
 """
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import datetime
 import typing
 
@@ -20,7 +21,9 @@ from manila_lite.db.transitions import fire, fire_all, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.groups import SNAPSHOT_DELTAS, remove_snapshot_and_credit
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import ShareGroupSnapshotsRpc
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
@@ -28,20 +31,14 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
+@dataclasses.dataclass(eq=False)
 class ShareGroupSnapshots:
     """Operations on snapshots of groups. Each method is one transaction."""
 
-    def __init__(
-        self,
-        db: Database,
-        limits: Mapping[str, int],
-        work: Client,
-        admission: AdmissionControl,
-    ):
-        self.db = db
-        self.limits = limits
-        self.work = work
-        self.admission = admission
+    db: Database
+    limits: DefaultLimits
+    work: Client[ShareGroupSnapshotsRpc]
+    admission: AdmissionControl
 
     @admission_controlled
     @transaction

@@ -1,13 +1,14 @@
 """Accept requests to migrate shares to other back ends."""
 
-from collections.abc import Mapping
 import dataclasses
 import datetime
 import typing
+from typing import Annotated
 
 import orjson
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves import migrated_snapshots
@@ -21,9 +22,11 @@ from manila_lite.db.session import Database, Session, read_transaction, transact
 from manila_lite.db.transitions import fire
 from manila_lite.host import Host
 from manila_lite.quota import share_migrations as migration_quota
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import BINARY as DATA_BINARY, DRIVER_ONLY
-from manila_lite.rpc.share import BINARY
+from manila_lite.rpc.scheduler import PlacementRpc
+from manila_lite.rpc.share import BINARY, ShareMigrationRpc
 from manila_lite.share.operations.migrations import networks
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.reset_events import check_phase
@@ -75,22 +78,15 @@ class ShareMigrationProgress(typing.NamedTuple):
     heard_at: datetime.datetime | None
 
 
+@dataclasses.dataclass(eq=False)
 class ShareMigrations:
     """Operations on share migrations."""
 
-    def __init__(
-        self,
-        db: Database,
-        limits: Mapping[str, int],
-        scheduler: Client,
-        work: Client,
-        down_time: float,
-    ):
-        self.db = db
-        self.limits = limits
-        self.scheduler = scheduler
-        self.work = work
-        self.down_time = down_time
+    db: Database
+    limits: DefaultLimits
+    scheduler: Client[PlacementRpc]
+    work: Client[ShareMigrationRpc]
+    down_time: Annotated[float, Option('service_down_time')]
 
     # Start
 

@@ -6,9 +6,12 @@ servers one by one.
 """
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import (
@@ -21,6 +24,7 @@ from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, fire_all
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import NetworkUpdatesRpc, ShareServersRpc
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.networks.checks import CheckResult, NetworkChange
@@ -32,16 +36,14 @@ NO_SERVERS = CheckResult(True, {})
 """The result for a network without share servers."""
 
 
+@dataclasses.dataclass(eq=False)
 class NetworkChanges:
     """Changes of share networks. Each method is one transaction."""
 
-    def __init__(
-        self, db: Database, updates: Client, servers: Client, down_time: float
-    ):
-        self.db = db
-        self.updates = updates
-        self.servers = servers
-        self.down_time = down_time
+    db: Database
+    updates: Client[NetworkUpdatesRpc]
+    servers: Client[ShareServersRpc]
+    down_time: Annotated[float, Option('service_down_time')]
 
     # Security services
 

@@ -1,6 +1,7 @@
 """Accept requests about share networks."""
 
 from collections.abc import Mapping
+import dataclasses
 import typing
 
 from manila_lite import exception
@@ -11,7 +12,9 @@ from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.servers.release import release_unused
@@ -20,13 +23,13 @@ from manila_lite.states.share_network import SHARE_NETWORK
 _QUOTA_DELTAS = {'share_networks': 1}
 
 
+@dataclasses.dataclass(eq=False)
 class ShareNetworks:
     """Operations on share networks. Each method is one transaction."""
 
-    def __init__(self, db: Database, limits: Mapping[str, int], servers: Client):
-        self.db = db
-        self.limits = limits
-        self.servers = servers
+    db: Database
+    limits: DefaultLimits
+    servers: Client[ShareServersRpc]
 
     # Networks
 

@@ -5,6 +5,7 @@ replicas of the share first and then decides.
 """
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import typing
 
 from manila_lite import exception
@@ -16,8 +17,16 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.quota.shares import owner_of, replica_deltas
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.scheduler import PlacementRpc
+from manila_lite.rpc.share import (
+    AccessRpc,
+    ReconciliationRpc,
+    ReplicationRpc,
+    ReplicaUpdatesRpc,
+)
 from manila_lite.share.operations.replication import (
     creation,
     guards,
@@ -36,31 +45,21 @@ from manila_lite.work.admission import (
 )
 
 
+@dataclasses.dataclass(eq=False)
 class Replicas:
     """Operations on replicas. Each method is one transaction.
 
     What the rules of replication forbid raises ReplicationException.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        limits: Mapping[str, int],
-        scheduler: Client,
-        replication: Client,
-        updates: Client,
-        access: Client,
-        recovery: Client,
-        admission: AdmissionControl,
-    ):
-        self.db = db
-        self.limits = limits
-        self.scheduler = scheduler
-        self.replication = replication
-        self.updates = updates
-        self.access = access
-        self.recovery = recovery
-        self.admission = admission
+    db: Database
+    limits: DefaultLimits
+    scheduler: Client[PlacementRpc]
+    replication: Client[ReplicationRpc]
+    updates: Client[ReplicaUpdatesRpc]
+    access: Client[AccessRpc]
+    recovery: Client[ReconciliationRpc]
+    admission: AdmissionControl
 
     # Create
 

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import datetime
 import typing
+from typing import Annotated
 
 import orjson
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.moves import server_migrations as migration_moves
 from manila_lite.db.queries.admin import pools, services
@@ -19,7 +21,8 @@ from manila_lite.db.session import Database, Session, read_transaction, transact
 from manila_lite.db.transitions import TransitionBatch, fire
 from manila_lite.host import Host
 from manila_lite.rpc.contract import Client
-from manila_lite.rpc.share import BINARY
+from manila_lite.rpc.scheduler import PlacementRpc
+from manila_lite.rpc.share import BINARY, ServerMigrationRpc
 from manila_lite.share.operations.reset_events import check_phase
 from manila_lite.share.operations.servers import migration_checks
 from manila_lite.share.operations.servers.migration_checks import MigrationOptions
@@ -75,6 +78,7 @@ class MigrationProgress:
     error: str | None
 
 
+@dataclasses.dataclass(eq=False)
 class ServerMigrations:
     """Operations on server migrations.
 
@@ -83,11 +87,10 @@ class ServerMigrations:
     not allow a request about a running migration is Invalid.
     """
 
-    def __init__(self, db: Database, scheduler: Client, work: Client, down_time: float):
-        self.db = db
-        self.scheduler = scheduler
-        self.work = work
-        self.down_time = down_time
+    db: Database
+    scheduler: Client[PlacementRpc]
+    work: Client[ServerMigrationRpc]
+    down_time: Annotated[float, Option('service_down_time')]
 
     # Start
 

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.admin import services
@@ -14,7 +16,7 @@ from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, insert_row
 from manila_lite.rpc.contract import Client
-from manila_lite.rpc.share import BINARY
+from manila_lite.rpc.share import BINARY, ServerMigrationRpc, ShareServersRpc
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
 from manila_lite.share.operations.servers.release import settle_migration
@@ -39,6 +41,7 @@ class ManageServerRequest:
     driver_options: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
 
+@dataclasses.dataclass(eq=False)
 class ShareServers:
     """Operations on share servers. Each method is one transaction.
 
@@ -46,13 +49,10 @@ class ShareServers:
     chooses the HTTP code.
     """
 
-    def __init__(
-        self, db: Database, work: Client, migration_work: Client, down_time: float
-    ):
-        self.db = db
-        self.work = work
-        self.migration_work = migration_work
-        self.down_time = down_time
+    db: Database
+    work: Client[ShareServersRpc]
+    migration_work: Client[ServerMigrationRpc]
+    down_time: Annotated[float, Option('service_down_time')]
 
     @transaction
     def delete(

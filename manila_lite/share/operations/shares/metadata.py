@@ -1,31 +1,31 @@
 """Accept metadata of shares, some of which drivers apply."""
 
 from collections.abc import Collection, Mapping
+import dataclasses
+from typing import Annotated
 
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.rows import ShareTarget
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import ShareMetadataRpc
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.work.admission import AdmissionControl
 
 
+@dataclasses.dataclass(eq=False)
 class ShareMetadata:
     """Sets metadata; changes of `driver_keys` are passed to the driver."""
 
-    def __init__(
-        self,
-        db: Database,
-        updates: Client,
-        admission: AdmissionControl,
-        driver_keys: Collection[str],
-    ):
-        self.db = db
-        self.updates = updates
-        self.admission = admission
-        self.driver_keys = frozenset(driver_keys)
+    db: Database
+    updates: Client[ShareMetadataRpc]
+    admission: AdmissionControl
+    driver_keys: Annotated[
+        frozenset[str], Option('driver_updatable_metadata', frozenset)
+    ]
 
     def set_values(
         self,

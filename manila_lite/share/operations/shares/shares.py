@@ -1,11 +1,13 @@
 """Accept requests about shares."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 import datetime
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option, seconds
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
@@ -19,7 +21,15 @@ from manila_lite.db.transitions import fire
 from manila_lite.quota import shares as share_quota
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.encryption_keys import charge_key
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.scheduler import PlacementRpc
+from manila_lite.rpc.share import (
+    ProvisioningRpc,
+    ReconciliationRpc,
+    ReplicationRpc,
+    SnapshotsRpc,
+)
 from manila_lite.share.operations import unserved
 from manila_lite.share.operations.groups import membership
 from manila_lite.share.operations.migration_guards import (
@@ -44,40 +54,33 @@ from manila_lite.work.admission import (
 )
 
 
+def _upper(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.upper() for name in names)
+
+
+@dataclasses.dataclass(eq=False)
 class Shares:
     """Operations on shares. Each method is one transaction."""
 
-    def __init__(
-        self,
-        conf: typing.Any,
-        db: Database,
-        limits: typing.Any,
-        scheduler: Client,
-        provisioning: Client,
-        snapshots: Client,
-        replication: Client,
-        recovery: Client,
-        admission: AdmissionControl,
-    ):
-        self.db = db
-        self.admission = admission
-        self.limits = limits
-        self.scheduler = scheduler
-        self.provisioning = provisioning
-        self.snapshots = snapshots
-        self.replication = replication
-        self.recovery = recovery
-        self.default_type = conf.default_share_type
-        self.protocols = frozenset(
-            name.upper() for name in conf.enabled_share_protocols
-        )
-        self.retention = datetime.timedelta(
-            seconds=conf.soft_deleted_share_retention_time
-        )
-        self.schedules_clones = conf.use_scheduler_creating_share_from_snapshot
-        self.mount_prefix = conf.default_mount_point_prefix
-        self.deferred_deletion_enabled = conf.is_deferred_deletion_enabled
-        self.down_time = conf.service_down_time
+    db: Database
+    limits: DefaultLimits
+    scheduler: Client[PlacementRpc]
+    provisioning: Client[ProvisioningRpc]
+    snapshots: Client[SnapshotsRpc]
+    replication: Client[ReplicationRpc]
+    recovery: Client[ReconciliationRpc]
+    admission: AdmissionControl
+    default_type: Annotated[str | None, Option('default_share_type')]
+    protocols: Annotated[frozenset[str], Option('enabled_share_protocols', _upper)]
+    retention: Annotated[
+        datetime.timedelta, Option('soft_deleted_share_retention_time', seconds)
+    ]
+    schedules_clones: Annotated[
+        bool, Option('use_scheduler_creating_share_from_snapshot')
+    ]
+    mount_prefix: Annotated[str, Option('default_mount_point_prefix')]
+    deferred_deletion_enabled: Annotated[bool, Option('is_deferred_deletion_enabled')]
+    down_time: Annotated[float, Option('service_down_time')]
 
     # Create
 
