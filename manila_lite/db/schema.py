@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 HEAD = '0043'
 """The newest revision of the migrations; this release needs it."""
 
-OLDEST_SERVED = '0009'
+OLDEST_SERVED = '0026'
 """The oldest revision whose release can go on with the schema of HEAD.
 
 Migrations after it only expand: see "Rolling upgrades" in developing.rst.
@@ -39,7 +39,10 @@ LAST_RELEASED = '0026'
 """The newest revision that the previous release knows."""
 
 FIRST_RELEASED = '0026'
-"""The newest revision that the first release knows."""
+"""The newest revision that the first release knows.
+
+It is the oldest that can be migrated, and the first migration makes it.
+"""
 
 # In MariaDB all databases of a server share the lock names.
 _NAME = sa.func.sha1(sa.func.concat('manila_lite/', sa.func.database()))
@@ -149,7 +152,7 @@ def _sync_beside_others(db: Database) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            if db.dialect == 'postgresql' and _is_released(db):
+            if db.dialect == 'postgresql' and version(db) is not None:
                 return _sync_in_steps(db)
             return db.write(_sync)
         except (exception.DatabaseBusy, db_exc.DBDeadlock):
@@ -157,11 +160,6 @@ def _sync_beside_others(db: Database) -> None:
                 raise
             LOG.warning('The migration waits for other transactions')
             db.sleep(_PAUSE)
-
-
-def _is_released(db: Database) -> bool:
-    found = version(db)
-    return found is not None and found >= FIRST_RELEASED
 
 
 def _sync_in_steps(db: Database) -> None:
