@@ -71,10 +71,12 @@ class OutcomeWriter:
         replica: LoadedInstance,
         reported: typing.Any,
         details: Mapping[str, typing.Any] = types.MappingProxyType({}),
+        explanation: str | None = None,
     ) -> None:
         """Fire the events that follow from the reported state of a replica.
 
-        `details` are those reported for a replica that has recovered.
+        `details` are those reported for a replica that has recovered, and
+        `explanation` says why one has failed.
         """
         # A lost write is repeated by the next pass: no fsync.
         self.db.write(
@@ -82,6 +84,7 @@ class OutcomeWriter:
             replica.row,
             reported,
             details.get('export_locations'),
+            explanation,
             by=job,
             fsync=False,
         )
@@ -92,6 +95,7 @@ class OutcomeWriter:
         row: InstanceRow,
         reported: typing.Any,
         exports: list[ExportLocation] | None,
+        explanation: str | None,
     ) -> None:
         retries = may_retry_rules(row, reported)
         if retries or (
@@ -132,7 +136,12 @@ class OutcomeWriter:
             retry_failed_rules(session, own.id, view.active.row.id)
         if transitions.failed:
             self._record_message(
-                session, row, messages.Action.UPDATE, 'SHARE_REPLICA', own.id
+                session,
+                row,
+                messages.Action.UPDATE,
+                'SHARE_REPLICA',
+                own.id,
+                explanation,
             )
 
     def write_synced(self, job: Claim, replicas: Sequence[SyncedReplica]) -> None:
@@ -223,7 +232,7 @@ class OutcomeWriter:
         except (exception.InvalidStatus, exception.ResourceNotFound):
             return False  # force-deleted, for example
         if outcome.failed:
-            self._failed(session, own, current)
+            self._failed(session, own, current, outcome.explanation)
         return True
 
     def _created(
@@ -249,7 +258,11 @@ class OutcomeWriter:
             )
 
     def _failed(
-        self, session: Session, own: ReplicaRow, row: SnapshotInstanceRow
+        self,
+        session: Session,
+        own: ReplicaRow,
+        row: SnapshotInstanceRow,
+        explanation: str | None,
     ) -> None:
         """Mark the replica out of sync if it lacks a snapshot; notify."""
         creating = row.status == SnapshotStatus.CREATING
@@ -261,6 +274,7 @@ class OutcomeWriter:
             messages.Action.CREATE if creating else messages.Action.DELETE,
             'SHARE_SNAPSHOT',
             row.snapshot_id,
+            explanation,
         )
 
     # All
@@ -288,6 +302,7 @@ class OutcomeWriter:
         action: messages.Action,
         resource_type: str,
         resource_id: str,
+        explanation: str | None,
     ) -> None:
         messages.record(
             session,
@@ -298,6 +313,7 @@ class OutcomeWriter:
             resource_type=resource_type,
             resource_id=resource_id,
             ttl=self.message_ttl,
+            explanation=explanation,
         )
 
 

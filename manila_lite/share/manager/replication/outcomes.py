@@ -155,10 +155,14 @@ def missing_snapshots(view: ReplicatedShare, replica_id: str) -> set[str]:
 
 
 class SnapshotOutcome(typing.NamedTuple):
-    """The event to fire for a snapshot instance, and values to store."""
+    """The event to fire for a snapshot instance, and values to store.
+
+    `explanation` says why it has failed, for administrators.
+    """
 
     event: str | None = None
     values: Mapping[str, typing.Any] = {}
+    explanation: str | None = None
 
     @property
     def failed(self) -> bool:

@@ -126,7 +126,9 @@ class RoleWriter:
             session, row.id, _ATTEMPTS, session.now - WINDOW
         )
 
-    def _give_up(self, session: Session, row: InstanceRow) -> None:
+    def _give_up(
+        self, session: Session, row: InstanceRow, explanation: str | None = None
+    ) -> None:
         """Put the active replica into error, unless it has changed."""
         own = self._lock_current(session, row)
         if own is None or own.status != InstanceStatus.AVAILABLE:
@@ -137,6 +139,7 @@ class RoleWriter:
             row,
             Decision.GIVEN_UP,
             reason=f'still contradicted after {MAX_ATTEMPTS} attempts',
+            explanation=explanation,
         )
 
     def record_correction(
@@ -170,7 +173,7 @@ class RoleWriter:
         """Record a failed attempt; after the last one, give up."""
         self._record(session, row, Decision.NOT_CORRECTED, reason=str(error))
         if len(self._attempts(session, row)) >= MAX_ATTEMPTS:
-            self._give_up(session, row)
+            self._give_up(session, row, messages.explanation_in(error))
 
     def _lock_current(self, session: Session, row: InstanceRow) -> ReplicaRow | None:
         locked = replicas.lock_instances(session, row.share_id)
@@ -185,6 +188,7 @@ class RoleWriter:
         row: InstanceRow,
         decision: Decision,
         reason: str | None = None,
+        explanation: str | None = None,
     ) -> None:
         """Log the decision and notify the project that owns the share."""
         gives_up = decision is Decision.GIVEN_UP
@@ -210,6 +214,7 @@ class RoleWriter:
             detail=messages.Detail.UNKNOWN_ERROR,
             **displayed_resource(row.id, row.share_id, row.replica_state),
             ttl=self.message_ttl,
+            explanation=explanation or reason,
         )
 
 

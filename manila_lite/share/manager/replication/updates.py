@@ -17,6 +17,7 @@ import logging
 import time
 import typing
 
+from manila_lite import messages
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.queries.admin import services
@@ -346,6 +347,9 @@ class ReplicaUpdatesEndpoint:
                     due.row.id,
                     exc_info=reply.error,
                 )
+                outcome = outcome._replace(
+                    explanation=_explanation(due, 'update_replicated_snapshot', reply)
+                )
             if outcome.event or changed_fields(one.row, outcome.values):
                 is_changed |= self.outcome_writer.write_snapshot(
                     job.claim, due.replica, one.row, outcome
@@ -408,7 +412,13 @@ class ReplicaUpdatesEndpoint:
         if transitions.healed and not due.replica.exports:
             # It was created, but the reply to that call was lost.
             details = self._get_status(due, on_slow)[0]
-        self.outcome_writer.write_state(job.claim, due.replica, state, details)
+        self.outcome_writer.write_state(
+            job.claim,
+            due.replica,
+            state,
+            details,
+            _explanation(due, 'update_replica_state', reply),
+        )
 
     def _check_active(
         self, job: JobContext, due: DueReplica, on_slow: Callable[[], object] | None
@@ -482,6 +492,16 @@ class ReplicaUpdatesEndpoint:
 
     def _for_driver(self, replica: LoadedInstance) -> ShareForDriver:
         return share_view.share_for_driver(replica, self.names.share)
+
+
+def _explanation(due: DueReplica, method: str, reply: DriverReply) -> str | None:
+    """Return what the driver says of a failure, for administrators."""
+    if reply.error is not None:
+        return messages.explanation_in(reply.error)
+    reported = reply.value
+    if isinstance(reported, Mapping):
+        reported = reported.get('status')
+    return f'{method} of back end {due.row.host} reports {reported!r}'
 
 
 def _supports_replication(stats: Mapping[str, typing.Any]) -> bool:

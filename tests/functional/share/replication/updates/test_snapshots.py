@@ -1,6 +1,7 @@
 """Snapshots on replicas take the status that the driver reports."""
 
 import concurrent.futures
+import re
 import threading
 
 import pytest
@@ -42,6 +43,28 @@ def test_snapshot_on_a_replica_takes_the_reported_status(cloud, answer, after):
     assert cloud.displayed_status(snapshot_id) == 'available'
     failed = [('SHARE_SNAPSHOT', snapshot_id, '002')]
     assert cloud.messages() == (failed if after == 'error' else [])
+
+
+@pytest.mark.parametrize('raises', [True, False])
+def test_administrators_read_why_a_snapshot_failed_on_a_replica(
+    cloud, monkeypatch, raises
+):
+    cloud.create_pending_snapshot()
+    driver = cloud.driver('beta')
+    if raises:
+        driver.faults.fail_next('update_replicated_snapshot', error=BROKEN)
+    else:
+        monkeypatch.setattr(
+            driver,
+            'update_replicated_snapshot',
+            lambda *args, **kwargs: {'status': 'error'},
+        )
+    cloud.update()
+    (message,) = cloud.api.get('/messages')['messages']
+    said = message['user_message']
+    assert re.search(r'update_replicated_snapshot of back end \S*beta', said)
+    assert (str(BROKEN) if raises else "reports 'error'") in said
+    assert 'Next: ' in said
 
 
 @pytest.mark.parametrize(

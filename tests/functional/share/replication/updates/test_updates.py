@@ -1,6 +1,7 @@
 """Updates of replicas, on a timer and on request."""
 
 import datetime
+import re
 
 import pytest
 import sqlalchemy as sa
@@ -115,6 +116,25 @@ def test_users_are_notified_of_a_failure_once(cloud):
     for _ in range(2):
         cloud.update()
     assert cloud.messages() == expected * 2
+
+
+@pytest.mark.parametrize('raises', [True, False])
+def test_administrators_read_what_the_driver_says_of_a_failure(
+    cloud, monkeypatch, raises
+):
+    driver = cloud.driver('beta')
+    if raises:
+        driver.faults.fail_next('update_replica_state', error=BROKEN)
+    else:
+        monkeypatch.setattr(
+            driver, 'update_replica_state', lambda *args, **kwargs: 'error'
+        )
+    cloud.update()
+    (message,) = cloud.api.get('/messages')['messages']
+    said = message['user_message']
+    assert re.search(r'update_replica_state of back end \S*beta', said)
+    assert (str(BROKEN) if raises else "reports 'error'") in said
+    assert 'Next: ' in said
 
 
 def test_healed_replica_gets_its_rules_resynced(cloud):
