@@ -317,6 +317,7 @@ class Executor:
 
     def _handle_failure(self, job: JobContext, error: Exception) -> None:
         claim, handler = job.claim, self.handlers[job.claim.kind]
+        job.name_call(error)
         if _is_transient(error) and claim.attempt < self.settings.max_attempts:
             delay = (
                 self.settings.retry_delay

@@ -60,6 +60,7 @@ class JobContext:
         self.closed = False
         self.has_effects = False
         self.is_lost = False
+        self.last_call: str | None = None
         self._draining = draining or Draining()
         self._repeatable = repeatable
         self._renewing = threading.Lock()
@@ -99,6 +100,13 @@ class JobContext:
             return False
         self.lease.extend(deadline)
         return True
+
+    def name_call(self, error: Exception) -> None:
+        """Add to an error about a reply of the driver which call that was."""
+        if isinstance(error, exception.ShareBackendException) and (
+            self.last_call and not hasattr(error, '__notes__')
+        ):
+            error.add_note(self.last_call)
 
     def raise_fence(self, above: int) -> None:
         """Take a fence larger than `above`; raise ClaimLost if fenced off."""

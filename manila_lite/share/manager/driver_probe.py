@@ -9,7 +9,7 @@ import typing
 
 from oslo_db import exception as db_exc
 
-from manila_lite import exception
+from manila_lite import exception, messages
 from manila_lite.context import in_callers_context
 
 LOG = logging.getLogger(__name__)
@@ -220,4 +220,5 @@ def _result(future: futures.Future) -> ProbeResult:
     if isinstance(error, _UNRELATED) or not isinstance(error, Exception):
         raise error
     LOG.warning('A probe of the driver failed', exc_info=error)
-    return ProbeResult(None, f'the query of the back end failed: {error}')
+    said = messages.explanation_in(error) or error
+    return ProbeResult(None, f'the query of the back end failed: {said}')

@@ -117,6 +117,7 @@ def _counted(
         try:
             found = method(*args, **kwargs)
             outcome = 'ok'
+            _note_call(f'{name} of back end {backend}')
             return found
         except exception.ServiceUnavailable as raised:
             outcome, error = 'unavailable', raised
@@ -140,6 +141,13 @@ def _counted(
                 recorded.end(outcome, error, is_poll=name in _POLLS)
 
     return call
+
+
+def _note_call(call: str) -> None:
+    """Remember the last call of a job, for errors about its reply."""
+    job = current_job()
+    if job is not None:
+        job.last_call = call
 
 
 def _begin_record(name: str) -> RecordedCall | None:

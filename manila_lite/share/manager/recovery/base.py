@@ -138,9 +138,16 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
         )
 
     def give_up(
-        self, session: Session, job: Claim, case: RescueCase[Row, Loaded], event: str
+        self,
+        session: Session,
+        job: Claim,
+        case: RescueCase[Row, Loaded],
+        event: str,
+        explanation: str,
     ) -> None:
         """Fire the failure event and notify the user.
+
+        `explanation` is for administrators.
 
         Kinds of resources that are never given up do not implement it.
         """

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import datetime
 import logging
 
+from manila_lite import messages
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.queries.admin import recovery as rows, services
@@ -254,15 +255,13 @@ class ReconciliationEndpoint:
         rescue = case and resource.rescue_of(case)
         if case and rescue and isinstance(resource, ProbedRecovery):
             event = rescue.events[-1]
-            resource.give_up(session, job, case, event)
+            reason = f'the rescue failed: {error}'
+            said = messages.explanation_in(error) or f'{error}'
+            resource.give_up(
+                session, job, case, event, f'The work was interrupted. {said}'
+            )
             log_decision(
-                session,
-                job,
-                resource,
-                case,
-                Decision.GIVEN_UP,
-                event,
-                reason=f'the rescue failed: {error}',
+                session, job, resource, case, Decision.GIVEN_UP, event, reason=reason
             )
         return True
 

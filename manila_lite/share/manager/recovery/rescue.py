@@ -176,6 +176,7 @@ class RescueRun:
             self.resource.give_up,
             case,
             event,
+            _explanation(case, reason, evidence),
             reason=reason,
             evidence=evidence,
         )
@@ -256,6 +257,12 @@ class RescueRun:
 
 def _brief(facts: typing.Any) -> str:
     return str(facts)[:500]
+
+
+def _explanation(case: RescueCase, reason: str, evidence: str | None) -> str:
+    """Return why a resource is given up, for administrators."""
+    found = f'{evidence} of back end {case.row.host}: ' if evidence else ''
+    return f'The work was interrupted. {found}{reason}'
 
 
 def is_elsewhere(

@@ -56,6 +56,7 @@ class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
         job: Claim,
         case: RescueCase[ShareBackupRow, None],
         event: str,
+        explanation: str,
     ) -> None:
         # The share is released by its own rescue.
         fire(session, SHARE_BACKUP, case.row.id, event, updated_at=session.now)
@@ -65,4 +66,5 @@ class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
             _ACTIONS[case.row.status],
             Detail.UNKNOWN_ERROR,
             self.message_ttl,
+            explanation=explanation,
         )

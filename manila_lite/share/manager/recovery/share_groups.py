@@ -87,7 +87,12 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
         self.groups.created(session, case.row.id)
 
     def give_up(
-        self, session: Session, job: Claim, case: GroupCase, event: str
+        self,
+        session: Session,
+        job: Claim,
+        case: GroupCase,
+        event: str,
+        explanation: str,
     ) -> None:
         fire(session, SHARE_GROUP, case.row.id, event, updated_at=session.now)
         notify_user(
@@ -96,6 +101,7 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
             Action.DELETE if event == 'delete_failed' else Action.CREATE,
             Detail.UNKNOWN_ERROR,
             self.message_ttl,
+            explanation=explanation,
         )
 
 
@@ -179,7 +185,12 @@ class ShareGroupSnapshotRecovery(
         self.snapshots.created(session, case.loaded, locations_of((None, members)))
 
     def give_up(
-        self, session: Session, job: Claim, case: GroupSnapshotCase, event: str
+        self,
+        session: Session,
+        job: Claim,
+        case: GroupSnapshotCase,
+        event: str,
+        explanation: str,
     ) -> None:
         self.snapshots.release(session, case.row.id)
         fire(session, SHARE_GROUP_SNAPSHOT, case.row.id, event, updated_at=session.now)
@@ -189,4 +200,5 @@ class ShareGroupSnapshotRecovery(
             Action.DELETE if event == 'delete_failed' else Action.CREATE,
             Detail.UNKNOWN_ERROR,
             self.message_ttl,
+            explanation=explanation,
         )

@@ -191,10 +191,19 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
                     _ACTIONS[case.row.status],
                     Detail.UNKNOWN_ERROR,
                     self.message_ttl,
+                    explanation=(
+                        f'{job.args["new_size"]} GiB were requested, and the '
+                        f'back end has {size} GiB'
+                    ),
                 )
 
     def give_up(
-        self, session: Session, job: Claim, case: InstanceCase, event: str
+        self,
+        session: Session,
+        job: Claim,
+        case: InstanceCase,
+        event: str,
+        explanation: str,
     ) -> None:
         row = case.row
         if row.status == InstanceStatus.SNAPSHOTTING:
@@ -203,7 +212,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         if row.status == InstanceStatus.REPLICATION_CHANGE:
             self.replication.promotion.record_loss(session, row)
         else:
-            self._give_up(session, job, row, event)
+            self._give_up(session, job, row, event, explanation)
         if (
             SHARE_INSTANCE[event].target != InstanceStatus.AVAILABLE
             and row.status not in HIDDEN_FROM_TENANTS
@@ -214,19 +223,25 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
                 _ACTIONS.get(row.status, Action.UPDATE),
                 Detail.UNKNOWN_ERROR,
                 self.message_ttl,
+                explanation=explanation,
             )
 
     def _give_up(
-        self, session: Session, job: Claim, row: InstanceRow, event: str
+        self,
+        session: Session,
+        job: Claim,
+        row: InstanceRow,
+        event: str,
+        explanation: str,
     ) -> None:
         fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
         if row.status == InstanceStatus.REVERTING:
-            self._mark_restore_lost(session, job, row.id)
+            self._mark_restore_lost(session, job, row.id, explanation)
         if _is_new_replica(row):
             replica_moves.mark_failed(session, row.id)
 
     def _mark_restore_lost(
-        self, session: Session, job: Claim, instance_id: str
+        self, session: Session, job: Claim, instance_id: str, explanation: str
     ) -> None:
         """Fail the snapshot of a lost revert, and notify its user too."""
         for one in snapshots.list_on_share_instance(session, instance_id):
@@ -246,6 +261,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
                     resource_type='SHARE_SNAPSHOT',
                     resource_id=one.snapshot_id,
                     ttl=self.message_ttl,
+                    explanation=explanation,
                 )
 
     def reason_of_loss(self, case: InstanceCase) -> str:

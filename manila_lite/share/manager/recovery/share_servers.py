@@ -46,7 +46,12 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
         return None if row is None else RescueCase(row, None)
 
     def give_up(
-        self, session: Session, job: Claim, case: ServerCase, event: str
+        self,
+        session: Session,
+        job: Claim,
+        case: ServerCase,
+        event: str,
+        explanation: str,
     ) -> None:
         # A server that is not managed in the end keeps no addresses.
         if case.row.status == ServerStatus.MANAGE_STARTING:
@@ -98,6 +103,11 @@ class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
         )
 
     def give_up(
-        self, session: Session, job: Claim, case: ServerCase, event: str
+        self,
+        session: Session,
+        job: Claim,
+        case: ServerCase,
+        event: str,
+        explanation: str,
     ) -> None:
         self.phases.fail(session, case.row.id, session.reason or 'its work was lost')

@@ -50,7 +50,9 @@ class ShareTaskRecovery(ResourceRecovery[ShareTaskRow, None]):
             [row.id for row in share_rules.list_instance_hosts(session, id)],
         )
 
-    def give_up(self, session: Session, job: Claim, case: TaskCase, event: str) -> None:
+    def give_up(
+        self, session: Session, job: Claim, case: TaskCase, event: str, explanation: str
+    ) -> None:
         self.migrations.end_lost(
             session, case.row.id, session.reason or 'its work was lost'
         )
@@ -60,4 +62,5 @@ class ShareTaskRecovery(ResourceRecovery[ShareTaskRow, None]):
             Action.UPDATE,
             Detail.UNKNOWN_ERROR,
             self.migrations.message_ttl,
+            explanation=explanation,
         )

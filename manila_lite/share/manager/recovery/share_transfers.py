@@ -30,7 +30,12 @@ class ShareTransferRecovery(ResourceRecovery[AcceptedTransferRow, None]):
         return None if row is None else RescueCase(row, None)
 
     def give_up(
-        self, session: Session, job: Claim, case: TransferCase, event: str
+        self,
+        session: Session,
+        job: Claim,
+        case: TransferCase,
+        event: str,
+        explanation: str,
     ) -> None:
         row = case.row
         if withdraw_acceptance(session, row.id) and row.project_id:
@@ -43,4 +48,5 @@ class ShareTransferRecovery(ResourceRecovery[AcceptedTransferRow, None]):
                 resource_type='SHARE',
                 resource_id=row.share_id,
                 ttl=self.message_ttl,
+                explanation=explanation,
             )

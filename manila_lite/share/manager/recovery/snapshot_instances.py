@@ -101,7 +101,12 @@ class SnapshotInstanceRecovery(ProbedRecovery[SnapshotInstanceRow, LoadedSnapsho
         self.snapshots.created(session, case.row, facts)
 
     def give_up(
-        self, session: Session, job: Claim, case: SnapshotCase, event: str
+        self,
+        session: Session,
+        job: Claim,
+        case: SnapshotCase,
+        event: str,
+        explanation: str,
     ) -> None:
         self.snapshots.given_up(session, case.row, event)
         notify_user(
@@ -110,4 +115,5 @@ class SnapshotInstanceRecovery(ProbedRecovery[SnapshotInstanceRow, LoadedSnapsho
             _ACTIONS.get(case.row.status, Action.UPDATE),
             Detail.UNKNOWN_ERROR,
             self.message_ttl,
+            explanation=explanation,
         )

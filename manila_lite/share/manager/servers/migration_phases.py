@@ -354,6 +354,7 @@ class ServerMigrationPhases:
                 action=Action.UPDATE,
                 detail=Detail.UNKNOWN_ERROR,
                 ttl=self.message_ttl,
+                explanation=reason,
                 **displayed_resource(row.instance_id, row.share_id, row.replica_state),
             )
         for id in (source_id, migration.destination_server_id):

@@ -6,11 +6,11 @@ import re
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import exception
+from manila_lite import exception, messages
 from manila_lite.db.models import services
 from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
-from tests.support import databases, reference
+from tests.support import databases, reference, rescues, share_groups
 from tests.support.cloud import Cloud
 
 
@@ -96,6 +96,98 @@ def test_administrators_read_the_words_of_the_driver(
     assert told.startswith(message(member)['user_message'])
     for word in ('alpha', 'beta', 'sdb', method, 'Next'):
         assert word not in message(member)['user_message']
+
+
+WORDS = exception.ShareBackendException(msg='disk sdb is full, password=hunter2')
+
+
+def check_words(cloud, found, method, words='disk sdb is full'):
+    """Check that the text for administrators has what the driver has said."""
+    path = f'/messages/{found["id"]}'
+    said = cloud.api.get(path)['message']['user_message']
+    assert re.search(rf'{method} of back end \S+', said)
+    assert words in said
+    assert 'hunter2' not in said
+    assert 'Next: ' in said
+    public = messages.user_message(found['action_id'], found['detail_id'])
+    assert said.startswith(public)
+    assert member_of(cloud).get(path)['message']['user_message'] == public
+
+
+@pytest.fixture
+def reply(cloud, monkeypatch):
+    """Return a function that sets what the drivers reply to a call."""
+
+    def reply(method, value):
+        for name in cloud.backend_names:
+            monkeypatch.setattr(
+                cloud.driver(name), method, lambda *args, **kwargs: value
+            )
+
+    return reply
+
+
+def lose(cloud, share, status):
+    """Let work on a share be lost that has put it into this status."""
+    (row,) = cloud.api.get(f'/share_instances?share_id={share}')['share_instances']
+    rescues.force_status(cloud.db, 'share_instance', row['id'], status)
+
+
+@pytest.mark.parametrize('status', ['creating', 'extending', 'shrinking'])
+@pytest.mark.parametrize('raises', [True, False])
+def test_words_about_lost_work_are_those_of_the_driver(
+    cloud, member, fail_next_call, reply, status, raises
+):
+    share = member.create()['id']
+    cloud.settle()
+    if raises:
+        fail_next_call('get_share_status', WORDS)
+    else:
+        reply('get_share_status', {'status': 'error'})
+    lose(cloud, share, status)
+    cloud.settle()
+    words = 'disk sdb is full' if raises else 'the back end reports status error'
+    check_words(cloud, message(member), 'get_share_status', words)
+
+
+def test_words_about_lost_groups_are_those_of_the_driver(cloud, member, fail_next_call):
+    group = share_groups.create(cloud)
+    fail_next_call('get_share_group_status', WORDS)
+    rescues.force_status(cloud.db, 'share_group', group, 'creating')
+    cloud.settle()
+    check_words(cloud, message(cloud.api), 'get_share_group_status')
+
+
+@pytest.mark.parametrize('raises', [True, False])
+def test_words_about_groups_are_those_of_the_driver(
+    cloud, member, fail_next_call, reply, raises
+):
+    type_id = share_groups.create_type(cloud.api)
+    words = 'the share group is in error'
+    if raises:
+        fail_next_call('create_share_group', WORDS)
+        words = 'disk sdb is full'
+    else:
+        reply('create_share_group', {'status': 'error'})
+    share_groups.request(cloud.api, type_id)
+    cloud.settle()
+    check_words(cloud, message(cloud.api), 'create_share_group', words)
+
+
+@pytest.mark.parametrize('raises', [True, False])
+def test_words_about_group_snapshots_are_those_of_the_driver(
+    cloud, member, fail_next_call, reply, raises
+):
+    group = share_groups.create(cloud)
+    words = 'the snapshot is in error'
+    if raises:
+        fail_next_call('create_share_group_snapshot', WORDS)
+        words = 'disk sdb is full'
+    else:
+        reply('create_share_group_snapshot', ({'status': 'error'}, None))
+    share_groups.request_snapshot(cloud.api, group)
+    cloud.settle()
+    check_words(cloud, message(cloud.api), 'create_share_group_snapshot', words)
 
 
 @pytest.mark.parametrize('method, request_it', FAILURES)
