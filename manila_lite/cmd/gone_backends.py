@@ -15,20 +15,33 @@ from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registry import Registry
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import incarnations, services
-from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.servers import idle_servers
+from manila_lite.db.queries.shares import instances as share_instances, shares
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import ServiceRow, ShareTarget
 from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
 from manila_lite.host import Host
 from manila_lite.messages import Action, Detail
+from manila_lite.quota import shares as share_quota, snapshots as snapshot_quota
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import (
+    HIDDEN_FROM_TENANTS,
+    SHARE_INSTANCE,
+    InstanceStatus,
+)
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work import cancel
 from manila_lite.work.execution import Executor
 
 # Rules of a share that is removed first fail without a message.
-_RESOURCES = (SHARE_INSTANCE.resource, SHARE_INSTANCE_ACCESS.resource)
+_RESOURCES = (
+    SHARE_INSTANCE.resource,
+    SNAPSHOT_INSTANCE.resource,
+    SHARE_INSTANCE_ACCESS.resource,
+)
 
 
 @contextlib.contextmanager
@@ -82,7 +95,8 @@ class GoneBackends:
     def delete_share(self, share_id: str) -> None:
         """Force-delete a share whose back ends are all gone.
 
-        Its data, if there still is any, is not touched.
+        Its data, if there still is any, is not touched. For its project, a
+        share in deferred deletion is gone already.
         """
         share = self.db.read(shares.get_target, share_id)
         instances = self.db.read(shares.list_instances, share_id)
@@ -93,12 +107,25 @@ class GoneBackends:
         }
         for host in set(hosts.values()):
             self.db.read(self._refuse_gone_or_living, host)
+        ids = [
+            *hosts,
+            *(
+                row.id
+                for id in hosts
+                for row in self.db.read(snapshots.list_in_deferred_deletion, id)
+            ),
+        ]
+        if share.status in HIDDEN_FROM_TENANTS:
+            self._cancel_work_on(ids)
+            for id in hosts:
+                self.db.write(_remove_deferred, id, by=self.ctx)
+            return
         Registry(self.process).get(Shares).force_delete(self.ctx, share)
-        self._cancel_work_on(hosts)
+        self._cancel_work_on(ids)
         self.db.write(self._notify_owner, share, by=self.ctx)
 
     def _cancel_work_on(self, instance_ids: Iterable[str]) -> None:
-        """Let all work on share instances and their rules fail."""
+        """Let all work on instances and their rules fail."""
         executors: dict[str, Executor] = {}
         for row in self.db.read(
             cancel.list_of_resources, _RESOURCES, list(instance_ids)
@@ -171,3 +198,15 @@ class GoneBackends:
             resource_id=share.id,
             ttl=self.process.conf.message_ttl,
         )
+
+
+def _remove_deferred(session: Session, instance_id: str) -> None:
+    """Remove what is in deferred deletion; its quota was given back before."""
+    row = share_instances.get(session, instance_id)
+    if row.status == InstanceStatus.ERROR_DEFERRED_DELETING:
+        fire(session, SHARE_INSTANCE, row.id, 'retry_deferred')
+    for snapshot in snapshots.list_in_deferred_deletion(session, row.id):
+        snapshot_quota.remove_uncharged(session, snapshot, 'removed')
+    share_quota.remove_uncharged(session, row)
+    if row.share_server_id is not None:
+        idle_servers.mark(session, row.share_server_id)

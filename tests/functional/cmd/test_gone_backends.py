@@ -13,8 +13,9 @@ from manila_lite.cmd.manage import main
 from manila_lite.db.models import engine
 from manila_lite.db.queries.admin import incarnations, services
 from manila_lite.db.session import Database
+from manila_lite.quota import recount
 from manila_lite.work import cancel, table
-from tests.support import command_line
+from tests.support import cloud_snapshots, command_line
 from tests.support.service_process import CTX, MESSAGE, POOL, WORK
 from tests.support.unserved import lose
 
@@ -383,6 +384,66 @@ def test_share_of_a_living_service_is_left_to_its_driver(node, gone):
     with pytest.raises(gone_backends.ServiceIsUp, match='Force-delete'):
         gone.delete_share(share)
     assert node.status(share) == 'available'
+
+
+@pytest.fixture
+def deferring(build_cloud):
+    cloud = build_cloud('is_deferred_deletion_enabled = true', backends=['alpha'])
+    cloud_snapshots.enable_snapshot_features(cloud)
+    return cloud
+
+
+def deletion_fails(cloud, path):
+    """Delete something that its back end fails to delete, and defers."""
+    for method in ('delete_share', 'delete_snapshot'):
+        cloud.driver().faults.fail_next(method, None)
+    cloud.api.request('DELETE', path, expect=202)
+    cloud.settle()
+
+
+def delete_without_driver(cloud, share):
+    """Delete a share of a back end that is lost; the driver is not called."""
+    calls = len(cloud.driver().calls)
+    lose(cloud.db, ALPHA)
+    GoneBackends(Process(cloud.conf, cloud.db), USER).delete_share(share)
+    cloud.api.get(f'/shares/{share}', expect=404)
+    assert cloud.db.read(lambda session: session.rows(sa.select(WORK.c.kind))) == []
+    for resource in ('shares', 'gigabytes', 'snapshots', 'snapshot_gigabytes'):
+        assert cloud.usage(resource) == (0, 0)
+    assert cloud.db.read(recount.differences) == []
+    assert len(cloud.driver().calls) == calls
+
+
+@pytest.mark.parametrize('is_retried', [True, False])
+def test_share_in_deferred_deletion_is_deleted_without_its_driver(
+    deferring, is_retried
+):
+    share = deferring.create_share(size=3)
+    deletion_fails(deferring, f'/shares/{share}')
+    if is_retried:
+        assert deferring.share.backends[0].deferred_deletion.retry() == 1
+    written = len(deferring.api.get('/messages')['messages'])
+    delete_without_driver(deferring, share)
+    # Its project has been told before that it is gone.
+    told = deferring.api.get('/messages')['messages']
+    assert [one for one in told if one['message_level'] == 'INFO'] == []
+    assert len(told) == written + is_retried
+
+
+@pytest.mark.parametrize('is_deleted', [True, False])
+@pytest.mark.parametrize('is_retried', [True, False])
+def test_snapshots_in_deferred_deletion_go_with_their_share(
+    deferring, is_deleted, is_retried
+):
+    share = deferring.create_share(size=3)
+    snapshot = cloud_snapshots.create_available(deferring, share)
+    deletion_fails(deferring, f'/snapshots/{snapshot}')
+    if is_deleted:
+        deletion_fails(deferring, f'/shares/{share}')
+    if is_retried:
+        assert deferring.share.backends[0].deferred_deletion.retry() > 0
+    delete_without_driver(deferring, share)
+    cloud_snapshots.check_gone(deferring, snapshot)
 
 
 # The commands
