@@ -210,42 +210,118 @@ class Detail(_Code):
     )
 
 
-_TRY_AGAIN = (
-    'Next: mend the back end, then delete the resource or reset its status, '
-    'and let the user repeat the request.'
-)
 _NEXT_STEPS = {
-    Detail.UNKNOWN_ERROR.value: _TRY_AGAIN,
-    Detail.DRIVER_FAILED_EXTEND.value: (
-        'Next: mend the back end, reset the status of the share to available, '
-        'and extend it again.'
+    Detail.UNKNOWN_ERROR: (
+        'mend the back end, then delete the resource or reset its status, and '
+        'let the user repeat the request.'
     ),
-    Detail.DRIVER_FAILED_CREATING_FROM_SNAP.value: (
-        'Next: check the snapshot on the back end, delete the share, and '
-        'create it again.'
+    Detail.NO_VALID_HOST: (
+        'compare the request with what the back ends report, see "share pool '
+        'list --detail".'
     ),
-    Detail.DRIVER_REFUSED_SHRINK.value: (
-        'Next: compare the usage that the back end reports with the new size.'
+    Detail.UNEXPECTED_NETWORK: (
+        'let the user repeat the request without a share network, or with a '
+        'share type whose driver_handles_share_servers is True.'
     ),
-    Detail.DRIVER_FAILED_SHRINK.value: (
-        'Next: if the back end can shrink shares, mend it, reset the status '
-        'of the share to available, and shrink it again.'
+    Detail.NO_SHARE_SERVER: (
+        'see "share server list" for servers of this share network in error, '
+        'and whether the back end can create another one.'
     ),
-    Detail.SHARE_BACKEND_NOT_READY_YET.value: (
-        'Next: see "service list" and the log of the share service, and '
-        'whether the storage can be reached from its host.'
+    Detail.NO_ACTIVE_AVAILABLE_REPLICA: (
+        'bring the active replica to status available, and create the replica again.'
     ),
-    Detail.SECURITY_SERVICE_FAILED_AUTH.value: (
-        'Next: check the user and the password of the security service.'
+    Detail.NO_ACTIVE_REPLICA: (
+        'find out which replica has the data, and reset its replica state to active.'
     ),
-    Detail.NEUTRON_SUBNET_FULL.value: (
-        'Next: free addresses of the range, or add a subnet to the share network.'
+    Detail.FILTER_AVAILABILITY: (
+        'add a back end in this zone, or correct the availability_zones of the '
+        'share type.'
     ),
-    Detail.DRIVER_FAILED_TRANSFER_ACCEPT.value: (
-        'Next: remove the access rules, and accept the transfer again.'
+    Detail.FILTER_CAPABILITIES: (
+        'compare the extra specs of the share type with the capabilities in '
+        '"share pool list --detail".'
+    ),
+    Detail.FILTER_CAPACITY: (
+        'add storage, remove what is not needed, or raise '
+        'max_over_subscription_ratio where thin provisioning allows it.'
+    ),
+    Detail.FILTER_DRIVER: (
+        'evaluate the filter_function of these back ends with what they report.'
+    ),
+    Detail.FILTER_IGNORE: (
+        'find out in the logs of the share services why each of these back ends '
+        'has failed.'
+    ),
+    Detail.FILTER_JSON: ('compare the scheduler hints with what the back ends report.'),
+    Detail.FILTER_RETRY: (
+        'find out in the logs of the share services why the attempts have '
+        'failed, then let the user repeat the request.'
+    ),
+    Detail.FILTER_REPLICATION: (
+        'give another back end the replication_domain of the one with the '
+        'active replica.'
+    ),
+    Detail.DRIVER_FAILED_EXTEND: (
+        'mend the back end, reset the status of the share to available, and '
+        'extend it again.'
+    ),
+    Detail.FILTER_CREATE_FROM_SNAPSHOT: (
+        'see whether the back end of the snapshot has room, and is up.'
+    ),
+    Detail.DRIVER_FAILED_CREATING_FROM_SNAP: (
+        'check the snapshot on the back end, delete the share, and create it again.'
+    ),
+    Detail.DRIVER_REFUSED_SHRINK: (
+        'compare the usage that the back end reports with the new size.'
+    ),
+    Detail.DRIVER_FAILED_SHRINK: (
+        'if the back end can shrink shares, mend it, reset the status of the '
+        'share to available, and shrink it again.'
+    ),
+    Detail.FORBIDDEN_CLIENT_ACCESS: (
+        'see which clients the back end allows, then let the user add the rule again.'
+    ),
+    Detail.UNSUPPORTED_CLIENT_ACCESS: (
+        'tell the user which access types and levels the back end supports.'
+    ),
+    Detail.UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE: (
+        'use a share network whose share servers are on back ends that support '
+        'this, or one without share servers.'
+    ),
+    Detail.SECURITY_SERVICE_FAILED_AUTH: (
+        'check the user and the password of the security service.'
+    ),
+    Detail.NO_DEFAULT_SHARE_TYPE: 'configure default_share_type.',
+    Detail.MISSING_SECURITY_SERVICE: (
+        'add a security service of this type to the share network.'
+    ),
+    Detail.DRIVER_FAILED_TRANSFER_ACCEPT: (
+        'remove the access rules, and accept the transfer again.'
+    ),
+    Detail.SHARE_NETWORK_PORT_QUOTA_LIMIT_EXCEEDED: (
+        'raise the limit of network ports of the project.'
+    ),
+    Detail.SHARE_BACKEND_NOT_READY_YET: (
+        'see "service list" and the log of the share service, and whether the '
+        'storage can be reached from its host.'
+    ),
+    Detail.UPDATE_METADATA_FAILURE: (
+        'mend the back end, and let the user set the metadata again.'
+    ),
+    Detail.UPDATE_METADATA_NOT_DELETED: (
+        'undo on the back end what the metadata has set.'
+    ),
+    Detail.TARGETED_RESTORE_UNSUPPORTED: (
+        'restore the backup to its own share, and copy from there.'
+    ),
+    Detail.NEUTRON_SUBNET_FULL: (
+        'free addresses of the range, or add a subnet to the share network.'
+    ),
+    Detail.UNSUPPORTED_REPLICA_CREATE_CONFIG: (
+        'create the replica on another back end, or with another share type.'
     ),
 }
-"""What administrators can do about details that drivers end with."""
+"""What administrators can do about each failure."""
 
 _SUCCESSES = frozenset({Detail.DONE, Detail.UPDATE_METADATA_SUCCESS})
 
@@ -266,6 +342,7 @@ _WORDS_OF_BOTH = {
 
 _ACTIONS = {action.value: action.words for action in Action}
 _DETAILS = {detail.value: detail.words for detail in Detail}
+_STEPS = {detail.value: f'Next: {step}' for detail, step in _NEXT_STEPS.items()}
 
 
 def stored_detail(detail_id: str | None) -> str:
@@ -300,7 +377,7 @@ def user_message(
 def _explained(detail_id: str, explanation: str | None) -> str:
     if not explanation:
         return ''
-    step = _NEXT_STEPS.get(detail_id)
+    step = _STEPS.get(detail_id)
     return f' {explanation.rstrip(".")}. {step}' if step else f' {explanation}'
 
 

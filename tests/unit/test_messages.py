@@ -95,20 +95,29 @@ def test_connection_is_lost_only_if_a_driver_says_so():
     assert messages.detail_in(error) is Detail.SHARE_BACKEND_NOT_READY_YET
 
 
-@pytest.mark.parametrize(
-    'detail',
-    [
-        Detail.UNKNOWN_ERROR,
-        *(detail for detail in Detail if detail.name.startswith('DRIVER_')),
-        Detail.SECURITY_SERVICE_FAILED_AUTH,
-        Detail.SHARE_BACKEND_NOT_READY_YET,
-        Detail.NEUTRON_SUBNET_FULL,
-    ],
-)
+FAILURES = [
+    detail
+    for detail in Detail
+    if detail not in (Detail.DONE, Detail.UPDATE_METADATA_SUCCESS)
+]
+
+
+@pytest.mark.parametrize('detail', FAILURES)
 def test_next_step_follows_the_explanation(detail):
     plain = messages.user_message('002', detail.value)
     explained = messages.user_message('002', detail.value, None, 'It broke.')
     assert explained.startswith(f'{plain} It broke. Next: ')
+    assert explained.count('Next: ') == 1
+
+
+def test_each_failure_has_its_own_next_step():
+    steps = {
+        messages.user_message('002', detail.value, None, 'It broke.').partition(
+            'Next: '
+        )[2]
+        for detail in FAILURES
+    }
+    assert len(steps) == len(FAILURES)
 
 
 def test_unknown_codes_read_as_unknown():
