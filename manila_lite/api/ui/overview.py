@@ -1,5 +1,10 @@
 """The first page: what is healthy, worked on, stuck or failed."""
 
+import datetime
+import typing
+
+import sqlalchemy as sa
+
 from manila_lite import exception
 from manila_lite.api.ui.visit import Answer, Visit
 from manila_lite.db.queries.admin import overview
@@ -8,7 +13,20 @@ ROWS = 100
 """Rows of a page."""
 
 FAILURES = 10
-"""Failures on the overview."""
+"""Reasons of failures on the overview."""
+
+MESSAGES = 200
+"""The newest failures, which are grouped by their reason."""
+
+HOUR = datetime.timedelta(hours=1)
+
+
+class Failure(typing.NamedTuple):
+    """Failures for one reason: the newest message, and the shares."""
+
+    newest: dict
+    number: int
+    shares: dict[str, str]
 
 
 def show(visit: Visit) -> Answer:
@@ -18,7 +36,9 @@ def show(visit: Visit) -> Answer:
         numbers = counts.setdefault(row.resource, {})
         found = numbers.get(row.condition, 0) + row.number
         numbers[row.condition] = min(found, overview.MOST)
-    failures = visit.api.find('/messages', message_level='ERROR', limit=FAILURES)
+    answer = visit.api.find('/messages', message_level='ERROR', limit=MESSAGES)
+    messages = (answer or {}).get('messages', [])
+    named = _shares_of(visit, messages)
     found = visit.api.find('/services')
     services = found and found['services']
     return visit.page(
@@ -27,14 +47,85 @@ def show(visit: Visit) -> Answer:
         resources=_resources(visit),
         conditions=overview.CONDITIONS,
         most=overview.MOST,
-        failures=(failures or {}).get('messages', []),
+        failures=_by_reason(messages, named),
         services=services,
         missing=[one for one in services or () if not _serves(one)],
+        problems=_problems(visit, counts, services or (), messages, named),
     )
 
 
 def _serves(service: dict) -> bool:
     return service['state'] == 'up' and service['status'] == 'enabled'
+
+
+def _shares_of(visit: Visit, messages: list[dict]) -> dict[str, list[sa.Row]]:
+    """Return the shares that messages are about, with all their hosts."""
+    ids = {one['resource_id'] for one in messages if one['resource_type'] == 'SHARE'}
+    found: dict[str, list[sa.Row]] = {}
+    if ids:
+        for row in visit.services.db.read(overview.list_names, ids, visit.project_id):
+            found.setdefault(row.id, []).append(row)
+    return found
+
+
+def _by_reason(messages: list[dict], named: dict[str, list[sa.Row]]) -> list[Failure]:
+    """Return the newest failures, one for each action and reason."""
+    found: dict[tuple, Failure] = {}
+    for one in messages:
+        # The words of administrators differ in times and names.
+        reason = one['resource_type'], one['action_id'], one['detail_id']
+        failure = found.setdefault(reason, Failure(one, 0, {}))
+        if one['resource_id'] in named and len(failure.shares) < FAILURES:
+            share = named[one['resource_id']][0]
+            failure.shares[share.id] = share.name or share.id
+        found[reason] = failure._replace(number=failure.number + 1)
+    return list(found.values())[:FAILURES]
+
+
+def _problems(
+    visit: Visit,
+    counts: dict[str, dict[str, int]],
+    services: typing.Sequence[dict],
+    messages: list[dict],
+    named: dict[str, list[sa.Row]],
+) -> list[str]:
+    """Return what is wrong now, in the words of a sentence; empty if nothing."""
+    found = []
+    down = [one for one in services if one['state'] != 'up']
+    if down:
+        names = ', '.join(
+            f'{one["binary"]} on {one["host"]} since {one["updated_at"][11:16]} UTC'
+            for one in down[:3]
+        )
+        more = f' and {len(down) - 3} more' if len(down) > 3 else ''
+        found.append(f'{_count(len(down), "service")} down: {names}{more}')
+    since = (visit.now - HOUR).isoformat()
+    recent = [one for one in messages if one['created_at'] >= since]
+    if recent:
+        number = f'{len(recent)} or more' if len(recent) == MESSAGES else len(recent)
+        text = f'{number} requests failed in the last hour'
+        if len(recent) == 1:
+            text = '1 request failed in the last hour'
+        hosts = {one['host'] for one in down}
+        if recent and all(_is_on(hosts, one, named) for one in recent):
+            text += ', all of them there' if len(recent) > 1 else ', there'
+        found.append(text)
+    stuck = sum(one.get(overview.STUCK, 0) for one in counts.values())
+    if stuck:
+        found.append(f'{_count(stuck, "resource")} stuck')
+    return found
+
+
+def _count(number: int, noun: str) -> str:
+    return f'{number} {noun} is' if number == 1 else f'{number} {noun}s are'
+
+
+def _is_on(hosts: set[str], message: dict, named: dict[str, list[sa.Row]]) -> bool:
+    """Tell whether a message is about a share on one of these back ends."""
+    return any(
+        (row.host or '').partition('#')[0] in hosts
+        for row in named.get(message['resource_id'], ())
+    )
 
 
 def list_rows(visit: Visit) -> Answer:

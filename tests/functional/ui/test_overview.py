@@ -60,6 +60,43 @@ def test_failure_is_shown_with_its_reason_and_its_request(
         assert 'error' in rows.text
 
 
+def test_failures_for_one_reason_are_one_row_with_their_shares(
+    cloud, api, admin_api, alice, bob
+):
+    create_type(admin_api, 'nowhere')
+    made = [api.create(share_type='nowhere', name=f'share {n}') for n in range(3)]
+    cloud.settle()
+    page = alice.open('/ui/')
+    assert page.html.count('share type requires') == 1
+    assert {f'/ui/shares/{share["id"]}' for share in made} <= set(page.links)
+    assert 'share 2' in page.text
+    assert '3 requests failed in the last hour.' in page.text
+    assert 'share type requires' not in bob.open('/ui/').text
+
+
+def test_health_is_told_in_one_sentence(cloud, api, alice, root):
+    assert 'Nothing has been created yet.' in alice.open('/ui/').text
+    share = api.create(name='mine')
+    cloud.settle()
+    for browser in (alice, root):
+        assert 'Everything works' in browser.open('/ui/').text
+    cloud.driver('alpha').faults.fail_next('extend_share', error=ValueError())
+    api.act(share['id'], 'extend', {'new_size': 2})
+    cloud.settle()
+    assert '1 request failed in the last hour.' in root.open('/ui/').text
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(SERVICE)
+            .where(SERVICE.c.host == 'node@alpha')
+            .values(health='its pool is not mounted')
+        )
+    )
+    text = root.open('/ui/').text
+    assert 'manila-share on node@alpha since' in text
+    assert 'failed in the last hour, there.' in text
+    assert 'node@' not in alice.open('/ui/').text
+
+
 def test_resource_without_work_is_stuck(cloud, api, root):
     share = api.create()
     cloud.settle()
@@ -154,7 +191,10 @@ def test_rows_are_shown_in_pages(cloud, api, root, monkeypatch):
 
 
 def test_overview_takes_at_most_eight_statements(cloud, api, root, alice):
-    api.create()
+    share = api.create()
+    cloud.settle()
+    cloud.driver('alpha').faults.fail_next('extend_share', error=ValueError())
+    api.act(share['id'], 'extend', {'new_size': 2})
     cloud.settle()
     for browser in (root, alice):
         browser.open('/ui/')

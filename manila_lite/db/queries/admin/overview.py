@@ -266,3 +266,24 @@ def list_rows(
     if project_id is not None:
         values['project'] = project_id
     return session.rows(_listed(resource, condition, project_id is not None), **values)
+
+
+_NAMED = (
+    sa.select(SHARE.c.id, SHARE.c.display_name.label('name'), INSTANCE.c.host)
+    .select_from(SHARE.outerjoin(INSTANCE, INSTANCE.c.share_id == SHARE.c.id))
+    .where(SHARE.c.id.in_(sa.bindparam('ids', expanding=True)))
+)
+_NAMED_OF_PROJECT = _NAMED.where(SHARE.c.project_id == sa.bindparam('project'))
+
+
+def list_names(
+    session: Session, share_ids: typing.Collection[str], project_id: str | None
+) -> typing.Sequence[sa.Row]:
+    """Return id, name and host of these shares, once for each instance.
+
+    Those of other projects are left out, if one is given.
+    """
+    ids = sorted(share_ids)
+    if project_id is None:
+        return session.rows(_NAMED, ids=ids)
+    return session.rows(_NAMED_OF_PROJECT, ids=ids, project=project_id)
