@@ -6,7 +6,6 @@ complete, and so is a restore. Every method may be called twice and must lead
 to the same state.
 """
 
-import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 import datetime
@@ -16,6 +15,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
+    requires,
 )
 from manila_lite.share.drivers.contract.values import ShareForDriver, StoredRecord
 
@@ -63,64 +63,9 @@ class BackupDefaults:
         backup: ShareBackupForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
-        """See `BackupSupport`."""
-        raise NotImplementedError
-
-    def create_backup_continue(
-        self,
-        context: RequestContext,
-        share_instance: ShareForDriver,
-        backup: ShareBackupForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> BackupProgress:
-        """See `BackupSupport`."""
-        raise NotImplementedError
-
-    def restore_backup(
-        self,
-        context: RequestContext,
-        backup: ShareBackupForDriver,
-        share_instance: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> None:
-        """See `BackupSupport`."""
-        raise NotImplementedError
-
-    def restore_backup_continue(
-        self,
-        context: RequestContext,
-        backup: ShareBackupForDriver,
-        share_instance: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> BackupProgress:
-        """See `BackupSupport`."""
-        raise NotImplementedError
-
-    def delete_backup(
-        self,
-        context: RequestContext,
-        backup: ShareBackupForDriver,
-        share_instance: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> None:
-        """See `BackupSupport`."""
-        raise NotImplementedError
-
-
-class BackupSupport(BackupDefaults, DefaultedInterface):
-    """Backups that the back end makes and keeps."""
-
-    @abc.abstractmethod
-    def create_backup(
-        self,
-        context: RequestContext,
-        share_instance: ShareForDriver,
-        backup: ShareBackupForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> None:
         """Start a backup and return; one that was started is kept."""
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def create_backup_continue(
         self,
         context: RequestContext,
@@ -132,8 +77,8 @@ class BackupSupport(BackupDefaults, DefaultedInterface):
 
         Called repeatedly until it is complete.
         """
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def restore_backup(
         self,
         context: RequestContext,
@@ -146,8 +91,8 @@ class BackupSupport(BackupDefaults, DefaultedInterface):
         The share is the one that was backed up, or any other on the back end
         if `restore_to_target_support` is set.
         """
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def restore_backup_continue(
         self,
         context: RequestContext,
@@ -159,8 +104,8 @@ class BackupSupport(BackupDefaults, DefaultedInterface):
 
         Called repeatedly until it is complete.
         """
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def delete_backup(
         self,
         context: RequestContext,
@@ -172,3 +117,15 @@ class BackupSupport(BackupDefaults, DefaultedInterface):
 
         `share_instance` is the share that was backed up.
         """
+        raise NotImplementedError
+
+
+@requires(
+    'create_backup',
+    'create_backup_continue',
+    'restore_backup',
+    'restore_backup_continue',
+    'delete_backup',
+)
+class BackupSupport(BackupDefaults, DefaultedInterface):
+    """Backups that the back end makes and keeps."""

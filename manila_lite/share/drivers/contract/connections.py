@@ -1,6 +1,5 @@
 """How the data service reaches the content of a share."""
 
-import abc
 import os
 import pathlib
 from typing import TypedDict
@@ -9,6 +8,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
+    requires,
 )
 from manila_lite.share.drivers.contract.values import ShareForDriver
 
@@ -47,21 +47,13 @@ class ConnectionDefaults:
         share: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> ConnectionInfo:
-        """See `ConnectionSupport`."""
+        """Return how to reach the content of a share."""
         raise NotImplementedError
 
 
+@requires('connection_get_info')
 class ConnectionSupport(ConnectionDefaults, DefaultedInterface):
     """Shares whose content the data service can reach."""
-
-    @abc.abstractmethod
-    def connection_get_info(
-        self,
-        context: RequestContext,
-        share: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> ConnectionInfo:
-        """Return how to reach the content of a share."""
 
 
 def identity_of(path: pathlib.Path) -> DirectoryIdentity:

@@ -6,7 +6,6 @@ share is created and deleted by itself. Every method may be called twice and
 must lead to the same state.
 """
 
-import abc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
+    requires,
 )
 from manila_lite.share.drivers.contract.values import (
     ShareGroupForDriver,
@@ -45,7 +45,11 @@ class ShareGroupDefaults:
         share_group_dict: ShareGroupForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> GroupReply:
-        """See `ShareGroupSupport`."""
+        """Create a group without shares; one that exists is kept.
+
+        The shares of a group that is made from a snapshot are created by
+        `create_share_from_snapshot`, which may run before this call.
+        """
         raise NotImplementedError
 
     def delete_share_group(
@@ -54,7 +58,7 @@ class ShareGroupDefaults:
         share_group_dict: ShareGroupForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> GroupReply:
-        """See `ShareGroupSupport`."""
+        """Delete a group without shares; a missing one is success."""
         raise NotImplementedError
 
     def create_share_group_from_share_group_snapshot(
@@ -64,7 +68,15 @@ class ShareGroupDefaults:
         share_group_snapshot_dict: ShareGroupSnapshotForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> GroupReply:
-        """See `ShareGroupFromSnapshotSupport`."""
+        """Create a group with its `shares`; what exists of it is kept.
+
+        Each share has the content of the member of the snapshot whose id is
+        its `source_share_group_snapshot_member_id`. The reply has an update
+        for each share, with `id`, `export_locations` and, unless it is
+        available, `status`: `creating_from_snapshot` as that of
+        `create_share_from_snapshot`; `error` fails the work, and the group
+        and all of these shares are in error.
+        """
         raise NotImplementedError
 
     def create_share_group_snapshot(
@@ -73,7 +85,7 @@ class ShareGroupDefaults:
         snap_dict: ShareGroupSnapshotForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> GroupSnapshotReply:
-        """See `ShareGroupSnapshotSupport`."""
+        """Take a snapshot of every member; those that exist are kept."""
         raise NotImplementedError
 
     def delete_share_group_snapshot(
@@ -82,7 +94,7 @@ class ShareGroupDefaults:
         snap_dict: ShareGroupSnapshotForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> GroupSnapshotReply:
-        """See `ShareGroupSnapshotSupport`."""
+        """Delete the snapshots of all members; missing ones are success."""
         raise NotImplementedError
 
     def get_share_group_snapshot_status(
@@ -111,32 +123,12 @@ class ShareGroupDefaults:
         raise NotImplementedError
 
 
+@requires('create_share_group', 'delete_share_group')
 class ShareGroupSupport(ShareGroupDefaults, DefaultedInterface):
     """Groups that the back end knows of."""
 
-    @abc.abstractmethod
-    def create_share_group(
-        self,
-        context: RequestContext,
-        share_group_dict: ShareGroupForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> GroupReply:
-        """Create a group without shares; one that exists is kept.
 
-        The shares of a group that is made from a snapshot are created by
-        `create_share_from_snapshot`, which may run before this call.
-        """
-
-    @abc.abstractmethod
-    def delete_share_group(
-        self,
-        context: RequestContext,
-        share_group_dict: ShareGroupForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> GroupReply:
-        """Delete a group without shares; a missing one is success."""
-
-
+@requires('create_share_group_from_share_group_snapshot')
 class ShareGroupFromSnapshotSupport(ShareGroupDefaults, DefaultedInterface):
     """New groups with the content of a group snapshot, in one call.
 
@@ -144,46 +136,11 @@ class ShareGroupFromSnapshotSupport(ShareGroupDefaults, DefaultedInterface):
     each of its shares by `create_share_from_snapshot`.
     """
 
-    @abc.abstractmethod
-    def create_share_group_from_share_group_snapshot(
-        self,
-        context: RequestContext,
-        share_group_dict: ShareGroupForDriver,
-        share_group_snapshot_dict: ShareGroupSnapshotForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> GroupReply:
-        """Create a group with its `shares`; what exists of it is kept.
 
-        Each share has the content of the member of the snapshot whose id is
-        its `source_share_group_snapshot_member_id`. The reply has an update
-        for each share, with `id`, `export_locations` and, unless it is
-        available, `status`: `creating_from_snapshot` as that of
-        `create_share_from_snapshot`; `error` fails the work, and the group
-        and all of these shares are in error.
-        """
-
-
+@requires('create_share_group_snapshot', 'delete_share_group_snapshot')
 class ShareGroupSnapshotSupport(ShareGroupDefaults, DefaultedInterface):
     """Snapshots of all shares of a group in one call.
 
     For a driver without it, the snapshot of each share is taken and deleted
     by `create_snapshot` and `delete_snapshot`.
     """
-
-    @abc.abstractmethod
-    def create_share_group_snapshot(
-        self,
-        context: RequestContext,
-        snap_dict: ShareGroupSnapshotForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> GroupSnapshotReply:
-        """Take a snapshot of every member; those that exist are kept."""
-
-    @abc.abstractmethod
-    def delete_share_group_snapshot(
-        self,
-        context: RequestContext,
-        snap_dict: ShareGroupSnapshotForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> GroupSnapshotReply:
-        """Delete the snapshots of all members; missing ones are success."""

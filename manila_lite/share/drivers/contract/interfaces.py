@@ -5,8 +5,9 @@ that has all its abstract methods offers it. `isinstance` tells.
 """
 
 import abc
-from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+import functools
+from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.values import (
@@ -20,6 +21,9 @@ from manila_lite.share.drivers.contract.values import (
 )
 
 ShareServerMapping = Mapping[str, Any]
+Interface = TypeVar('Interface', bound='DefaultedInterface')
+P = ParamSpec('P')
+R = TypeVar('R')
 
 
 @runtime_checkable
@@ -105,12 +109,36 @@ class MountSnapshotSupport(SnapshotSupport, Protocol):
         """
 
 
+def requires(*names: str) -> Callable[[type[Interface]], type[Interface]]:
+    """Make methods that an interface has by default abstract in it.
+
+    They are declared once, with the defaults.
+    """
+
+    def declared(interface: type[Interface]) -> type[Interface]:
+        for name in names:
+            setattr(interface, name, _abstract(getattr(interface, name)))
+        return abc.update_abstractmethods(interface)
+
+    return declared
+
+
+def _abstract(default: Callable[P, R]) -> Callable[P, R]:
+    # The default itself must not be abstract: every driver inherits it.
+    @functools.wraps(default)
+    def method(*args: P.args, **kwargs: P.kwargs) -> R:
+        return default(*args, **kwargs)
+
+    return abc.abstractmethod(method)
+
+
 class DefaultedInterface(abc.ABC):  # noqa: B024 (its interfaces have some)
     """The base of interfaces whose methods every driver has by default.
 
     An interface derives from a class of defaults, which `ShareDriver` has as
-    well, and from this one. A driver offers it if it inherits the interface,
-    or if none of the abstract methods is still the default.
+    well, and from this one; `requires` names what drivers have to implement. A
+    driver offers it if it inherits the interface, or if none of the abstract
+    methods is still the default.
     """
 
     @classmethod

@@ -4,12 +4,12 @@ Names, parameters and replies are the published ones (driver-interface.csv).
 With share servers the variants whose names end in `_with_server` are called.
 """
 
-import abc
 from collections.abc import Mapping
 
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
+    requires,
 )
 from manila_lite.share.drivers.contract.values import (
     ManageReply,
@@ -25,7 +25,10 @@ class ManageDefaults:
     def manage_existing(
         self, share: ShareForDriver, driver_options: Mapping[str, str]
     ) -> ManageReply:
-        """See `ManageSupport`."""
+        """Manage the existing share at the given export location.
+
+        Raises ManageInvalidShare if the driver cannot manage it.
+        """
         raise NotImplementedError
 
     def manage_existing_with_server(
@@ -34,7 +37,7 @@ class ManageDefaults:
         driver_options: Mapping[str, str],
         share_server: ShareServerMapping | None = None,
     ) -> ManageReply:
-        """See `ManageWithServerSupport`."""
+        """Do what `manage_existing` does for a share on a share server."""
         raise NotImplementedError
 
     def unmanage(self, share: ShareForDriver) -> None:
@@ -81,27 +84,11 @@ class ManageDefaults:
         """Do what `unmanage_snapshot` does on a share server."""
 
 
+@requires('manage_existing')
 class ManageSupport(ManageDefaults, DefaultedInterface):
     """Existing shares and, optionally, snapshots without share servers."""
 
-    @abc.abstractmethod
-    def manage_existing(
-        self, share: ShareForDriver, driver_options: Mapping[str, str]
-    ) -> ManageReply:
-        """Manage the existing share at the given export location.
 
-        Raises ManageInvalidShare if the driver cannot manage it.
-        """
-
-
+@requires('manage_existing_with_server')
 class ManageWithServerSupport(ManageDefaults, DefaultedInterface):
     """Existing shares and, optionally, snapshots on share servers."""
-
-    @abc.abstractmethod
-    def manage_existing_with_server(
-        self,
-        share: ShareForDriver,
-        driver_options: Mapping[str, str],
-        share_server: ShareServerMapping | None = None,
-    ) -> ManageReply:
-        """Do what `manage_existing` does for a share on a share server."""

@@ -9,13 +9,13 @@ the replica. Every method may be called twice and must lead to the same
 state.
 """
 
-import abc
 from collections.abc import Sequence
 
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
+    requires,
 )
 from manila_lite.share.drivers.contract.values import (
     AccessRuleForDriver,
@@ -46,7 +46,12 @@ class ReplicationDefaults:
         replica_snapshots: list[ReplicaSnapshot],
         share_server: ShareServerMapping | None = None,
     ) -> ReplicaReply | None:
-        """See `ReplicationSupport`."""
+        """Create a copy of the active replica, or start to.
+
+        A `replica_state` in the reply means that the replica can be used:
+        in_sync only if it has all snapshots of the list, active only on back
+        ends whose replicas are all writable.
+        """
         raise NotImplementedError
 
     def delete_replica(
@@ -57,7 +62,7 @@ class ReplicationDefaults:
         replica: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
-        """See `ReplicationSupport`."""
+        """Delete a replica and its snapshots; a missing one is success."""
         raise NotImplementedError
 
     def promote_replica(
@@ -168,6 +173,7 @@ class ReplicationDefaults:
         raise NotImplementedError
 
 
+@requires('create_replica', 'delete_replica')
 class ReplicationSupport(ReplicationDefaults, DefaultedInterface):
     """Replicas of shares on other back ends.
 
@@ -175,31 +181,3 @@ class ReplicationSupport(ReplicationDefaults, DefaultedInterface):
     a replica and poll its state; drivers without snapshots may lack those
     for snapshots.
     """
-
-    @abc.abstractmethod
-    def create_replica(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        new_replica: ShareForDriver,
-        access_rules: AccessRules,
-        replica_snapshots: list[ReplicaSnapshot],
-        share_server: ShareServerMapping | None = None,
-    ) -> ReplicaReply | None:
-        """Create a copy of the active replica, or start to.
-
-        A `replica_state` in the reply means that the replica can be used:
-        in_sync only if it has all snapshots of the list, active only on back
-        ends whose replicas are all writable.
-        """
-
-    @abc.abstractmethod
-    def delete_replica(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica_snapshots: list[SnapshotForDriver],
-        replica: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> None:
-        """Delete a replica and its snapshots; a missing one is success."""

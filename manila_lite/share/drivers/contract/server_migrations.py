@@ -9,7 +9,6 @@ the source; their ids stay. If a pool was requested, the destination's `host`
 names it.
 """
 
-import abc
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -17,6 +16,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
+    requires,
 )
 from manila_lite.share.drivers.contract.values import (
     ExportLocationsReply,
@@ -94,7 +94,13 @@ class ServerMigrationDefaults:
         new_share_network: Mapping[str, Any],
         shares_request_spec: Mapping[str, Any],
     ) -> ServerMigrationCompatibility:
-        """See `ServerMigrationSupport`."""
+        """Return whether, and how, this back end can take the server.
+
+        `dest_host` is host@backend, with #pool if one was requested. The
+        networks have id, name, project_id and their subnets.
+        `shares_request_spec` has `shares_size` and `snapshots_size` (total
+        GiB) and `shares_req_spec`, one entry per share.
+        """
         return {
             'compatible': False,
             'writable': False,
@@ -112,7 +118,11 @@ class ServerMigrationDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> ServerMigrationStartReply | None:
-        """See `ServerMigrationSupport`."""
+        """Start the first phase and return immediately.
+
+        A destination with addresses has been set up. In a nondisruptive
+        migration it has none and takes over those of the source.
+        """
         raise NotImplementedError
 
     def share_server_migration_continue(
@@ -123,7 +133,10 @@ class ServerMigrationDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> bool:
-        """See `ServerMigrationSupport`."""
+        """Return whether the first phase is done; an error means failure.
+
+        Called repeatedly until one of the two happens.
+        """
         raise NotImplementedError
 
     def share_server_migration_complete(
@@ -135,7 +148,11 @@ class ServerMigrationDefaults:
         snapshots: Sequence[SnapshotForDriver],
         new_network_info: Sequence[NetworkInfo],
     ) -> ServerMigrationCompleteReply | None:
-        """See `ServerMigrationSupport`."""
+        """Run the second phase: the destination starts to serve clients.
+
+        `new_network_info` describes the destination's subnets. After this
+        call the source must be ready to be torn down.
+        """
         raise NotImplementedError
 
     def share_server_migration_cancel(
@@ -167,72 +184,15 @@ class ServerMigrationDefaults:
         raise NotImplementedError
 
 
+@requires(
+    'share_server_migration_check_compatibility',
+    'share_server_migration_start',
+    'share_server_migration_continue',
+    'share_server_migration_complete',
+)
 class ServerMigrationSupport(ServerMigrationDefaults, DefaultedInterface):
     """Migration of share servers to the back end.
 
     The reply to the check of compatibility says whether a migration can be
     cancelled, and whether its progress can be reported.
     """
-
-    @abc.abstractmethod
-    def share_server_migration_check_compatibility(
-        self,
-        context: RequestContext,
-        share_server: ShareServerMapping,
-        dest_host: str,
-        old_share_network: Mapping[str, Any],
-        new_share_network: Mapping[str, Any],
-        shares_request_spec: Mapping[str, Any],
-    ) -> ServerMigrationCompatibility:
-        """Return whether, and how, this back end can take the server.
-
-        `dest_host` is host@backend, with #pool if one was requested. The
-        networks have id, name, project_id and their subnets.
-        `shares_request_spec` has `shares_size` and `snapshots_size` (total
-        GiB) and `shares_req_spec`, one entry per share.
-        """
-
-    @abc.abstractmethod
-    def share_server_migration_start(
-        self,
-        context: RequestContext,
-        src_share_server: ShareServerMapping,
-        dest_share_server: ShareServerMapping,
-        shares: Sequence[ShareForDriver],
-        snapshots: Sequence[SnapshotForDriver],
-    ) -> ServerMigrationStartReply | None:
-        """Start the first phase and return immediately.
-
-        A destination with addresses has been set up. In a nondisruptive
-        migration it has none and takes over those of the source.
-        """
-
-    @abc.abstractmethod
-    def share_server_migration_continue(
-        self,
-        context: RequestContext,
-        src_share_server: ShareServerMapping,
-        dest_share_server: ShareServerMapping,
-        shares: Sequence[ShareForDriver],
-        snapshots: Sequence[SnapshotForDriver],
-    ) -> bool:
-        """Return whether the first phase is done; an error means failure.
-
-        Called repeatedly until one of the two happens.
-        """
-
-    @abc.abstractmethod
-    def share_server_migration_complete(
-        self,
-        context: RequestContext,
-        src_share_server: ShareServerMapping,
-        dest_share_server: ShareServerMapping,
-        shares: Sequence[ShareForDriver],
-        snapshots: Sequence[SnapshotForDriver],
-        new_network_info: Sequence[NetworkInfo],
-    ) -> ServerMigrationCompleteReply | None:
-        """Run the second phase: the destination starts to serve clients.
-
-        `new_network_info` describes the destination's subnets. After this
-        call the source must be ready to be torn down.
-        """

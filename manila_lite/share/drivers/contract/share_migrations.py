@@ -10,7 +10,6 @@ destination by the ids of the former. Both are empty unless snapshots are
 preserved, which a driver offers by `preserve_snapshots`.
 """
 
-import abc
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -18,6 +17,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
+    requires,
 )
 from manila_lite.share.drivers.contract.values import (
     ExportLocationsReply,
@@ -56,7 +56,7 @@ class ShareMigrationDefaults:
         share_server: ShareServerMapping | None = None,
         destination_share_server: ShareServerMapping | None = None,
     ) -> ShareMigrationCompatibility:
-        """See `ShareMigrationSupport`."""
+        """Return whether, and how, this back end can migrate the share."""
         return {
             'compatible': False,
             'writable': False,
@@ -75,7 +75,7 @@ class ShareMigrationDefaults:
         share_server: ShareServerMapping | None = None,
         destination_share_server: ShareServerMapping | None = None,
     ) -> None:
-        """See `ShareMigrationSupport`."""
+        """Start the first phase and return immediately."""
         raise NotImplementedError
 
     def migration_continue(
@@ -88,7 +88,10 @@ class ShareMigrationDefaults:
         share_server: ShareServerMapping | None = None,
         destination_share_server: ShareServerMapping | None = None,
     ) -> bool:
-        """See `ShareMigrationSupport`."""
+        """Return whether the first phase is done; an error means failure.
+
+        Called repeatedly until one of the two happens.
+        """
         raise NotImplementedError
 
     def migration_complete(
@@ -101,7 +104,11 @@ class ShareMigrationDefaults:
         share_server: ShareServerMapping | None = None,
         destination_share_server: ShareServerMapping | None = None,
     ) -> ShareMigrationCompleteReply | None:
-        """See `ShareMigrationSupport`."""
+        """Run the second phase: the destination starts to serve clients.
+
+        After this call nothing of the source is left. It is repeated if its
+        reply was lost, and then finds the destination complete.
+        """
         raise NotImplementedError
 
     def migration_cancel(
@@ -138,62 +145,11 @@ class ShareMigrationDefaults:
         raise NotImplementedError
 
 
+@requires(
+    'migration_check_compatibility',
+    'migration_start',
+    'migration_continue',
+    'migration_complete',
+)
 class ShareMigrationSupport(ShareMigrationDefaults, DefaultedInterface):
     """Migration of shares from the back end to others that it reaches."""
-
-    @abc.abstractmethod
-    def migration_check_compatibility(
-        self,
-        context: RequestContext,
-        source_share: ShareForDriver,
-        destination_share: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
-        destination_share_server: ShareServerMapping | None = None,
-    ) -> ShareMigrationCompatibility:
-        """Return whether, and how, this back end can migrate the share."""
-
-    @abc.abstractmethod
-    def migration_start(
-        self,
-        context: RequestContext,
-        source_share: ShareForDriver,
-        destination_share: ShareForDriver,
-        source_snapshots: Sequence[SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-        share_server: ShareServerMapping | None = None,
-        destination_share_server: ShareServerMapping | None = None,
-    ) -> None:
-        """Start the first phase and return immediately."""
-
-    @abc.abstractmethod
-    def migration_continue(
-        self,
-        context: RequestContext,
-        source_share: ShareForDriver,
-        destination_share: ShareForDriver,
-        source_snapshots: Sequence[SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-        share_server: ShareServerMapping | None = None,
-        destination_share_server: ShareServerMapping | None = None,
-    ) -> bool:
-        """Return whether the first phase is done; an error means failure.
-
-        Called repeatedly until one of the two happens.
-        """
-
-    @abc.abstractmethod
-    def migration_complete(
-        self,
-        context: RequestContext,
-        source_share: ShareForDriver,
-        destination_share: ShareForDriver,
-        source_snapshots: Sequence[SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-        share_server: ShareServerMapping | None = None,
-        destination_share_server: ShareServerMapping | None = None,
-    ) -> ShareMigrationCompleteReply | None:
-        """Run the second phase: the destination starts to serve clients.
-
-        After this call nothing of the source is left. It is repeated if its
-        reply was lost, and then finds the destination complete.
-        """

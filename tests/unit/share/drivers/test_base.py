@@ -91,10 +91,15 @@ class ReplicatingDriver(PlainDriver):
 class TestDefaultedInterfaces:
     INTERFACES = (
         base.BackupSupport,
+        base.ConnectionSupport,
         base.ManageSupport,
         base.ManageWithServerSupport,
         base.ReplicationSupport,
         base.ServerMigrationSupport,
+        base.ShareGroupFromSnapshotSupport,
+        base.ShareGroupSnapshotSupport,
+        base.ShareGroupSupport,
+        base.ShareMigrationSupport,
     )
 
     @pytest.mark.parametrize('interface', INTERFACES)
