@@ -65,48 +65,10 @@ def _has_freed_space(driver: 'BtrfsDriver', error: Exception) -> bool:
     )
 
 
-_shares = Delegation['BtrfsDriver', BtrfsShares](
-    lambda driver: driver.shares, _admit_call, _explained, _has_freed_space
-)
-_ensuring = Delegation['BtrfsDriver', BtrfsShares](
-    lambda driver: driver.shares, _admit_with_lost_pools, _explained
-)
-_snapshots = Delegation['BtrfsDriver', BtrfsSnapshots](
-    lambda driver: driver.snapshots, _admit_call, _explained, _has_freed_space
-)
-_access = Delegation['BtrfsDriver', BtrfsAccess](
-    lambda driver: driver.access, _admit_with_lost_pools, _explained
-)
-_managing = Delegation['BtrfsDriver', BtrfsManaging](
-    lambda driver: driver.managing, _admit_call, _explained
-)
-
-
-_migration = Delegation['BtrfsDriver', BtrfsMigration](
-    lambda driver: driver.migration, _admit_call, _explained
-)
-
-
 def _admit_servers(driver: 'BtrfsDriver') -> None:
     if not driver.driver_handles_share_servers:
         raise NotImplementedError
     _admit_call(driver)
-
-
-_managing_on_servers = Delegation['BtrfsDriver', BtrfsManaging](
-    lambda driver: driver.managing, _admit_servers, _explained
-)
-_servers = Delegation['BtrfsDriver', BtrfsShareServers](
-    lambda driver: driver.servers, _admit_servers, _explained
-)
-_set_up = _servers(BtrfsShareServers.set_up)
-_tear_down = _servers(BtrfsShareServers.tear_down)
-_server_migration = Delegation['BtrfsDriver', BtrfsServerMigration](
-    lambda driver: driver.server_migration, _admit_servers, _explained
-)
-_check_server_migration = _server_migration(
-    BtrfsServerMigration.share_server_migration_check_compatibility
-)
 
 
 def _admit_replication(driver: 'BtrfsDriver') -> None:
@@ -115,17 +77,24 @@ def _admit_replication(driver: 'BtrfsDriver') -> None:
     _admit_call(driver)
 
 
-_promotion = Delegation['BtrfsDriver', BtrfsPromotion](
-    lambda driver: driver.promotion, _admit_replication, _explained
-)
-_replicas = Delegation['BtrfsDriver', BtrfsReplication](
-    lambda driver: driver.replicas, _admit_replication, _explained
-)
-_replicated_snapshots = Delegation['BtrfsDriver', BtrfsReplicatedSnapshots](
-    lambda driver: driver.replicated_snapshots, _admit_replication, _explained
+_freeing = Delegation['BtrfsDriver'](_admit_call, _explained, _has_freed_space)
+_with_lost_pools = Delegation['BtrfsDriver'](_admit_with_lost_pools, _explained)
+_admitted = Delegation['BtrfsDriver'](_admit_call, _explained)
+_on_servers = Delegation['BtrfsDriver'](_admit_servers, _explained)
+_replicating = Delegation['BtrfsDriver'](_admit_replication, _explained)
+
+_set_up = _on_servers.method('servers', BtrfsShareServers.set_up)
+_tear_down = _on_servers.method('servers', BtrfsShareServers.tear_down)
+_check_server_migration = _on_servers.method(
+    'server_migration', BtrfsServerMigration.share_server_migration_check_compatibility
 )
 
 
+@_freeing('shares', 'snapshots')
+@_with_lost_pools('access')
+@_admitted('managing', 'migration')
+@_on_servers('servers', 'server_migration')
+@_replicating('replicas', 'promotion', 'replicated_snapshots')
 class BtrfsDriver(
     base.ShareDriver,
     base.CreateFromSnapshotSupport,
@@ -214,31 +183,16 @@ class BtrfsDriver(
             **port,
         }
 
-    ensure_shares = _ensuring(BtrfsShares.ensure_shares)
-    ensure_share = _shares(BtrfsShares.ensure_share)
+    ensure_shares = _with_lost_pools.method('shares', BtrfsShares.ensure_shares)
+    # It is published, and no interface declares it: no service calls it.
+    update_share_usage_size = _freeing.method(
+        'shares', BtrfsShares.update_share_usage_size
+    )
 
     def get_pool(self, share: base.ShareForDriver) -> str:
         found = self.backend.find(Kind.SHARE, share['name'])
         pool = found[0] if found else self.backend.pool_for(share)
         return pool.name
-
-    # Shares and snapshots
-
-    create_share = _shares(BtrfsShares.create_share)
-    create_share_from_snapshot = _shares(BtrfsShares.create_share_from_snapshot)
-    delete_share = _shares(BtrfsShares.delete_share)
-    extend_share = _shares(BtrfsShares.extend_share)
-    shrink_share = _shares(BtrfsShares.shrink_share)
-    get_share_status = _shares(BtrfsShares.get_share_status)
-    update_share_usage_size = _shares(BtrfsShares.update_share_usage_size)
-    connection_get_info = _shares(BtrfsShares.connection_get_info)
-    update_access = _access(BtrfsAccess.update_access)
-
-    create_snapshot = _snapshots(BtrfsSnapshots.create_snapshot)
-    delete_snapshot = _snapshots(BtrfsSnapshots.delete_snapshot)
-    get_snapshot_status = _snapshots(BtrfsSnapshots.get_snapshot_status)
-    revert_to_snapshot = _snapshots(BtrfsSnapshots.revert_to_snapshot)
-    snapshot_update_access = _access(BtrfsAccess.snapshot_update_access)
 
     # Share servers
 
@@ -258,8 +212,6 @@ class BtrfsDriver(
 
     def get_network_allocations_number(self) -> int:
         return 1
-
-    get_share_server_pools = _servers(BtrfsShareServers.get_share_server_pools)
 
     def share_server_migration_check_compatibility(
         self,
@@ -282,69 +234,19 @@ class BtrfsDriver(
             shares_request_spec,
         )
 
-    share_server_migration_start = _server_migration(
-        BtrfsServerMigration.share_server_migration_start
-    )
-    share_server_migration_continue = _server_migration(
-        BtrfsServerMigration.share_server_migration_continue
-    )
-    share_server_migration_get_progress = _server_migration(
-        BtrfsServerMigration.share_server_migration_get_progress
-    )
-    share_server_migration_cancel = _server_migration(
-        BtrfsServerMigration.share_server_migration_cancel
-    )
-    share_server_migration_complete = _server_migration(
-        BtrfsServerMigration.share_server_migration_complete
-    )
-
     # Managing
 
-    manage_existing = _managing(BtrfsManaging.manage_existing)
-    unmanage = _managing(BtrfsManaging.unmanage)
-    manage_existing_snapshot = _managing(BtrfsManaging.manage_existing_snapshot)
-    unmanage_snapshot = _managing(BtrfsManaging.unmanage_snapshot)
-
-    manage_existing_with_server = _managing_on_servers(
-        BtrfsManaging.manage_existing_with_server
+    manage_existing_with_server = _on_servers.method(
+        'managing', BtrfsManaging.manage_existing_with_server
     )
-    unmanage_with_server = _managing_on_servers(BtrfsManaging.unmanage_with_server)
-    manage_existing_snapshot_with_server = _managing_on_servers(
-        BtrfsManaging.manage_existing_snapshot_with_server
+    unmanage_with_server = _on_servers.method(
+        'managing', BtrfsManaging.unmanage_with_server
     )
-    unmanage_snapshot_with_server = _managing_on_servers(
-        BtrfsManaging.unmanage_snapshot_with_server
+    manage_existing_snapshot_with_server = _on_servers.method(
+        'managing', BtrfsManaging.manage_existing_snapshot_with_server
     )
-
-    # Migration
-
-    migration_check_compatibility = _migration(
-        BtrfsMigration.migration_check_compatibility
-    )
-    migration_start = _migration(BtrfsMigration.migration_start)
-    migration_continue = _migration(BtrfsMigration.migration_continue)
-    migration_get_progress = _migration(BtrfsMigration.migration_get_progress)
-    migration_cancel = _migration(BtrfsMigration.migration_cancel)
-    migration_complete = _migration(BtrfsMigration.migration_complete)
-
-    # Replicas
-
-    create_replica = _replicas(BtrfsReplication.create_replica)
-    delete_replica = _replicas(BtrfsReplication.delete_replica)
-    update_replica_state = _replicas(BtrfsReplication.update_replica_state)
-    get_replica_status = _replicas(BtrfsReplication.get_replica_status)
-    promote_replica = _promotion(BtrfsPromotion.promote_replica)
-    create_replicated_snapshot = _replicated_snapshots(
-        BtrfsReplicatedSnapshots.create_replicated_snapshot
-    )
-    delete_replicated_snapshot = _replicated_snapshots(
-        BtrfsReplicatedSnapshots.delete_replicated_snapshot
-    )
-    update_replicated_snapshot = _replicated_snapshots(
-        BtrfsReplicatedSnapshots.update_replicated_snapshot
-    )
-    revert_to_replicated_snapshot = _replicated_snapshots(
-        BtrfsReplicatedSnapshots.revert_to_replicated_snapshot
+    unmanage_snapshot_with_server = _on_servers.method(
+        'managing', BtrfsManaging.unmanage_snapshot_with_server
     )
 
     # Statistics

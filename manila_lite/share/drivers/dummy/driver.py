@@ -61,33 +61,22 @@ __all__ = [
     'snapshot_inventory',
 ]
 
-_access = faults.Delegation['DummyDriver', DummyAccess](lambda driver: driver.access)
-_shares = faults.Delegation['DummyDriver', DummyShares](lambda driver: driver.shares)
-_snapshots = faults.Delegation['DummyDriver', DummySnapshots](
-    lambda driver: driver.snapshots
-)
-_managing = faults.Delegation['DummyDriver', DummyManaging](
-    lambda driver: driver.managing
-)
-_servers = faults.Delegation['DummyDriver', DummyServers](lambda driver: driver.servers)
-_migrations = faults.Delegation['DummyDriver', DummyServerMigration](
-    lambda driver: driver.migrations
-)
-_share_migrations = faults.Delegation['DummyDriver', DummyShareMigration](
-    lambda driver: driver.share_migrations
-)
-_replicas = faults.Delegation['DummyDriver', DummyReplication](
-    lambda driver: driver.replicas
-)
-_replicated_snapshots = faults.Delegation['DummyDriver', DummyReplicatedSnapshots](
-    lambda driver: driver.replicated_snapshots
-)
-
-_groups = faults.Delegation['DummyDriver', DummyGroups](lambda driver: driver.groups)
-
-_backups = faults.Delegation['DummyDriver', DummyBackups](lambda driver: driver.backups)
+_instrumented = faults.Delegation['DummyDriver']()
 
 
+@_instrumented(
+    'access',
+    'shares',
+    'snapshots',
+    'managing',
+    'servers',
+    'migrations',
+    'share_migrations',
+    'replicas',
+    'replicated_snapshots',
+    'groups',
+    'backups',
+)
 class DummyDriver(
     base.ShareDriver,
     base.CreateFromSnapshotSupport,
@@ -257,65 +246,6 @@ class DummyDriver(
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:
         return {'state_path': str(self.backend.state.path)}
 
-    ensure_shares = _shares(DummyShares.ensure_shares)
-    ensure_share = _shares(DummyShares.ensure_share)
-    get_pool = _shares(DummyShares.get_pool)
-
-    # Shares and snapshots
-
-    create_share = _shares(DummyShares.create_share)
-    create_share_from_snapshot = _shares(DummyShares.create_share_from_snapshot)
-    delete_share = _shares(DummyShares.delete_share)
-    extend_share = _shares(DummyShares.extend_share)
-    shrink_share = _shares(DummyShares.shrink_share)
-    get_share_status = _shares(DummyShares.get_share_status)
-    connection_get_info = _shares(DummyShares.connection_get_info)
-    transfer_accept = _shares(DummyShares.transfer_accept)
-    update_access = _access(DummyAccess.update_access)
-
-    create_snapshot = _snapshots(DummySnapshots.create_snapshot)
-    delete_snapshot = _snapshots(DummySnapshots.delete_snapshot)
-    get_snapshot_status = _snapshots(DummySnapshots.get_snapshot_status)
-    revert_to_snapshot = _snapshots(DummySnapshots.revert_to_snapshot)
-    snapshot_update_access = _access(DummyAccess.snapshot_update_access)
-
-    # Share groups
-
-    create_share_group = _groups(DummyGroups.create_share_group)
-    delete_share_group = _groups(DummyGroups.delete_share_group)
-    get_share_group_status = _groups(DummyGroups.get_share_group_status)
-    create_share_group_from_share_group_snapshot = _groups(
-        DummyGroups.create_share_group_from_share_group_snapshot
-    )
-    create_share_group_snapshot = _groups(DummyGroups.create_share_group_snapshot)
-    delete_share_group_snapshot = _groups(DummyGroups.delete_share_group_snapshot)
-    get_share_group_snapshot_status = _groups(
-        DummyGroups.get_share_group_snapshot_status
-    )
-
-    # Backups
-
-    create_backup = _backups(DummyBackups.create_backup)
-    create_backup_continue = _backups(DummyBackups.create_backup_continue)
-    restore_backup = _backups(DummyBackups.restore_backup)
-    restore_backup_continue = _backups(DummyBackups.restore_backup_continue)
-    delete_backup = _backups(DummyBackups.delete_backup)
-
-    # Managing
-
-    manage_existing = _managing(DummyManaging.manage_existing)
-    manage_existing_with_server = _managing(DummyManaging.manage_existing_with_server)
-    unmanage = _managing(DummyManaging.unmanage)
-    unmanage_with_server = _managing(DummyManaging.unmanage_with_server)
-    manage_existing_snapshot = _managing(DummyManaging.manage_existing_snapshot)
-    manage_existing_snapshot_with_server = _managing(
-        DummyManaging.manage_existing_snapshot_with_server
-    )
-    unmanage_snapshot = _managing(DummyManaging.unmanage_snapshot)
-    unmanage_snapshot_with_server = _managing(
-        DummyManaging.unmanage_snapshot_with_server
-    )
-
     # Share servers
 
     def get_network_allocations_number(self) -> int:
@@ -339,87 +269,6 @@ class DummyDriver(
         security_services: Sequence[base.SecurityServiceForDriver] | None = None,
     ) -> None:
         self.servers.tear_down(server_details['server_id'])
-
-    choose_share_server_compatible_with_share = _servers(
-        DummyServers.choose_share_server_compatible_with_share
-    )
-    choose_share_server_compatible_with_share_group = _servers(
-        DummyServers.choose_share_server_compatible_with_share_group
-    )
-    get_share_server_pools = _servers(DummyServers.get_share_server_pools)
-    get_share_server_network_info = _servers(DummyServers.get_share_server_network_info)
-    manage_server = _servers(DummyServers.manage_server)
-    unmanage_server = _servers(DummyServers.unmanage_server)
-    update_share_server_security_service = _servers(
-        DummyServers.update_share_server_security_service
-    )
-    check_update_share_server_security_service = _servers(
-        DummyServers.check_update_share_server_security_service
-    )
-    update_share_server_network_allocations = _servers(
-        DummyServers.update_share_server_network_allocations
-    )
-    check_update_share_server_network_allocations = _servers(
-        DummyServers.check_update_share_server_network_allocations
-    )
-    update_share_network_subnet_from_metadata = _servers(
-        DummyServers.update_share_network_subnet_from_metadata
-    )
-
-    choose_share_server_compatible_for_migration = _migrations(
-        DummyServerMigration.choose_share_server_compatible_for_migration
-    )
-    share_server_migration_check_compatibility = _migrations(
-        DummyServerMigration.share_server_migration_check_compatibility
-    )
-    share_server_migration_start = _migrations(
-        DummyServerMigration.share_server_migration_start
-    )
-    share_server_migration_continue = _migrations(
-        DummyServerMigration.share_server_migration_continue
-    )
-    share_server_migration_get_progress = _migrations(
-        DummyServerMigration.share_server_migration_get_progress
-    )
-    share_server_migration_cancel = _migrations(
-        DummyServerMigration.share_server_migration_cancel
-    )
-    share_server_migration_complete = _migrations(
-        DummyServerMigration.share_server_migration_complete
-    )
-
-    # Share migration
-
-    migration_check_compatibility = _share_migrations(
-        DummyShareMigration.migration_check_compatibility
-    )
-    migration_start = _share_migrations(DummyShareMigration.migration_start)
-    migration_continue = _share_migrations(DummyShareMigration.migration_continue)
-    migration_get_progress = _share_migrations(
-        DummyShareMigration.migration_get_progress
-    )
-    migration_cancel = _share_migrations(DummyShareMigration.migration_cancel)
-    migration_complete = _share_migrations(DummyShareMigration.migration_complete)
-
-    # Replicas
-
-    create_replica = _replicas(DummyReplication.create_replica)
-    delete_replica = _replicas(DummyReplication.delete_replica)
-    promote_replica = _replicas(DummyReplication.promote_replica)
-    update_replica_state = _replicas(DummyReplication.update_replica_state)
-    get_replica_status = _replicas(DummyReplication.get_replica_status)
-    create_replicated_snapshot = _replicated_snapshots(
-        DummyReplicatedSnapshots.create_replicated_snapshot
-    )
-    delete_replicated_snapshot = _replicated_snapshots(
-        DummyReplicatedSnapshots.delete_replicated_snapshot
-    )
-    update_replicated_snapshot = _replicated_snapshots(
-        DummyReplicatedSnapshots.update_replicated_snapshot
-    )
-    revert_to_replicated_snapshot = _replicated_snapshots(
-        DummyReplicatedSnapshots.revert_to_replicated_snapshot
-    )
 
     # Statistics
 

@@ -253,13 +253,13 @@ def instrumented(
     return call
 
 
-class Delegation(delegation.Delegation[F, T]):
+class Delegation(delegation.Delegation[F]):
     """Methods of the parts that are recorded, delayed and faulted."""
 
-    def __call__(
-        self, method: Callable[Concatenate[T, P], R]
+    def method(
+        self, part: str, method: Callable[Concatenate[T, P], R]
     ) -> Callable[Concatenate[F, P], R]:
-        return instrumented(super().__call__(method))
+        return instrumented(super().method(part, method))
 
 
 def instrumented_methods(driver_class: type) -> frozenset[str]:

@@ -49,35 +49,14 @@ def _admit_removal(driver: 'LocalDriver') -> None:
         _admit_call(driver)
 
 
-_shares = Delegation['LocalDriver', LocalShares](
-    lambda driver: driver.shares, _admit_call
-)
-_removed_shares = Delegation['LocalDriver', LocalShares](
-    lambda driver: driver.shares, _admit_removal
-)
-_snapshots = Delegation['LocalDriver', LocalSnapshots](
-    lambda driver: driver.snapshots, _admit_call
-)
-_removed_snapshots = Delegation['LocalDriver', LocalSnapshots](
-    lambda driver: driver.snapshots, _admit_removal
-)
-_access = Delegation['LocalDriver', LocalAccess](
-    lambda driver: driver.access, _admit_removal
-)
-_managing = Delegation['LocalDriver', LocalManaging](
-    lambda driver: driver.managing, _admit_call
-)
-_replicas = Delegation['LocalDriver', LocalReplication](
-    lambda driver: driver.replicas, _admit_call
-)
-_promotion = Delegation['LocalDriver', LocalPromotion](
-    lambda driver: driver.promotion, _admit_call
-)
-_replicated_snapshots = Delegation['LocalDriver', LocalReplicatedSnapshots](
-    lambda driver: driver.replicated_snapshots, _admit_call
-)
+_admitted = Delegation['LocalDriver'](_admit_call)
+_removing = Delegation['LocalDriver'](_admit_removal)
 
 
+@_removing('access')
+@_admitted(
+    'shares', 'snapshots', 'managing', 'replicas', 'promotion', 'replicated_snapshots'
+)
 class LocalDriver(
     base.ShareDriver,
     base.CreateFromSnapshotSupport,
@@ -223,57 +202,11 @@ class LocalDriver(
         self.backend.store.disk.require_writable()
         self.backend.store.fencing.forget_old(self.backend.clock())
 
-    # No information about the back end says whether directories are still
-    # there, so shares are ensured at every start.
-    ensure_shares = _shares(LocalShares.ensure_shares)
-    ensure_share = _shares(LocalShares.ensure_share)
-
     def get_pool(self, share: base.ShareForDriver) -> str:
         return self.backend_name
 
-    # Shares and snapshots
-
-    create_share = _shares(LocalShares.create_share)
-    create_share_from_snapshot = _shares(LocalShares.create_share_from_snapshot)
-    delete_share = _removed_shares(LocalShares.delete_share)
-    extend_share = _shares(LocalShares.extend_share)
-    shrink_share = _shares(LocalShares.shrink_share)
-    get_share_status = _shares(LocalShares.get_share_status)
-    connection_get_info = _shares(LocalShares.connection_get_info)
-    update_access = _access(LocalAccess.update_access)
-
-    create_snapshot = _snapshots(LocalSnapshots.create_snapshot)
-    delete_snapshot = _removed_snapshots(LocalSnapshots.delete_snapshot)
-    get_snapshot_status = _snapshots(LocalSnapshots.get_snapshot_status)
-    revert_to_snapshot = _snapshots(LocalSnapshots.revert_to_snapshot)
-    snapshot_update_access = _access(LocalAccess.snapshot_update_access)
-
-    # Managing
-
-    manage_existing = _managing(LocalManaging.manage_existing)
-    unmanage = _managing(LocalManaging.unmanage)
-    manage_existing_snapshot = _managing(LocalManaging.manage_existing_snapshot)
-    unmanage_snapshot = _managing(LocalManaging.unmanage_snapshot)
-
-    # Replicas
-
-    create_replica = _replicas(LocalReplication.create_replica)
-    delete_replica = _replicas(LocalReplication.delete_replica)
-    update_replica_state = _replicas(LocalReplication.update_replica_state)
-    get_replica_status = _replicas(LocalReplication.get_replica_status)
-    promote_replica = _promotion(LocalPromotion.promote_replica)
-    create_replicated_snapshot = _replicated_snapshots(
-        LocalReplicatedSnapshots.create_replicated_snapshot
-    )
-    delete_replicated_snapshot = _replicated_snapshots(
-        LocalReplicatedSnapshots.delete_replicated_snapshot
-    )
-    update_replicated_snapshot = _replicated_snapshots(
-        LocalReplicatedSnapshots.update_replicated_snapshot
-    )
-    revert_to_replicated_snapshot = _replicated_snapshots(
-        LocalReplicatedSnapshots.revert_to_replicated_snapshot
-    )
+    delete_share = _removing.method('shares', LocalShares.delete_share)
+    delete_snapshot = _removing.method('snapshots', LocalSnapshots.delete_snapshot)
 
     # Statistics
 

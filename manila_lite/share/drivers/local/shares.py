@@ -20,6 +20,8 @@ class LocalShares:
         self._backend = backend
         self._peers = peers
 
+    # No information about the back end says whether directories are still
+    # there, so shares are ensured at every start.
     def ensure_shares(
         self, context: RequestContext, shares: Iterable[base.ShareForDriver]
     ) -> dict[str, base.EnsureReply]:

@@ -1,0 +1,74 @@
+import pytest
+
+from manila_lite import exception
+from manila_lite.share.drivers.delegation import Delegation
+from tests.drivers.driver_harness import CTX
+from tests.drivers.plain_driver import PlainDriver, configuration
+
+
+class Shares:
+    """A part that counts its calls."""
+
+    def __init__(self):
+        self.calls = []
+
+    def extend_share(self, share, new_size, share_server=None):
+        """Extend it, says the part."""
+        self.calls.append(new_size)
+        if new_size < 0:
+            raise exception.ShareBackendException(msg='too small')
+        return len(self.calls)
+
+    def ensure_share(self, context, share, share_server=None):
+        raise AssertionError('the driver has its own')
+
+    def provisioned_sizes(self):
+        return []
+
+
+def _refuse(driver):
+    if driver.refuses:
+        raise exception.StorageUnavailable(reason='not now')
+
+
+@Delegation(_refuse, mended=lambda driver, error: len(driver.shares.calls) == 1)(
+    'shares'
+)
+class Driver(PlainDriver):
+    shares: Shares
+
+    def __init__(self):
+        super().__init__(configuration=configuration())
+        self.shares = Shares()
+        self.refuses = False
+
+    def ensure_share(self, context, share, share_server=None):
+        return ['own']
+
+
+def test_declared_method_of_a_part_is_one_of_the_driver():
+    assert Driver().extend_share(None, 2) == 1
+    assert Driver.extend_share.__doc__ == 'Extend it, says the part.'
+
+
+def test_driver_keeps_what_it_defines_itself():
+    assert Driver().ensure_share(CTX, None) == ['own']
+
+
+def test_method_that_no_interface_declares_stays_in_the_part():
+    assert not hasattr(Driver, 'provisioned_sizes')
+
+
+def test_refused_call_does_not_reach_the_part():
+    driver = Driver()
+    driver.refuses = True
+    with pytest.raises(exception.StorageUnavailable):
+        driver.extend_share(None, 2)
+    assert driver.shares.calls == []
+
+
+def test_call_is_repeated_once_after_its_error_was_mended():
+    driver = Driver()
+    with pytest.raises(exception.ShareBackendException):
+        driver.extend_share(None, -1)
+    assert driver.shares.calls == [-1, -1]
