@@ -168,6 +168,20 @@ class Chromium:
             {'features': [{'name': 'prefers-color-scheme', 'value': scheme}]},
         )
 
+    def resize(self, width: int) -> None:
+        """Give the page a width; windows cannot be as narrow as a phone."""
+        self.driver.execute_cdp_cmd(
+            'Emulation.setDeviceMetricsOverride',
+            {'width': width, 'height': 1000, 'deviceScaleFactor': 1, 'mobile': False},
+        )
+
+    def overflow(self) -> int:
+        """Return by how many pixels the page is wider than its window."""
+        return self.driver.execute_script(
+            'const page = document.documentElement;'
+            'return page.scrollWidth - page.clientWidth;'
+        )
+
     def violations(self) -> list:
         """Return what axe-core finds on the page."""
         self.driver.execute_script(AXE.read_text(encoding='utf-8'))

@@ -2,6 +2,7 @@
 
 from manila_lite.db.queries.admin import overview
 from manila_lite.db.queries.admin.figures import HEALTHY
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_server import SHARE_SERVER_TASK, TaskState
 from manila_lite.states.share_task import SHARE_TASK, ShareTask
 
@@ -36,6 +37,34 @@ _FAILED = {
     for status in machine.statuses
     if status not in _HEALTHY | _WORKING
 } | {'down', 'failed', 'unavailable', 'cut_off'}
+
+NEXT_STEPS: dict[str, str] = {
+    InstanceStatus.ERROR: (
+        'If the share was new, delete it and create it again. If it has data, '
+        'send the request id to your administrator, who can repair it and reset '
+        'its status.'
+    ),
+    InstanceStatus.ERROR_DELETING: (
+        'Delete the share again. If that fails too, send the request id to your '
+        'administrator.'
+    ),
+    InstanceStatus.EXTENDING_ERROR: (
+        'The share can be used with its old size. Your administrator has to reset '
+        'its status before it can be changed.'
+    ),
+    InstanceStatus.SHRINKING_ERROR: (
+        'The data of the share is unchanged. Your administrator has to reset its '
+        'status before it can be changed.'
+    ),
+    InstanceStatus.REVERTING_ERROR: (
+        'Do not write to the share: it may have the content of the snapshot in '
+        'part. Your administrator has to check it first.'
+    ),
+    InstanceStatus.BACKUP_RESTORING_ERROR: (
+        'Restore the backup again, or ask your administrator.'
+    ),
+}
+"""What a user can do about a share that has failed, by its status."""
 
 
 def of_status(status: str | None) -> str:

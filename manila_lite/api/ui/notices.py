@@ -8,6 +8,7 @@ ACCEPTED = {
     'deny': 'The access rule is being removed.',
     'snapshot': 'The snapshot is being taken.',
     'delete-snapshot': 'The snapshot is being deleted.',
+    'copy-snapshot': 'The share is being created from the snapshot.',
     'revert': 'The share is being put back to its snapshot.',
     'delete': 'The share is being deleted.',
     'force-delete': 'The share is being deleted by force.',

@@ -23,6 +23,16 @@ def _delete_snapshot(share: dict, form: Form) -> Request:
     return 'DELETE', f'/snapshots/{id}', None
 
 
+def _copy_snapshot(share: dict, form: Form) -> Request:
+    body = {
+        'snapshot_id': actions.id_of(form, 'snapshot_id'),
+        'name': form.get('name') or None,
+        'size': actions.number(form.get('size', '')),
+        'share_proto': share['share_proto'],
+    }
+    return 'POST', '/shares', {'share': body}
+
+
 def _replicate(share: dict, form: Form) -> Request:
     body: dict[str, object] = {'share_id': share['id']}
     if form.get('availability_zone'):
@@ -68,6 +78,7 @@ ACTIONS = Actions(
         'delete-snapshot': Action(
             'share:delete_snapshot', _delete_snapshot, is_dangerous=True
         ),
+        'copy-snapshot': Action('share:create', _copy_snapshot),
         'revert': Action(
             'share:revert_to_snapshot',
             _on_share('revert', snapshot_id=str),

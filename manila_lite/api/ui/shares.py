@@ -1,16 +1,27 @@
 """The list of shares, one share, and the actions on it."""
 
-from collections.abc import Mapping
 import datetime
 import functools
 import typing
 
-from manila_lite.api.ui import actions, listing, share_actions, timeline
+from manila_lite.api.ui import (
+    actions,
+    conditions,
+    listing,
+    mounting,
+    share_actions,
+    timeline,
+)
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.visit import SHARE_MIGRATIONS_POLICY, Answer, Handler, Visit
+from manila_lite.db.queries.admin import overview
 from manila_lite.db.queries.shares import history
+from manila_lite.messages import ERROR
 
 PARTS = listing.PARTS
+
+FAILURES = 3
+"""Newest failures that are shown above the facts of a share."""
 
 _PROTOCOLS = ('NFS', 'CIFS', 'CEPHFS', 'GLUSTERFS', 'HDFS', 'MAPRFS')
 
@@ -67,9 +78,11 @@ def _act(name: str, visit: Visit) -> Answer:
     share_id = visit.names['share_id']
     share = visit.api.get(f'/shares/{share_id}')['share']
     try:
-        share_actions.ACTIONS.carry_out(visit, share, name)
+        answer = share_actions.ACTIONS.carry_out(visit, share, name)
     except Refused as error:
         return _show(visit, share_id, error)
+    if name == 'copy-snapshot':
+        return visit.see(f'/ui/shares/{answer["share"]["id"]}', done=name)
     if name in ('delete', 'force-delete'):
         return visit.see('/ui/shares', done=name)
     return visit.see(f'/ui/shares/{share_id}', done=name)
@@ -92,8 +105,10 @@ def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer
     replicas = None
     if share['replication_type']:
         replicas = api.find('/share-replicas/detail', share_id=share_id, limit=PARTS)
-    rules = api.find('/share-access-rules', share_id=share_id)
-    messages = api.find('/messages', resource_id=share_id, limit=PARTS)
+    found_rules = api.find('/share-access-rules', share_id=share_id)
+    rules = (found_rules or {}).get('access_list', [])
+    found_messages = api.find('/messages', resource_id=share_id, limit=PARTS)
+    messages = (found_messages or {}).get('messages', [])
     found = timeline.History()  # a public share of another project
     synced: dict[str, datetime.datetime] = {}
     if visit.project_id in (None, share['project_id']):
@@ -112,20 +127,41 @@ def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer
         title=actions.title(share),
         instances=(instances or {}).get('share_instances'),
         locations=[
-            (one, mount_command(share, one['path']))
+            (one, mounting.steps(share, one['path'], rules))
             for one in (locations or {}).get('export_locations', [])
         ],
         snapshots=by_newest,
         replicas=replicas and replicas['share_replicas'],
         synced=synced,
-        rules=_rules(found.rules, (rules or {}).get('access_list', [])),
-        timeline=timeline.of_share(
-            found, (messages or {}).get('messages', []), is_admin=visit.is_admin
-        ),
+        rules=_rules(found.rules, rules),
+        guide=mounting.guide(share['share_proto']),
+        failures=[one for one in messages if one['message_level'] == ERROR][:FAILURES],
+        next_step=conditions.NEXT_STEPS.get(share['status']),
+        reasons=_reasons(visit, by_newest),
+        timeline=timeline.of_share(found, messages, is_admin=visit.is_admin),
         on=share_actions.ACTIONS.forms(visit, share, f'/ui/shares/{share_id}'),
         sees_migration=visit.ctx.can(SHARE_MIGRATIONS_POLICY),
         refused=refused and refused.public_message,
     )
+
+
+def _reasons(visit: Visit, snapshots: list[dict]) -> dict[str, str]:
+    """Return why snapshots have failed, by their ids; reads only if some have."""
+    failed = {
+        one['id']
+        for one in snapshots
+        if conditions.of_status(one['status']) == overview.FAILED
+    }
+    if not failed:
+        return {}
+    found = visit.api.find(
+        '/messages', resource_type='SHARE_SNAPSHOT', message_level=ERROR, limit=PARTS
+    )
+    reasons: dict[str, str] = {}
+    for one in (found or {}).get('messages', []):
+        if one['resource_id'] in failed:
+            reasons.setdefault(one['resource_id'], one['user_message'])
+    return reasons
 
 
 def _rules(
@@ -136,19 +172,3 @@ def _rules(
     for row in states:
         by_rule.setdefault(row.access_id, []).append(row)
     return [(rule, by_rule.get(rule['id'], [])) for rule in rules]
-
-
-def mount_command(share: Mapping[str, str], path: str) -> str | None:
-    """Return the command that mounts an export location, if one is known."""
-    folder = f'/mnt/{share["id"]}'
-    if share['share_proto'] == 'NFS':
-        return f"mount -t nfs '{path}' {folder}" if _is_plain(path) else None
-    if share['share_proto'] == 'CIFS':
-        path = path.replace('\\', '/')
-        return f"mount -t cifs '{path}' {folder}" if _is_plain(path) else None
-    return None
-
-
-def _is_plain(path: str) -> bool:
-    """Whether the path is safe between single quotes and names a server."""
-    return "'" not in path and path.isprintable() and not path.startswith('/ ')

@@ -10,6 +10,7 @@ pytestmark = sampling.suite('the page in a browser', 6)
 
 
 SCHEMES = ('light', 'dark')
+WIDTHS = (400, 1280)
 PAGES = (
     '/ui/',
     '/ui/shares',
@@ -58,11 +59,15 @@ def sign_in(browser, service):
 
 
 def check(browser):
-    """Return what is wrong with the page, in both colour schemes."""
+    """Return what is wrong with the page, in both schemes and widths."""
     found = []
-    for scheme in SCHEMES:
-        browser.prefer(scheme)
-        found += [(scheme, *one) for one in browser.violations()]
+    for width in WIDTHS:
+        browser.resize(width)
+        if browser.overflow():
+            found.append((width, 'is wider than the window', browser.overflow()))
+        for scheme in SCHEMES:
+            browser.prefer(scheme)
+            found += [(width, scheme, *one) for one in browser.violations()]
     return found
 
 
@@ -80,6 +85,8 @@ def test_share_lives_on_the_page(browser, service):
     browser.type('#access-to', '10.1.2.3')
     browser.submit('#access-to')
     browser.see('ip 10.1.2.3')
+
+    browser.see('sudo mount -t nfs')
 
     browser.unfold('Take a snapshot')
     browser.type('#snapshot-name', 'before')

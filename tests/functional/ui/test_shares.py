@@ -92,9 +92,75 @@ def test_share_has_its_locations_with_the_command_to_mount_it(share, alice):
     ]
     location = copied[0]
     assert location.startswith('10.0.0.10:/shares/')
-    assert f"mount -t nfs '{location}' /mnt/{share['id']}" in copied
+    assert f"sudo mount -t nfs '{location}' /mnt/{share['id']}" in copied
     # The second one is for administrators.
     assert '10.0.0.20' not in page.html
+
+
+def test_share_without_rules_says_that_one_is_needed(cloud, share, api, alice):
+    assert 'No client has access yet.' in alice.open(path(share)).text
+    rule = {'access_type': 'ip', 'access_to': '10.0.0.1', 'access_level': 'rw'}
+    api.act(share['id'], 'allow_access', rule, expect=200)
+    assert 'No client has access yet.' not in alice.open(path(share)).text
+
+
+@pytest.mark.parametrize(
+    'protocol, expected', [('NFS', ['ip']), ('CIFS', ['user', 'ip'])]
+)
+def test_form_of_a_rule_offers_what_the_protocol_has(
+    cloud, api, alice, protocol, expected
+):
+    share = api.create(share_proto=protocol)
+    cloud.settle()
+    text = alice.open(path(share)).html
+    choice = text.partition('name="access_type">')[2].partition('</select>')[0]
+    assert re.findall('<option>([a-z]+)', choice) == expected
+
+
+def test_failed_share_says_why_and_what_to_do_next(cloud, share, api, alice):
+    page = alice.open(path(share))
+    assert 'What failed' not in page.text
+    for name in cloud.backend_names:
+        cloud.driver(name).faults.fail_next('extend_share', error=ValueError('x'))
+    api.act(share['id'], 'extend', {'new_size': 3})
+    cloud.settle()
+    text = alice.open(path(share)).text
+    part = text.partition('What failed')[2].partition('Facts')[0]
+    assert 'could not extend the share. Its data is unchanged.' in part
+    assert re.search('Request req-', part)
+    assert 'Next: The share can be used with its old size.' in part
+
+
+def test_failed_snapshot_says_why_and_what_to_do_next(cloud, share, api, alice):
+    for name in cloud.backend_names:
+        cloud.driver(name).faults.fail_next('create_snapshot', error=ValueError('x'))
+    act(alice, share, 'snapshot', name='first')
+    cloud.settle()
+    text = alice.open(path(share)).text
+    assert 'create: An unexpected error occurred.' in text
+    assert 'Next: delete the snapshot, and take another one.' in text
+
+
+def test_snapshot_becomes_a_new_share(cloud, admin_api, share, alice):
+    admin_api.request(
+        'POST',
+        f'/types/{TYPE_ID}/extra_specs',
+        {'extra_specs': {'create_share_from_snapshot_support': 'True'}},
+        expect=200,
+    )
+    form = alice.open('/ui/shares').form('/ui/shares')
+    alice.submit(form, name='source', share_proto='NFS')
+    source = {'id': alice.address.partition('?')[0].rpartition('/')[2]}
+    cloud.settle()
+    act(alice, source, 'snapshot', name='first')
+    cloud.settle()
+    page = act(alice, source, 'copy-snapshot', name='copy', size='3')
+    assert 'The share is being created from the snapshot.' in page.text
+    assert alice.address.partition('?')[0] != path(source)
+    cloud.settle()
+    page = alice.open(alice.address)
+    assert 'Share copy' in page.text
+    assert 'available' in page.text
 
 
 def test_time_line_has_moves_with_their_requests(cloud, share, api, alice):
