@@ -57,8 +57,10 @@ stop-cluster: venv
 BUDGET :=
 budget = $(if $(ARGS),,--budget $1 $(BUDGET))
 
-# A usual run tries so many cases of each test, `make exhaust` all of them.
+# A usual run tries so many cases of each test, `make check` half as many,
+# `make exhaust` all of them.
 CASES := --cases 12
+FEWER := --cases 6
 
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4
 
@@ -72,12 +74,13 @@ lint: venv
 
 # pytest runs last, so that its summary is the last line.
 check: lint
-	$(PYTEST) --dist worksteal $(CASES) $(call budget,check) \
+	$(PYTEST) --dist worksteal $(FEWER) $(call budget,check) \
 	    tests/unit $(STORY) $(ARGS)
 
-# One worker more than cores: stories wait for their services.
+# Two workers more than cores: stories wait for their services, and what
+# runs on a database server waits for that.
 test: lint
-	$(BIN)/pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 \
+	$(BIN)/pytest -n $$(($$(nproc) + 2)) --maxprocesses 6 \
 	    --dist worksteal --durations=15 $(CASES) $(call budget,test) $(ARGS)
 
 define SERVERS
