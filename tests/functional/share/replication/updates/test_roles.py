@@ -160,6 +160,8 @@ def test_failed_attempts_end_in_error_too(cloud):
     assert decisions(cloud) == [*['not corrected'] * attempts, 'given up']
     assert cloud.show(cloud.active(cloud.share_id).id) == ('error', 'active')
     assert cloud.messages() == [('SHARE', cloud.share_id, '004')]
+    (message,) = cloud.api.get('/messages')['messages']
+    assert 'promote_replica of back end' in message['user_message']
 
 
 def test_a_replica_given_up_recovers_with_its_back_end(cloud):
