@@ -130,6 +130,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             detail_in(error) or Detail.UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE,
             'SECURITY_SERVICE',
             job.args['new_id'],
+            messages.explanation_in(error),
         )
         return True
 

@@ -181,6 +181,9 @@ def test_failed_change_puts_server_shares_and_network_into_error(cloud):
     (message,) = cloud.api.get('/messages')['messages']
     assert (message['action_id'], message['detail_id']) == ('011', '022')
     assert message['resource_id'] == ask['new_service_id']
+    said = message['user_message']
+    assert 'update_share_server_security_service of back end' in said
+    assert 'Next: ' in said
     cloud.act(SUBNET_CHECK, expect=400, **NEUTRON)
     cloud.check_invariants()
 
@@ -259,6 +262,7 @@ def test_failed_allocation_puts_all_into_error_and_releases_addresses(cloud, err
     message = cloud.api.get('/messages')['messages'][0]
     assert message['resource_id'] == subnet
     assert (message['detail_id'] == '033') == (error is not None)
+    assert 'Next: ' in message['user_message']
     cloud.api.request(
         'DELETE', f'/share-networks/{cloud.network}/subnets/{subnet}', expect=409
     )
