@@ -1,5 +1,7 @@
 """Migrations of shares with two snapshots, one of them mounted."""
 
+import functools
+
 from tests.simulation.crashing import Scene
 from tests.support import cloud_snapshots as snapshots, share_migrations as migrations
 
@@ -18,55 +20,34 @@ def prepare(cloud):
     return share
 
 
-def start(cloud, share):
-    migrations.start(cloud, share, expect=None, preserve_snapshots=True)
+def start(cloud, share, to_gold):
+    changes = migrations.to_gold(cloud) if to_gold else {}
+    migrations.start(cloud, share, expect=None, preserve_snapshots=True, **changes)
     cloud.settle()
 
 
-def migrate(cloud, share):
-    start(cloud, share)
+def migrate(cloud, share, to_gold=False):
+    start(cloud, share, to_gold)
     migrations.complete(cloud, share, expect=None)
     cloud.settle()
 
 
-def cancel(cloud, share):
-    start(cloud, share)
+def cancel(cloud, share, to_gold=False):
+    start(cloud, share, to_gold)
     migrations.cancel(cloud, share, expect=None)
     cloud.settle()
 
 
-def fail(cloud, share):
+def fail(cloud, share, to_gold=False):
     cloud.driver('alpha').fail_next('migration_continue')
-    start(cloud, share)
+    start(cloud, share, to_gold)
 
 
-def start_to_gold(cloud, share):
-    migrations.start(
-        cloud, share, expect=None, preserve_snapshots=True, **migrations.to_gold(cloud)
-    )
-    cloud.settle()
-
-
-def change_type(cloud, share):
-    start_to_gold(cloud, share)
-    migrations.complete(cloud, share, expect=None)
-    cloud.settle()
-
-
-def cancel_change_of_type(cloud, share):
-    start_to_gold(cloud, share)
-    migrations.cancel(cloud, share, expect=None)
-    cloud.settle()
-
-
-def fail_to_change_type(cloud, share):
-    cloud.driver('alpha').fail_next('migration_continue')
-    start_to_gold(cloud, share)
-
-
-VERBS = Scene.named(
-    migrate, cancel, fail, change_type, cancel_change_of_type, fail_to_change_type
-)
+VERBS = Scene.named(migrate, cancel, fail) | {
+    'change_type': functools.partial(migrate, to_gold=True),
+    'cancel_change_of_type': functools.partial(cancel, to_gold=True),
+    'fail_to_change_type': functools.partial(fail, to_gold=True),
+}
 
 
 SCENE = Scene(
