@@ -49,14 +49,19 @@ def _admit_removal(driver: 'LocalDriver') -> None:
         _admit_call(driver)
 
 
+def _admit_replication(driver: 'LocalDriver') -> None:
+    _admit_call(driver)
+    driver.backend.require_replication()
+
+
 _admitted = Delegation['LocalDriver'](_admit_call)
+_replicating = Delegation['LocalDriver'](_admit_replication)
 _removing = Delegation['LocalDriver'](_admit_removal)
 
 
 @_removing('access')
-@_admitted(
-    'shares', 'snapshots', 'managing', 'replicas', 'promotion', 'replicated_snapshots'
-)
+@_replicating('promotion', 'replicated_snapshots')
+@_admitted('shares', 'snapshots', 'managing', 'replicas')
 class LocalDriver(
     base.ShareDriver,
     base.CreateFromSnapshotSupport,

@@ -46,7 +46,6 @@ class LocalPromotion:
         for the last time. If it is unreachable, it becomes passive when it
         is back.
         """
-        self._backend.require_replication()
         own = self._peers.own_replica(replica)
         if own.item.find() is None:
             raise exception.ShareResourceNotFound(share_id=replica['id'])

@@ -1,17 +1,12 @@
-"""Snapshots of shares that the local driver replicates.
+"""Snapshots of shares that the local driver replicates."""
 
-A snapshot is created on the back end of the active replica; each of the
-others copies it from there.
-"""
-
-from collections.abc import Sequence
 import pathlib
 
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, trees
+from manila_lite.share.drivers.files.replicated_snapshots import ReplicatedSnapshots
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
 from manila_lite.share.drivers.local.replica import (
@@ -21,114 +16,34 @@ from manila_lite.share.drivers.local.replica import (
 )
 from manila_lite.share.drivers.local.snapshots import LocalSnapshots
 from manila_lite.share.drivers.local.store import LocalItem
-from manila_lite.share.drivers.replica_lists import (
-    ReplicaList,
-    SnapshotList,
-    instances_on_active,
-)
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
 
 
-class LocalReplicatedSnapshots:
-    """Snapshots that the back ends of a share copy from the active one."""
-
+class LocalReplicatedSnapshots(ReplicatedSnapshots[LocalReplica]):
     def __init__(
         self, backend: LocalBackend, peers: LocalPeers, snapshots: LocalSnapshots
     ):
+        super().__init__(peers, snapshots)
         self._backend = backend
         self._peers = peers
-        self._snapshots = snapshots
 
-    def create_replicated_snapshot(
+    def _copy(
         self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> Sequence[base.ReplicatedSnapshotReply]:
-        """Create it on the active replica; the other back ends copy it."""
-        self._backend.require_replication()
-        replies = []
-        for snapshot in instances_on_active(replica_snapshots, replica_list):
-            self._snapshots.create_snapshot(context, snapshot, share_server)
-            replies.append(self._available_reply(snapshot))
-        return replies
-
-    def delete_replicated_snapshot(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> Sequence[base.ReplicatedSnapshotReply]:
-        self._backend.require_replication()
-        replies: list[base.ReplicatedSnapshotReply] = []
-        for snapshot in instances_on_active(replica_snapshots, replica_list):
-            self._snapshots.delete_snapshot(context, snapshot, share_server)
-            replies.append({'id': snapshot['id'], 'status': 'deleted'})
-        return replies
-
-    def update_replicated_snapshot(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
         share_replica: base.ShareForDriver,
-        replica_snapshots: SnapshotList,
-        replica_snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ReplicatedSnapshotReply:
-        """Copy or delete it; nothing runs in the background."""
-        self._backend.require_replication()
-        if replica_snapshot['status'] == 'deleting':
-            self._snapshots.delete_snapshot(context, replica_snapshot, share_server)
-            raise exception.SnapshotResourceNotFound(snapshot_id=replica_snapshot['id'])
-        active = self._peers.reachable_active(replica_list)
-        source = next(iter(instances_on_active(replica_snapshots, replica_list)), None)
-        if self.ensure_snapshot(active, source, replica_snapshot):
-            return self._available_reply(replica_snapshot)
-        if (
-            active is not None
-            and source is not None
-            and (source['status'] == 'available')
-            and not self._has_snapshot(active, source)
-        ):
-            raise exception.SnapshotResourceNotFound(snapshot_id=replica_snapshot['id'])
-        return {'id': replica_snapshot['id'], 'status': 'creating'}
+        active: LocalReplica | None,
+        source: base.SnapshotForDriver | None,
+        snapshot: base.SnapshotForDriver,
+    ) -> bool:
+        return self.ensure_snapshot(active, source, snapshot)
 
-    def revert_to_replicated_snapshot(
-        self,
-        context: RequestContext,
-        active_replica: base.ShareForDriver,
-        replica_list: ReplicaList,
-        active_replica_snapshot: base.SnapshotForDriver,
-        replica_snapshots: SnapshotList,
-        share_access_rules: base.AccessRules,
-        snapshot_access_rules: base.AccessRules,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> int | None:
-        """Revert the active replica; the others copy the changes as usual."""
-        self._backend.require_replication()
-        return self._snapshots.revert_to_snapshot(
-            context,
-            active_replica_snapshot,
-            share_access_rules,
-            snapshot_access_rules,
-            share_server,
-        )
-
-    def _available_reply(
-        self, snapshot: base.SnapshotForDriver
-    ) -> base.ReplicatedSnapshotReply:
+    def _place(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
         item = self._backend.store.snapshot(snapshot['name'])
         record = item.find()
         if record is None:  # deleted meanwhile
             raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
         return {
-            'id': snapshot['id'],
-            'status': 'available',
-            'progress': '100%',
             'provider_location': item.name,
             'size': record['size'],
             'export_locations': self._backend.export_locations(item, record),
@@ -168,11 +83,9 @@ class LocalReplicatedSnapshots:
             )
         return False
 
-    def _has_snapshot(
-        self, replica: LocalReplica, snapshot: base.SnapshotForDriver
-    ) -> bool:
+    def _has_snapshot(self, replica: LocalReplica, name: str) -> bool:
         with raising_unreachable():
-            return replica.store.snapshot(snapshot['name']).find() is not None
+            return replica.store.snapshot(name).find() is not None
 
     def _copy_snapshot(
         self,

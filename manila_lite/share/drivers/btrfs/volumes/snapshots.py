@@ -49,9 +49,10 @@ class BtrfsSnapshots:
                 pool.commit_new(Kind.SNAPSHOT)
             else:
                 pool, record = found
-        return self._reply(pool, record)
+        return self.reply(pool, record)
 
-    def _reply(self, pool: Pool, record: Record) -> base.SnapshotReply:
+    def reply(self, pool: Pool, record: Record) -> base.SnapshotReply:
+        """Return where a snapshot is, and its size."""
         volume = record['volume']
         return {
             'provider_location': volume,
@@ -78,11 +79,9 @@ class BtrfsSnapshots:
         if not pool.has(Kind.SNAPSHOT, volume):
             return {'status': 'error'}
         return {
+            **self.reply(pool, record),
             'status': 'available',
             'share_proto': record['share_proto'],
-            'size': pool.size_gib(Kind.SNAPSHOT, volume),
-            'provider_location': volume,
-            'export_locations': self._backend.locations(Kind.SNAPSHOT, record),
         }
 
     def revert_to_snapshot(

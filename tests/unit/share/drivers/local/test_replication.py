@@ -24,7 +24,7 @@ from manila_lite.share.drivers.local.store import LocalStore
 from tests.drivers import content
 from tests.drivers.driver_harness import CTX, exported_clients
 from tests.drivers.replication_sites import Sites
-from tests.unit.share.drivers.local.local_driver import data
+from tests.unit.share.drivers.local.local_driver import data, start
 
 NOW = 1_700_000_000.0
 
@@ -464,3 +464,20 @@ def _mess(folder, name, number):
         (folder / f'moved-{number % 3}').unlink(missing_ok=True)
         path.write_text('there')
         path.rename(folder / f'moved-{number % 3}')
+
+
+@pytest.mark.parametrize(
+    'method, arguments',
+    [
+        ('promote_replica', ([], None, [])),
+        ('create_replicated_snapshot', ([], [])),
+        ('delete_replicated_snapshot', ([], [])),
+        ('update_replicated_snapshot', ([], None, [], None)),
+        ('revert_to_replicated_snapshot', (None, [], None, [], [], [])),
+    ],
+)
+def test_back_end_without_a_replication_type_has_no_replicas(
+    tmp_path, method, arguments
+):
+    with pytest.raises(NotImplementedError):
+        getattr(start(tmp_path / 'root'), method)(CTX, *arguments)

@@ -1,0 +1,1 @@
+"""What drivers that keep files on this machine have in common."""
