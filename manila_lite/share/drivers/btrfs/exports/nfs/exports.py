@@ -383,8 +383,9 @@ class Exports:
             # What another process has changed meanwhile does not differ twice.
             found &= self._differing()
         for each in found:
-            if self._has_restored(each):
+            if self._restore(each):
                 restored.add(each.name or f'export {each.number}')
+                _log_lost_clients(each)
         return sorted(restored)
 
     def _differing(self) -> set['_Difference']:
@@ -401,22 +402,15 @@ class Exports:
             != (each.name is not None and self._file(each.name).exists())
         }
 
-    def _has_restored(self, found: '_Difference') -> bool:
+    def _restore(self, found: '_Difference') -> bool:
+        """Restore an export; return False if it is being changed, or was."""
         if found.name is None:
             self._server.remove(found.number)
             return True
         with self._locks.try_locked(found.name) as is_locked:
-            if not is_locked or not self._export_as_listed(
+            return is_locked and self._export_as_listed(
                 found.number, found.name, found.is_running
-            ):
-                return False
-        if found.is_running:
-            LOG.error(
-                '%s is no longer exported: the file with its clients is gone; '
-                'they are let in when the shares are ensured',
-                found.name,
             )
-        return True
 
     def _names(self) -> list[str]:
         return sorted(file.stem for file in self._folder.glob('*.conf'))
@@ -464,6 +458,15 @@ def _cover(source: pathlib.Path, target: pathlib.Path) -> None:
         os.chown(target, _NOBODY, _NOBODY)
         target.chmod(0)
     kernel.bind_mount(source, target)
+
+
+def _log_lost_clients(found: '_Difference') -> None:
+    if found.is_running and found.name is not None:
+        LOG.error(
+            '%s is no longer exported: the file with its clients is gone; '
+            'they are let in when the shares are ensured',
+            found.name,
+        )
 
 
 def _name(kind: Kind, volume: str) -> str:
