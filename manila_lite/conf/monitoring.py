@@ -44,6 +44,14 @@ OPTS = [
         'they reach a limit; each is a label with 20 or more values.',
     ),
     cfg.BoolOpt(
+        'charts',
+        default=True,
+        help='Whether schedulers write samples for the charts of the page at '
+        '/ui: every five minutes, kept for a week, and every day, kept for a '
+        'year. They take 2,400 rows for the cloud and as many for each pool. '
+        'Unset it if Prometheus or another system keeps these figures.',
+    ),
+    cfg.BoolOpt(
         'api_metrics',
         default=False,
         help='Whether the API answers /metrics, at the address of its '

@@ -8,6 +8,7 @@ from manila_lite.api import router, wsgi
 from manila_lite.api.auth.caller import App
 from manila_lite.api.services import ApiServices
 from manila_lite.api.ui import (
+    charts,
     estate,
     groups,
     migrations,
@@ -53,6 +54,7 @@ PAGES: dict[str, dict[str, Handler]] = {
     '/ui/recovery/run': {'POST': recovery.run},
     '/ui/migrations': {'GET': migrations.index},
     '/ui/capacity': {'GET': estate.capacity},
+    '/ui/charts': {'GET': charts.show},
     '/ui/quotas': {'GET': estate.quotas},
     '/ui/services': {'GET': estate.services},
 }

@@ -28,6 +28,7 @@ _NAVIGATION = (
     ('/ui/recovery', 'Recovery', 'recovery:log'),
     ('/ui/migrations', 'Migrations', MIGRATIONS_POLICY),
     ('/ui/capacity', 'Capacity', CAPACITY_POLICY),
+    ('/ui/charts', 'Charts', CAPACITY_POLICY),
     ('/ui/quotas', 'Quotas', 'quota_set:show'),
     ('/ui/services', 'Services', 'service:index'),
 )

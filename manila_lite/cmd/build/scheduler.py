@@ -17,6 +17,7 @@ from manila_lite.scheduler.events import EventSender
 from manila_lite.scheduler.manager import FiltersAndWeighers, PlacementEndpoint
 from manila_lite.scheduler.orphan_sweep import OrphanSweep
 from manila_lite.scheduler.purge import Purge
+from manila_lite.scheduler.sampler import LOOK_INTERVAL, Sampler
 from manila_lite.scheduler.unserved_work import UnservedWork
 from manila_lite.work.runner import Runner
 
@@ -122,6 +123,7 @@ def build_scheduler(process: Process) -> SchedulerService:
         *unserved_tasks(conf, unserved_work),
         *purge_tasks(purges),
         *event_tasks(conf, events),
+        *sampling_tasks(process),
     ]
     return SchedulerService(
         registration,
@@ -142,3 +144,10 @@ def unserved_tasks(conf: typing.Any, unserved: UnservedWork) -> list[Task]:
     if not conf.work.unserved_timeout:
         return []
     return [Task('unserved work', conf.periodic_interval, unserved.run_pass)]
+
+
+def sampling_tasks(process: Process) -> list[Task]:
+    """Return the task that writes the samples of charts."""
+    if not process.conf.monitoring.charts:
+        return []
+    return [Task('samples', LOOK_INTERVAL, Sampler(process.db).run_pass)]

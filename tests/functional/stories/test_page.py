@@ -22,6 +22,7 @@ PAGES = (
     '/ui/recovery',
     '/ui/migrations',
     '/ui/capacity',
+    '/ui/charts',
     '/ui/quotas',
     '/ui/services',
 )

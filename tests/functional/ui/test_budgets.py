@@ -30,6 +30,7 @@ BUDGETS = {
     '/ui/recovery': 1,
     '/ui/migrations': 4,
     '/ui/capacity': 2,
+    '/ui/charts': 3,
     '/ui/quotas': 3,
     '/ui/services': 4,
 }

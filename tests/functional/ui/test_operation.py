@@ -16,6 +16,7 @@ FOR_ADMINISTRATORS = (
     '/ui/servers',
     '/ui/migrations',
     '/ui/capacity',
+    '/ui/charts',
     '/ui/services',
 )
 
