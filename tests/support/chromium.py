@@ -39,6 +39,14 @@ axe.run(document).then(
     one.id, one.help, one.nodes.map((node) => node.html).slice(0, 5)])),
   (error) => done([['axe', String(error), []]]));
 """
+_WIDE = """
+const width = document.documentElement.clientWidth;
+if (document.documentElement.scrollWidth <= width) { return []; }
+return [...document.body.querySelectorAll('*')]
+  .filter((one) => one.getBoundingClientRect().right > width + 1
+    && !one.closest('.scroll, .unseen'))
+  .map((one) => one.outerHTML.slice(0, 200)).slice(-5);
+"""
 _RACES = (exceptions.NoSuchElementException, exceptions.StaleElementReferenceException)
 
 
@@ -175,12 +183,9 @@ class Chromium:
             {'width': width, 'height': 1000, 'deviceScaleFactor': 1, 'mobile': False},
         )
 
-    def overflow(self) -> int:
-        """Return by how many pixels the page is wider than its window."""
-        return self.driver.execute_script(
-            'const page = document.documentElement;'
-            'return page.scrollWidth - page.clientWidth;'
-        )
+    def overflow(self) -> list[str]:
+        """Return what makes the page wider than its window."""
+        return self.driver.execute_script(_WIDE)
 
     def violations(self) -> list:
         """Return what axe-core finds on the page."""

@@ -64,8 +64,9 @@ def check(browser):
     found = []
     for width in WIDTHS:
         browser.resize(width)
-        if browser.overflow():
-            found.append((width, 'is wider than the window', browser.overflow()))
+        wide = browser.overflow()
+        if wide:
+            found.append((width, 'is wider than the window', wide))
         for scheme in SCHEMES:
             browser.prefer(scheme)
             found += [(width, scheme, *one) for one in browser.violations()]
