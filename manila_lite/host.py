@@ -2,6 +2,10 @@
 
 import dataclasses
 import functools
+import typing
+
+ServiceHost = typing.NewType('ServiceHost', str)
+"""The back end that something belongs to, as host@backend."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

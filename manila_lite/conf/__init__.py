@@ -125,6 +125,11 @@ def seconds(number: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=number)
 
 
+def upper_names(names: Iterable[str]) -> frozenset[str]:
+    """Convert the value of an option that is a list of names."""
+    return frozenset(name.upper() for name in names)
+
+
 def backends(conf: cfg.ConfigOpts) -> list[str]:
     """Register and check the enabled back ends; return their names."""
     names = conf.enabled_share_backends

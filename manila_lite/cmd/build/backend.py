@@ -4,8 +4,6 @@ from collections.abc import Callable
 import logging
 import typing
 
-from oslo_config import cfg
-
 from manila_lite import exception
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registry import Registry
@@ -13,25 +11,23 @@ from manila_lite.cmd.driver_thread import in_driver_thread, in_main_thread
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.queries.shares import shares
+from manila_lite.host import ServiceHost
 from manila_lite.network.base import ADMIN, USER
 from manila_lite.network.registry import load as load_network
-from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc.contract import Client, work_kinds
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.share import (
     AccessRpc,
     DriverBackupsRpc,
-    EnsuringRpc,
     HostAssistedMigrationRpc,
     ProvisioningRpc,
     ReconciliationRpc,
-    ReplicaRolesRpc,
     ReplicatedSnapshotsRpc,
     ReplicationRpc,
     ReplicaUpdatesRpc,
     ServerMigrationRpc,
     ShareGroupSnapshotsRpc,
     ShareGroupsRpc,
-    ShareMetadataRpc,
     ShareMigrationRpc,
     ShareServersRpc,
     SnapshotAccessRpc,
@@ -40,23 +36,12 @@ from manila_lite.rpc.share import (
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.manager.access.share_rules import AccessEndpoint
-from manila_lite.share.manager.access.snapshot_rules import SnapshotAccessEndpoint
 from manila_lite.share.manager.backend import Backend
 from manila_lite.share.manager.disks import DatabaseDisks
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoints import BackendEndpoints
-from manila_lite.share.manager.groups.copies import GroupCopies
-from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
-from manila_lite.share.manager.groups.snapshots import ShareGroupSnapshotsEndpoint
 from manila_lite.share.manager.guarded_driver import GuardedDriver
-from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
-from manila_lite.share.manager.migrations.host_assisted import (
-    HostAssistedMigrationsEndpoint,
-)
-from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
-from manila_lite.share.manager.migrations.servers import MigrationServersEndpoint
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.recovery.reconciliation import ReconciliationEndpoint
@@ -79,33 +64,28 @@ from manila_lite.share.manager.recovery.share_transfers import ShareTransferReco
 from manila_lite.share.manager.recovery.snapshot_instances import (
     SnapshotInstanceRecovery,
 )
-from manila_lite.share.manager.replication.outcome_writer import OutcomeWriter
-from manila_lite.share.manager.replication.probe import ReplicaProbe
-from manila_lite.share.manager.replication.promotion import PromotionWriter
-from manila_lite.share.manager.replication.replicas import ReplicasEndpoint
-from manila_lite.share.manager.replication.roles import ReplicaRolesEndpoint, RoleWriter
-from manila_lite.share.manager.replication.rule_resync import RuleResync
-from manila_lite.share.manager.replication.snapshots import ReplicatedSnapshotsEndpoint
-from manila_lite.share.manager.replication.updates import ReplicaUpdatesEndpoint
-from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
-from manila_lite.share.manager.servers.migration_phases import ServerMigrationPhases
-from manila_lite.share.manager.servers.migrations import ServerMigrationsEndpoint
-from manila_lite.share.manager.servers.network_updates import NetworkUpdatesEndpoint
 from manila_lite.share.manager.servers.networks import ServerNetworks
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.shares.backups import DriverBackupsEndpoint, Intervals
-from manila_lite.share.manager.shares.connections import ConnectionsEndpoint
 from manila_lite.share.manager.shares.deferred_deletion import DeferredDeletion
-from manila_lite.share.manager.shares.ensuring import EnsuringEndpoint
-from manila_lite.share.manager.shares.managing import ManagingEndpoint
-from manila_lite.share.manager.shares.metadata import ShareMetadataEndpoint
-from manila_lite.share.manager.shares.provisioning import ProvisioningEndpoint
-from manila_lite.share.manager.shares.transfers import ShareTransfersEndpoint
-from manila_lite.share.manager.snapshots import SnapshotsEndpoint
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.work.runner import Runner
 
 LOG = logging.getLogger(__name__)
+
+RECOVERIES: tuple[type[ResourceRecovery], ...] = (
+    ShareServerRecovery,
+    ServerTaskRecovery,
+    ShareTaskRecovery,
+    ShareInstanceRecovery,
+    SnapshotInstanceRecovery,
+    RuleSetRecovery,
+    SnapshotRuleSetRecovery,
+    ShareGroupRecovery,
+    ShareGroupSnapshotRecovery,
+    ShareBackupRecovery,
+    ShareTransferRecovery,
+)
+"""The recovery of each kind of resource."""
 
 
 def build_backend(process: Process, name: str) -> Backend:
@@ -186,215 +166,55 @@ def build_endpoints(
     host: str,
 ) -> BackendEndpoints:
     """Build what carries out the work of one back end."""
-    conf, db, client = process.conf, process.db, process.client
-    servers = ShareServersEndpoint(
-        db,
-        driver,
-        client(ShareServersRpc),
-        host,
-        setup,
-        with_last_share=conf.delete_share_server_with_last_share,
+    registry = Registry(
+        process,
+        {
+            ShareDriver: driver,
+            NameTemplates: names,
+            ServerSetup: setup,
+            ServiceHost: host,
+        },
+        # Its limit is for the questions of one endpoint.
+        unshared=[DriverProbe],
     )
-    provisioning = ProvisioningEndpoint(
-        driver, names, conf.periodic_interval, driver_probe(conf), setup, servers
+    rescues = process.client(ReconciliationRpc).on(host)
+    works = _work_clients(process, host)
+    resources: list[ResourceRecovery] = [
+        registry.get(kind, rescue_client=rescues, work_clients=works)
+        for kind in RECOVERIES
+    ]
+    registry.get(
+        ReconciliationEndpoint,
+        resources={kind: one for one in resources for kind in one.kinds},
     )
-    snapshots = SnapshotsEndpoint(driver, names, conf.message_ttl)
-    access = AccessEndpoint(
-        db,
-        driver,
-        client(AccessRpc),
-        host,
-        name_template=conf.share_name_template,
-        message_ttl=conf.message_ttl,
-        locks=process.locks,
-    )
-    rules = RuleResync(client(AccessRpc), client(SnapshotAccessRpc))
-    promotion = PromotionWriter(rules, conf.message_ttl)
-    roles = RoleWriter(db, client(ReplicaRolesRpc), promotion, conf.message_ttl)
-    replication = ReplicasEndpoint(
-        driver,
-        names,
-        setup,
-        servers,
-        rules,
-        promotion,
-        process.locks,
-        client(ReplicaUpdatesRpc),
-    )
-    share_groups = ShareGroupsEndpoint(
-        driver, setup, servers, GroupCopies(driver, setup, client(ProvisioningRpc))
-    )
-    group_snapshots = ShareGroupSnapshotsEndpoint(driver, names)
-    outcomes = ShareMigrationOutcomes(
-        client(AccessRpc), client(SnapshotAccessRpc), servers.release
-    )
-    migrations_of_servers = server_migrations(process, driver, setup, names)
-    migrations_of_shares = share_migrations(process, driver, names, outcomes)
-    return BackendEndpoints(
-        provisioning=provisioning,
-        snapshots=snapshots,
-        replicated_snapshots=ReplicatedSnapshotsEndpoint(
-            snapshots, client(ReplicatedSnapshotsRpc), host, process.locks
-        ),
-        access=access,
-        snapshot_access=SnapshotAccessEndpoint(
-            db,
-            driver,
-            client(SnapshotAccessRpc),
-            host,
-            names=names,
-            message_ttl=conf.message_ttl,
-        ),
-        replication=replication,
-        replica_updates=replica_updates(process, driver, host, names, access, roles),
-        replica_roles=ReplicaRolesEndpoint(driver, names, roles, process.locks),
-        managing=ManagingEndpoint(
-            driver, names, process.limits(), servers, conf.enabled_share_protocols
-        ),
-        ensuring=EnsuringEndpoint(
-            db,
-            driver,
-            client(EnsuringRpc),
-            host,
-            name_template=conf.share_name_template,
-            update_status=conf.update_shares_status_on_ensure,
-            message_ttl=conf.message_ttl,
-            access=access,
-        ),
-        share_metadata=ShareMetadataEndpoint(
-            db,
-            driver,
-            client(ShareMetadataRpc),
-            name_template=conf.share_name_template,
-            message_ttl=conf.message_ttl,
-        ),
-        share_transfers=ShareTransfersEndpoint(
-            db,
-            driver,
-            host,
-            name_template=conf.share_name_template,
-            message_ttl=conf.message_ttl,
-            limits=process.limits(),
-        ),
-        share_groups=share_groups,
-        share_group_snapshots=group_snapshots,
-        driver_backups=DriverBackupsEndpoint(
-            driver,
-            share_names=conf.share_name_template,
-            backup_names=conf.share_backup_name_template,
-            intervals=Intervals(
-                conf.driver_backup_continue_update_interval,
-                conf.driver_restore_continue_update_interval,
-            ),
-        ),
-        share_servers=servers,
-        network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
-        server_migrations=migrations_of_servers,
-        share_migrations=migrations_of_shares,
-        migration_servers=MigrationServersEndpoint(
-            driver,
-            outcomes,
-            client(ShareMigrationRpc),
-            setup,
-            names=names,
-            message_ttl=conf.message_ttl,
-        ),
-        host_assisted_migrations=HostAssistedMigrationsEndpoint(
-            driver,
-            outcomes,
-            client(ShareMigrationRpc),
-            names=names,
-            message_ttl=conf.message_ttl,
-        ),
-        connections=ConnectionsEndpoint(
-            db, driver, name_template=conf.share_name_template
-        ),
-        reconciliation=_reconciliation(
-            process,
-            host,
-            provisioning,
-            snapshots,
-            access,
-            setup,
-            replication,
-            share_groups,
-            group_snapshots,
-            migrations_of_servers,
-            migrations_of_shares,
-        ),
-    )
+    return registry.get(BackendEndpoints)
 
 
-def server_migrations(
-    process: Process, driver: ShareDriver, setup: ServerSetup, names: NameTemplates
-) -> ServerMigrationsEndpoint:
-    """Build what migrates share servers to a back end."""
-    conf = process.conf
-    return ServerMigrationsEndpoint(
-        process.db,
-        driver,
-        ServerMigrationPhases(
-            process.client(AccessRpc),
-            process.client(SnapshotAccessRpc),
-            process.client(ShareServersRpc),
-            conf.message_ttl,
-        ),
-        setup,
-        setup.service_host,
-        names=names,
-        interval=conf.server_migration_driver_continue_update_interval,
-        probe=driver_probe(conf),
-    )
-
-
-def share_migrations(
-    process: Process,
-    driver: ShareDriver,
-    names: NameTemplates,
-    outcomes: ShareMigrationOutcomes,
-) -> ShareMigrationsEndpoint:
-    """Build what migrates shares from a back end to others."""
-    conf = process.conf
-    return ShareMigrationsEndpoint(
-        process.db,
-        driver,
-        outcomes,
-        process.client(ShareMigrationRpc),
-        names=names,
-        interval=conf.migration_driver_continue_update_interval,
-        probe=driver_probe(conf),
-        message_ttl=conf.message_ttl,
-    )
-
-
-def driver_probe(conf: cfg.ConfigOpts) -> DriverProbe:
-    """Build what asks a driver within a time limit."""
-    return DriverProbe(
-        conf.recovery.question_timeout, conf.recovery.unanswered_questions
-    )
-
-
-def replica_updates(
-    process: Process,
-    driver: ShareDriver,
-    host: str,
-    names: NameTemplates,
-    access: AccessEndpoint,
-    roles: RoleWriter,
-) -> ReplicaUpdatesEndpoint:
-    """Build what polls the replicas on a back end."""
-    conf = process.conf
-    return ReplicaUpdatesEndpoint(
-        process.db,
-        driver,
-        process.client(ReplicaUpdatesRpc),
-        host,
-        OutcomeWriter(process.db, access, conf.message_ttl),
-        roles,
-        names=names,
-        locks=process.locks,
-        probe=ReplicaProbe(driver_probe(conf)),
-    )
+def _work_clients(process: Process, host: str) -> dict[str, Client]:
+    """Return what submits lost work again, by the name of the contract."""
+    works: dict[str, Client] = {
+        contract.name: process.client(contract).on(host)
+        for contract in (
+            ProvisioningRpc,
+            SnapshotsRpc,
+            AccessRpc,
+            SnapshotAccessRpc,
+            ShareServersRpc,
+            ServerMigrationRpc,
+            ReplicationRpc,
+            ReplicaUpdatesRpc,
+            ReplicatedSnapshotsRpc,
+            ShareGroupsRpc,
+            ShareGroupSnapshotsRpc,
+            ShareMigrationRpc,
+            HostAssistedMigrationRpc,
+        )
+    }
+    # Any data service takes it.
+    works[BackupsRpc.name] = process.client(BackupsRpc)
+    # It goes to the back end that has the backup.
+    works[DriverBackupsRpc.name] = process.client(DriverBackupsRpc)
+    return works
 
 
 def server_setup(
@@ -429,70 +249,6 @@ def server_setup(
         ),
         backend_name=driver.backend_name,
         message_ttl=process.conf.message_ttl,
-    )
-
-
-def _reconciliation(
-    process: Process,
-    host: str,
-    provisioning: ProvisioningEndpoint,
-    snapshots: SnapshotsEndpoint,
-    access: AccessEndpoint,
-    setup: ServerSetup,
-    replication: ReplicasEndpoint,
-    share_groups: ShareGroupsEndpoint,
-    group_snapshots: ShareGroupSnapshotsEndpoint,
-    migrations_of_servers: ServerMigrationsEndpoint,
-    migrations_of_shares: ShareMigrationsEndpoint,
-) -> ReconciliationEndpoint:
-    """Build the recovery of a back end for each kind of resource."""
-    conf = process.conf
-    rescues = process.client(ReconciliationRpc).on(host)
-    works = {
-        contract.name: process.client(contract).on(host)
-        for contract in (
-            ProvisioningRpc,
-            SnapshotsRpc,
-            AccessRpc,
-            SnapshotAccessRpc,
-            ShareServersRpc,
-            ServerMigrationRpc,
-            ReplicationRpc,
-            ReplicaUpdatesRpc,
-            ReplicatedSnapshotsRpc,
-            ShareGroupsRpc,
-            ShareGroupSnapshotsRpc,
-            ShareMigrationRpc,
-            HostAssistedMigrationRpc,
-        )
-    }
-    # Any data service takes it.
-    works[BackupsRpc.name] = process.client(BackupsRpc)
-    # It goes to the back end that has the backup.
-    works[DriverBackupsRpc.name] = process.client(DriverBackupsRpc)
-    resources: list[ResourceRecovery] = [
-        ShareServerRecovery(rescues, works, setup),
-        ServerTaskRecovery(rescues, works, migrations_of_servers.phases),
-        ShareTaskRecovery(rescues, works, migrations_of_shares),
-        ShareInstanceRecovery(
-            rescues, works, provisioning, conf.message_ttl, replication
-        ),
-        SnapshotInstanceRecovery(rescues, works, snapshots, conf.message_ttl),
-        RuleSetRecovery(rescues, works, access),
-        SnapshotRuleSetRecovery(rescues, works),
-        ShareGroupRecovery(rescues, works, share_groups, conf.message_ttl),
-        ShareGroupSnapshotRecovery(rescues, works, group_snapshots, conf.message_ttl),
-        ShareBackupRecovery(rescues, works, conf.message_ttl),
-        ShareTransferRecovery(rescues, works, conf.message_ttl),
-    ]
-    return ReconciliationEndpoint(
-        process.db,
-        {kind: one for one in resources for kind in one.kinds},
-        process.client(ReconciliationRpc),
-        host,
-        process.locks,
-        driver_probe(conf),
-        conf.recovery.batch,
     )
 
 

@@ -1,6 +1,6 @@
 """Build objects from the annotations of their constructors."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import inspect
 import typing
 
@@ -23,12 +23,17 @@ class Registry:
     A parameter gets what is `given` by its name, else the option or the
     client of a contract in its annotation, else the object of that class.
     What does not exist yet is built, unless the parameter has a default.
+    Objects of `unshared` classes are built for each parameter.
     """
 
     def __init__(
-        self, process: Process, objects: Mapping[typing.Any, object] | None = None
+        self,
+        process: Process,
+        objects: Mapping[typing.Any, object] | None = None,
+        unshared: Collection[type] = (),
     ):
         self._process = process
+        self._unshared = unshared
         self._objects: dict[typing.Any, object] = {
             Process: process,
             cfg.ConfigOpts: process.conf,
@@ -41,6 +46,8 @@ class Registry:
 
     def get(self, kind: type[Built], **given: typing.Any) -> Built:
         """Return the object of a class, which is built when first asked for."""
+        if kind in self._unshared:
+            return self._build(kind, given)
         if kind not in self._objects:
             self._objects[kind] = self._build(kind, given)
         return typing.cast(Built, self._objects[kind])

@@ -6,10 +6,12 @@ import logging
 import threading
 import time
 import typing
+from typing import Annotated
 
 from oslo_db import exception as db_exc
 
 from manila_lite import exception, messages
+from manila_lite.conf import Option
 from manila_lite.context import in_callers_context
 
 LOG = logging.getLogger(__name__)
@@ -72,7 +74,11 @@ class DriverProbe:
     time.
     """
 
-    def __init__(self, timeout: float, limit: int):
+    def __init__(
+        self,
+        timeout: Annotated[float, Option('recovery.question_timeout')],
+        limit: Annotated[int, Option('recovery.unanswered_questions')],
+    ):
         self.timeout = timeout
         self.limit = limit
         self._free = threading.BoundedSemaphore(limit)

@@ -8,10 +8,13 @@ whatever ends the creation releases the share in the same transaction
 
 from collections.abc import Iterable
 import contextlib
+import dataclasses
 import functools
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.access import share_rules, snapshot_rules
 from manila_lite.db.queries.snapshots import exports as snapshot_exports, snapshots
@@ -79,13 +82,13 @@ class RevertTarget(typing.NamedTuple):
 
 
 @implements(SnapshotsRpc)
+@dataclasses.dataclass(eq=False)
 class SnapshotsEndpoint:
     """Carries out work on the snapshots of one back end."""
 
-    def __init__(self, driver: ShareDriver, names: NameTemplates, message_ttl: int):
-        self.driver = driver
-        self.names = names
-        self.message_ttl = message_ttl
+    driver: ShareDriver
+    names: NameTemplates
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     @property
     def _snapshot_driver(self) -> SnapshotSupport:

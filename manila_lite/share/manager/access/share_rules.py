@@ -8,10 +8,13 @@ guarantees.
 """
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import logging
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.moves.access_rules import mark_for_resync, retry_failed_rules
@@ -20,6 +23,7 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.rows import AccessRuleRow, InstanceRow
 from manila_lite.db.session import ConcurrentChange, Database, Session
 from manila_lite.db.transitions import fire_matching
+from manila_lite.host import ServiceHost
 from manila_lite.messages import reason_in
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import AccessRpc
@@ -88,27 +92,20 @@ class SyncRound(typing.NamedTuple):
 
 
 @implements(AccessRpc)
+@dataclasses.dataclass(eq=False)
 class AccessEndpoint:
     """Syncs the access rules of the share instances of one back end."""
 
-    def __init__(
-        self,
-        db: Database,
-        driver: ShareDriver,
-        sync_client: Client,
-        service_host: str,
-        *,
-        name_template: str,
-        message_ttl: int,
-        locks: Coordinator | NullCoordinator,
-    ):
-        self.db = db
-        self.driver = driver
-        self.sync_client = sync_client.on(service_host)
-        self.service_host = service_host
-        self.name_template = name_template
-        self.message_ttl = message_ttl
-        self.locks = locks
+    db: Database
+    driver: ShareDriver
+    sync_client: Client[AccessRpc]
+    service_host: ServiceHost
+    name_template: Annotated[str, Option('share_name_template')]
+    message_ttl: Annotated[int, Option('message_ttl')]
+    locks: Coordinator | NullCoordinator
+
+    def __post_init__(self) -> None:
+        self.sync_client = self.sync_client.on(self.service_host)
 
     # Called by other components
 

@@ -8,14 +8,18 @@ unmanaged.
 """
 
 import contextlib
+import dataclasses
 import logging
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.db.moves.access_rules import retry_failed_snapshot_rules
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire_matching
+from manila_lite.host import ServiceHost
 from manila_lite.messages import reason_in
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import SnapshotAccessRpc
@@ -74,25 +78,19 @@ class SnapshotSyncRound(typing.NamedTuple):
 
 
 @implements(SnapshotAccessRpc)
+@dataclasses.dataclass(eq=False)
 class SnapshotAccessEndpoint:
     """Syncs the access rules of the snapshots of one back end."""
 
-    def __init__(
-        self,
-        db: Database,
-        driver: ShareDriver,
-        sync_client: Client,
-        service_host: str,
-        *,
-        names: NameTemplates,
-        message_ttl: int,
-    ):
-        self.db = db
-        self.driver = driver
-        self.sync_client = sync_client.on(service_host)
-        self.service_host = service_host
-        self.names = names
-        self.message_ttl = message_ttl
+    db: Database
+    driver: ShareDriver
+    sync_client: Client[SnapshotAccessRpc]
+    service_host: ServiceHost
+    names: NameTemplates
+    message_ttl: Annotated[int, Option('message_ttl')]
+
+    def __post_init__(self) -> None:
+        self.sync_client = self.sync_client.on(self.service_host)
 
     # A round: take the queued rules, call the driver, record the outcome
 

@@ -17,6 +17,7 @@ from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.share.drivers.base import (
     GroupReply,
     ShareDriver,
@@ -61,13 +62,16 @@ class GroupCopy(typing.NamedTuple):
         ]
 
 
+@dataclasses.dataclass(eq=False)
 class GroupCopies:
     """Creates groups with shares on one back end, in one driver call each."""
 
-    def __init__(self, driver: ShareDriver, setup: ServerSetup, provisioning: Client):
-        self.driver = driver
-        self.setup = setup
-        self.provisioning = provisioning.on(setup.service_host)
+    driver: ShareDriver
+    setup: ServerSetup
+    provisioning: Client[ProvisioningRpc]
+
+    def __post_init__(self) -> None:
+        self.provisioning = self.provisioning.on(self.setup.service_host)
 
     def can_create(self, group: LoadedGroup) -> bool:
         """Whether the driver creates the shares together with this group."""

@@ -6,6 +6,7 @@ end before the first share of a group, or after the last one.
 """
 
 import contextlib
+import dataclasses
 import functools
 
 from manila_lite import exception
@@ -36,20 +37,14 @@ _AWAIT = work_kinds(ShareGroupsRpc)['share_groups.await_shares_of_group']
 
 
 @implements(ShareGroupsRpc)
+@dataclasses.dataclass(eq=False)
 class ShareGroupsEndpoint:
     """Carries out work on the share groups of one back end."""
 
-    def __init__(
-        self,
-        driver: ShareDriver,
-        setup: ServerSetup,
-        servers: ShareServersEndpoint,
-        copies: GroupCopies,
-    ):
-        self.driver = driver
-        self.copies = copies
-        self.setup = setup
-        self.servers = servers
+    driver: ShareDriver
+    setup: ServerSetup
+    servers: ShareServersEndpoint
+    copies: GroupCopies
 
     # Create
 

@@ -56,12 +56,12 @@ class UnusableGroupSnapshot(exception.ShareBackendException):
 
 
 @implements(ShareGroupSnapshotsRpc)
+@dataclasses.dataclass(eq=False)
 class ShareGroupSnapshotsEndpoint:
     """Carries out work on the group snapshots of one back end."""
 
-    def __init__(self, driver: ShareDriver, names: NameTemplates):
-        self.driver = driver
-        self.names = names
+    driver: ShareDriver
+    names: NameTemplates
 
     # Create
 

@@ -8,9 +8,12 @@ again. `outcomes` records what has become of it.
 
 from collections.abc import Iterator
 import contextlib
+import dataclasses
 import logging
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.queries.shares import instances as share_instances, migrations
@@ -18,10 +21,10 @@ from manila_lite.db.rows import InstanceRow, ShareMigrationRow, ShareTaskRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota import share_migrations as migration_quota
-from manila_lite.rpc.contract import Client, implements, work_kinds
+from manila_lite.rpc.contract import implements, work_kinds
 from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import ShareMigrationRpc
-from manila_lite.share.drivers.base import ConnectionSupport, ShareDriver
+from manila_lite.share.drivers.base import ConnectionSupport
 from manila_lite.share.manager import removal
 from manila_lite.share.manager.driver_probe import BackendUnresponsive, DriverProbe
 from manila_lite.share.manager.driver_view import share_migration_view
@@ -29,10 +32,8 @@ from manila_lite.share.manager.driver_view.share_migration_view import (
     DriverArguments,
     LoadedShareMigration,
 )
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import outdated
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
 from manila_lite.share.manager.migrations.steps import (
     ShareMigrationRefused,
     ShareMigrationSteps,
@@ -59,6 +60,7 @@ _CONTINUE = work_kinds(ShareMigrationRpc)['share_migration.continue_share_migrat
 
 
 @implements(ShareMigrationRpc)
+@dataclasses.dataclass(eq=False)
 class ShareMigrationsEndpoint(ShareMigrationSteps):
     """Carries out the migrations of shares from one back end.
 
@@ -66,22 +68,9 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
     between polls, and `probe` makes driver calls with a time limit.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        driver: ShareDriver,
-        outcomes: ShareMigrationOutcomes,
-        work: Client,
-        *,
-        names: NameTemplates,
-        interval: float,
-        probe: DriverProbe,
-        message_ttl: int,
-    ):
-        super().__init__(driver, outcomes, work, names=names, message_ttl=message_ttl)
-        self.db = db
-        self.interval = interval
-        self.probe = probe
+    db: Database
+    probe: DriverProbe
+    interval: Annotated[float, Option('migration_driver_continue_update_interval')]
 
     # The first phase
 

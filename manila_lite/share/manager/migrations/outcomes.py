@@ -3,7 +3,7 @@
 Each method runs in a transaction of the caller.
 """
 
-from collections.abc import Callable
+import dataclasses
 
 from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.moves.access_rules import mark_for_resync
@@ -17,9 +17,11 @@ from manila_lite.quota import share_migrations as migration_quota
 from manila_lite.rpc.contract import Client, work_kinds
 from manila_lite.rpc.data import TOPIC as DATA_TOPIC, MigrationCopiesRpc
 from manila_lite.rpc.share import (
+    AccessRpc,
     HostAssistedMigrationRpc,
     MigrationServersRpc,
     ShareMigrationRpc,
+    SnapshotAccessRpc,
 )
 from manila_lite.share.drivers.base import (
     ShareMigrationCompleteReply,
@@ -29,6 +31,7 @@ from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
 from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.work import table
 from manila_lite.work.table import Claim
 
@@ -47,22 +50,13 @@ def destination_queue(loaded: LoadedShareMigration) -> str:
     return Host.parse(loaded.destination.row.host).service_host
 
 
+@dataclasses.dataclass(eq=False)
 class ShareMigrationOutcomes:
-    """Writes the database changes of share migrations.
+    """Writes the database changes of share migrations."""
 
-    `access` and `snapshot_access` are contract clients, `release_server`
-    records that a share has left a share server.
-    """
-
-    def __init__(
-        self,
-        access: Client,
-        snapshot_access: Client,
-        release_server: Callable[[Session, str | None], None],
-    ):
-        self.access = access
-        self.snapshot_access = snapshot_access
-        self.release_server = release_server
+    access: Client[AccessRpc]
+    snapshot_access: Client[SnapshotAccessRpc]
+    servers: ShareServersEndpoint
 
     # Share servers
 
@@ -146,7 +140,7 @@ class ShareMigrationOutcomes:
                 session, destination.id, normalise_export_locations(locations)
             )
         migration_quota.cut_over(session, source, destination, error)
-        self.release_server(session, source.share_server_id)
+        self.servers.release(session, source.share_server_id)
         moves.end_task(session, source.share_id, 'completed')
 
     def _take_snapshots_over(
@@ -236,7 +230,7 @@ class ShareMigrationOutcomes:
         self.restore_rules(session, share_id)
         server_id = self._destination_server(session, share_id)
         migration_quota.roll_back(session, share_id)
-        self.release_server(session, server_id)
+        self.servers.release(session, server_id)
         moves.end_task(session, share_id, event)
 
     def _destination_server(self, session: Session, share_id: str) -> str | None:

@@ -1,17 +1,16 @@
 """Put shares that are migrated on share servers of their destination."""
 
+import dataclasses
+
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Session
-from manila_lite.rpc.contract import Client, implements
+from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import MigrationServersRpc
-from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
-from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import is_on
-from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
 from manila_lite.share.manager.migrations.steps import ShareMigrationSteps
 from manila_lite.share.manager.servers.demand import failure_detail
 from manila_lite.share.manager.servers.setup import ServerSetup
@@ -21,6 +20,7 @@ from manila_lite.work.table import Claim
 
 
 @implements(MigrationServersRpc)
+@dataclasses.dataclass(eq=False)
 class MigrationServersEndpoint(ShareMigrationSteps):
     """Provides the share servers on one back end, as for new shares.
 
@@ -28,18 +28,7 @@ class MigrationServersEndpoint(ShareMigrationSteps):
     and not before.
     """
 
-    def __init__(
-        self,
-        driver: ShareDriver,
-        outcomes: ShareMigrationOutcomes,
-        work: Client,
-        setup: ServerSetup,
-        *,
-        names: NameTemplates,
-        message_ttl: int,
-    ):
-        super().__init__(driver, outcomes, work, names=names, message_ttl=message_ttl)
-        self.setup = setup
+    setup: ServerSetup
 
     def prepare_provide_migration_server(
         self, session: Session, job: Claim

@@ -1,6 +1,10 @@
 """What the steps of share migrations have in common."""
 
+import dataclasses
+from typing import Annotated
+
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
@@ -8,6 +12,7 @@ from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action, Detail, detail_in, explanation_in
 from manila_lite.quota import share_migrations as migration_quota
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import ShareMigrationRpc
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import share_migration_view
 from manila_lite.share.manager.driver_view.share_migration_view import (
@@ -33,23 +38,15 @@ def is_copied(migration: ShareMigrationRow) -> bool:
     return migration.progress == 100
 
 
+@dataclasses.dataclass(eq=False)
 class ShareMigrationSteps:
-    """The base class of endpoints; `work` is a client of ShareMigrationRpc."""
+    """The base class of endpoints."""
 
-    def __init__(
-        self,
-        driver: ShareDriver,
-        outcomes: ShareMigrationOutcomes,
-        work: Client,
-        *,
-        names: NameTemplates,
-        message_ttl: int,
-    ):
-        self.driver = driver
-        self.outcomes = outcomes
-        self.work = work
-        self.names = names
-        self.message_ttl = message_ttl
+    driver: ShareDriver
+    outcomes: ShareMigrationOutcomes
+    work: Client[ShareMigrationRpc]
+    names: NameTemplates
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     def _expect(
         self, session: Session, job: Claim, *task_states: str

@@ -2,12 +2,13 @@
 
 import abc
 from collections.abc import Callable
+import dataclasses
 import typing
 
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.rpc.contract import Client, Durable
-from manila_lite.rpc.share import RESCUES
+from manila_lite.rpc.share import RESCUES, ReconciliationRpc
 from manila_lite.share.manager.endpoint import Owned, owner_context
 from manila_lite.states.machine import Machine, Repeat, Rescue, Resume
 from manila_lite.work.table import Claim
@@ -67,6 +68,7 @@ DriverCall = tuple[Callable[..., typing.Any], *tuple[typing.Any, ...]]
 """A driver method and its arguments."""
 
 
+@dataclasses.dataclass(eq=False)
 class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
     """How one kind of resource is found and rescued.
 
@@ -74,7 +76,7 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
     state tables that are rescued this way.
     """
 
-    machine: Machine
+    machine: typing.ClassVar[Machine]
     work_kinds: typing.ClassVar[tuple[str, ...]] = ()
     """Kinds of work that is not stored under the resource of `machine`."""
     end_of_resumes: typing.ClassVar[str | None] = None
@@ -83,9 +85,8 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
     None resumes for ever: a denial that is given up would let clients in.
     """
 
-    def __init__(self, rescue_client: Client, work_clients: dict[str, Client]):
-        self.rescue_client = rescue_client
-        self.work_clients = work_clients
+    rescue_client: Client[ReconciliationRpc]
+    work_clients: dict[str, Client]
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -11,12 +11,15 @@ resource.
 from collections.abc import Mapping
 import datetime
 import logging
+from typing import Annotated
 
 from manila_lite import messages
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.queries.admin import recovery as rows, services
 from manila_lite.db.session import Database, Session
+from manila_lite.host import ServiceHost
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import BINARY, ReconciliationRpc
 from manila_lite.share.manager.driver_probe import DriverProbe
@@ -59,11 +62,11 @@ class ReconciliationEndpoint:
         self,
         db: Database,
         resources: Mapping[str, ResourceRecovery],
-        rescue_client: Client,
-        service_host: str,
+        rescue_client: Client[ReconciliationRpc],
+        service_host: ServiceHost,
         locks: Coordinator | NullCoordinator,
         probe: DriverProbe,
-        batch: int = 30,
+        batch: Annotated[int, Option('recovery.batch')] = 30,
     ):
         self.db = db
         self.resources = resources

@@ -7,6 +7,7 @@ log is about the set and has the id of the instance.
 """
 
 from collections.abc import Collection
+import dataclasses
 
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.access import share_rules, snapshot_rules
@@ -52,19 +53,13 @@ def resync_of_failed(
     mark_for_resync(session, [row.id for row in failed])
 
 
+@dataclasses.dataclass(eq=False)
 class RuleSetRecovery(ResourceRecovery[InstanceRow, None]):
     """Rescues the rules of share instances and `access_rules_status`."""
 
     machine = SHARE_INSTANCE_ACCESS
 
-    def __init__(
-        self,
-        rescue_client: Client,
-        work_clients: dict[str, Client],
-        access: AccessEndpoint,
-    ):
-        super().__init__(rescue_client, work_clients)
-        self.access = access
+    access: AccessEndpoint
 
     @property
     def kinds(self) -> tuple[str, ...]:

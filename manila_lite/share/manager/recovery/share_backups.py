@@ -3,12 +3,15 @@
 The data service does it, or the back end that keeps the backup.
 """
 
+import dataclasses
+from typing import Annotated
+
+from manila_lite.conf import Option
 from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action, Detail
-from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.share import TOPIC, DriverBackupsRpc
 from manila_lite.share.manager.endpoint import owner_context
@@ -24,14 +27,11 @@ _ACTIONS = {
 }
 
 
+@dataclasses.dataclass(eq=False)
 class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
     machine = SHARE_BACKUP
 
-    def __init__(
-        self, rescue_client: Client, work_clients: dict[str, Client], message_ttl: int
-    ):
-        super().__init__(rescue_client, work_clients)
-        self.message_ttl = message_ttl
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(
         self, session: Session, id: str

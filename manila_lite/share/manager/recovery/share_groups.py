@@ -1,14 +1,16 @@
 """Rescue of share groups and of their snapshots."""
 
 from collections.abc import Mapping
+import dataclasses
 import typing
+from typing import Annotated
 
+from manila_lite.conf import Option
 from manila_lite.db.queries.groups import share_groups, snapshots as rows
 from manila_lite.db.rows import ShareGroupRow, ShareGroupSnapshotRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action, Detail
-from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import (
     ShareGroupSnapshotSupport,
     ShareGroupSupport,
@@ -43,19 +45,12 @@ from manila_lite.work.table import Claim
 GroupCase = RescueCase[ShareGroupRow, LoadedGroup]
 
 
+@dataclasses.dataclass(eq=False)
 class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
     machine = SHARE_GROUP
 
-    def __init__(
-        self,
-        rescue_client: Client,
-        work_clients: dict[str, Client],
-        groups: ShareGroupsEndpoint,
-        message_ttl: int,
-    ):
-        super().__init__(rescue_client, work_clients)
-        self.groups = groups
-        self.message_ttl = message_ttl
+    groups: ShareGroupsEndpoint
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(self, session: Session, id: str) -> GroupCase | None:
         if share_groups.find(session, id) is None:
@@ -118,21 +113,14 @@ def _exists_without_driver() -> StatusReply:
 GroupSnapshotCase = RescueCase[ShareGroupSnapshotRow, LoadedGroupSnapshot]
 
 
+@dataclasses.dataclass(eq=False)
 class ShareGroupSnapshotRecovery(
     ProbedRecovery[ShareGroupSnapshotRow, LoadedGroupSnapshot]
 ):
     machine = SHARE_GROUP_SNAPSHOT
 
-    def __init__(
-        self,
-        rescue_client: Client,
-        work_clients: dict[str, Client],
-        snapshots: ShareGroupSnapshotsEndpoint,
-        message_ttl: int,
-    ):
-        super().__init__(rescue_client, work_clients)
-        self.snapshots = snapshots
-        self.message_ttl = message_ttl
+    snapshots: ShareGroupSnapshotsEndpoint
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(self, session: Session, id: str) -> GroupSnapshotCase | None:
         if rows.find(session, id) is None:

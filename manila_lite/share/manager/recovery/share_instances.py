@@ -1,8 +1,11 @@
 """Rescue of share instances."""
 
+import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import messages
+from manila_lite.conf import Option
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.admin import pools
@@ -14,7 +17,6 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching
 from manila_lite.messages import Action, Detail
 from manila_lite.quota.shares import lock_instances, resize
-from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
@@ -71,6 +73,7 @@ REVERT_ADVICE = (
 InstanceCase = RescueCase[InstanceRow, LoadedInstance]
 
 
+@dataclasses.dataclass(eq=False)
 class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
     machine = SHARE_INSTANCE
     work_kinds = (
@@ -78,18 +81,9 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         'replica_roles.reassert_active_replica',
     )
 
-    def __init__(
-        self,
-        rescue_client: Client,
-        work_clients: dict[str, Client],
-        provisioning: ProvisioningEndpoint,
-        message_ttl: int,
-        replication: ReplicasEndpoint,
-    ):
-        super().__init__(rescue_client, work_clients)
-        self.provisioning = provisioning
-        self.replication = replication
-        self.message_ttl = message_ttl
+    provisioning: ProvisioningEndpoint
+    replication: ReplicasEndpoint
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(self, session: Session, id: str) -> InstanceCase | None:
         if share_instances.find(session, id) is None:

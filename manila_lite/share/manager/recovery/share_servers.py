@@ -1,5 +1,7 @@
 """Rescue of share servers and of their migrations."""
 
+import dataclasses
+
 from manila_lite.db.queries.servers import (
     migrations as server_migrations,
     share_servers,
@@ -7,7 +9,6 @@ from manila_lite.db.queries.servers import (
 from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
 from manila_lite.share.manager.recovery.rule_sets import resync_of_failed
@@ -24,6 +25,7 @@ from manila_lite.work.table import Claim
 ServerCase = RescueCase[ShareServerRow, None]
 
 
+@dataclasses.dataclass(eq=False)
 class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
     """Rescues the share servers of one back end.
 
@@ -35,11 +37,7 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
     machine = SHARE_SERVER
     end_of_resumes = 'migration_failed'
 
-    def __init__(
-        self, rescue_client: Client, work_clients: dict[str, Client], setup: ServerSetup
-    ):
-        super().__init__(rescue_client, work_clients)
-        self.setup = setup
+    setup: ServerSetup
 
     def find(self, session: Session, id: str) -> ServerCase | None:
         row = share_servers.find(session, id)
@@ -67,6 +65,7 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
             )
 
 
+@dataclasses.dataclass(eq=False)
 class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
     """Rescues migrations of share servers, on the service of the destination.
 
@@ -77,14 +76,7 @@ class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
     machine = SHARE_SERVER_TASK
     end_of_resumes = 'failed'
 
-    def __init__(
-        self,
-        rescue_client: Client,
-        work_clients: dict[str, Client],
-        phases: ServerMigrationPhases,
-    ):
-        super().__init__(rescue_client, work_clients)
-        self.phases = phases
+    phases: ServerMigrationPhases
 
     def find(self, session: Session, id: str) -> ServerCase | None:
         row = share_servers.find(session, id)

@@ -5,12 +5,13 @@ A step without work is submitted again. Where that leads nowhere, the migration
 ends without another call of a driver.
 """
 
+import dataclasses
+
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import ShareTaskRow
 from manila_lite.db.session import Session
 from manila_lite.messages import Action, Detail
-from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
 from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
@@ -22,18 +23,12 @@ from manila_lite.work.table import Claim
 TaskCase = RescueCase[ShareTaskRow, None]
 
 
+@dataclasses.dataclass(eq=False)
 class ShareTaskRecovery(ResourceRecovery[ShareTaskRow, None]):
     machine = SHARE_TASK
     end_of_resumes = 'failed'
 
-    def __init__(
-        self,
-        rescue_client: Client,
-        work_clients: dict[str, Client],
-        migrations: ShareMigrationsEndpoint,
-    ):
-        super().__init__(rescue_client, work_clients)
-        self.migrations = migrations
+    migrations: ShareMigrationsEndpoint
 
     def find(self, session: Session, id: str) -> TaskCase | None:
         row = migrations.find_task(session, id)

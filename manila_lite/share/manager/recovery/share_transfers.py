@@ -3,11 +3,14 @@
 Nothing has changed hands, so the share is offered again.
 """
 
+import dataclasses
+from typing import Annotated
+
 from manila_lite import messages
+from manila_lite.conf import Option
 from manila_lite.db.queries.shares import transfers
 from manila_lite.db.rows import AcceptedTransferRow
 from manila_lite.db.session import Session
-from manila_lite.rpc.contract import Client
 from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
 from manila_lite.share.manager.shares.transfers import withdraw_acceptance
 from manila_lite.states.share_transfer import SHARE_TRANSFER
@@ -16,14 +19,11 @@ from manila_lite.work.table import Claim
 TransferCase = RescueCase[AcceptedTransferRow, None]
 
 
+@dataclasses.dataclass(eq=False)
 class ShareTransferRecovery(ResourceRecovery[AcceptedTransferRow, None]):
     machine = SHARE_TRANSFER
 
-    def __init__(
-        self, rescue_client: Client, work_clients: dict[str, Client], message_ttl: int
-    ):
-        super().__init__(rescue_client, work_clients)
-        self.message_ttl = message_ttl
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(self, session: Session, id: str) -> TransferCase | None:
         row = transfers.find_accepted(session, id)

@@ -1,13 +1,15 @@
 """Rescue of snapshot instances."""
 
+import dataclasses
 import typing
+from typing import Annotated
 
+from manila_lite.conf import Option
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import snapshots as rows
 from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.messages import Action, Detail
-from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
@@ -37,19 +39,12 @@ _ACTIONS = {
 }
 
 
+@dataclasses.dataclass(eq=False)
 class SnapshotInstanceRecovery(ProbedRecovery[SnapshotInstanceRow, LoadedSnapshot]):
     machine = SNAPSHOT_INSTANCE
 
-    def __init__(
-        self,
-        rescue_client: Client,
-        work_clients: dict[str, Client],
-        snapshots: SnapshotsEndpoint,
-        message_ttl: int,
-    ):
-        super().__init__(rescue_client, work_clients)
-        self.snapshots = snapshots
-        self.message_ttl = message_ttl
+    snapshots: SnapshotsEndpoint
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(self, session: Session, id: str) -> SnapshotCase | None:
         if rows.find(session, id) is None:

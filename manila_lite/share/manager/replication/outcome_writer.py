@@ -9,10 +9,13 @@ never shown as complete and then as incomplete.
 """
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import types
 import typing
+from typing import Annotated
 
 from manila_lite import exception, messages
+from manila_lite.conf import Option
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.access_rules import mark_for_resync, retry_failed_rules
 from manila_lite.db.queries.replicas import replicas, updates as replica_updates
@@ -55,13 +58,13 @@ PROMOTING_OR_REVERTING = frozenset(
 """Statuses of one replica that make replies about the others unreliable."""
 
 
+@dataclasses.dataclass(eq=False)
 class OutcomeWriter:
     """Records the outcome of driver replies about replicas."""
 
-    def __init__(self, db: Database, access: AccessEndpoint, message_ttl: int):
-        self.db = db
-        self.access = access
-        self.message_ttl = message_ttl
+    db: Database
+    access: AccessEndpoint
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     # The state of a replica
 

@@ -5,8 +5,11 @@ database refuses a second active replica.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.replicas import replicas
@@ -37,12 +40,12 @@ _PASSIVE: dict[str | None, str] = {
 }
 
 
+@dataclasses.dataclass(eq=False)
 class PromotionWriter:
     """Records the possible outcomes of a promotion."""
 
-    def __init__(self, rules: RuleResync, message_ttl: int):
-        self.rules = rules
-        self.message_ttl = message_ttl
+    rules: RuleResync
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     def record_success(
         self,

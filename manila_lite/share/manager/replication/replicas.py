@@ -7,6 +7,7 @@ replicas locked, and for the generation of the driver call.
 """
 
 from collections.abc import Callable, Mapping
+import dataclasses
 import functools
 import logging
 import typing
@@ -22,7 +23,7 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching
 from manila_lite.quota.replicas import remove_and_credit
 from manila_lite.rpc.contract import Client, implements
-from manila_lite.rpc.share import ReplicationRpc
+from manila_lite.rpc.share import ReplicationRpc, ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import (
     ExportLocation,
     ReplicaReply,
@@ -82,28 +83,18 @@ class ReportedReplica(typing.NamedTuple):
 
 
 @implements(ReplicationRpc)
+@dataclasses.dataclass(eq=False)
 class ReplicasEndpoint:
     """Carries out work on the replicas of one back end."""
 
-    def __init__(
-        self,
-        driver: ShareDriver,
-        names: NameTemplates,
-        setup: ServerSetup,
-        servers: ShareServersEndpoint,
-        rules: RuleResync,
-        promotion: PromotionWriter,
-        locks: Coordinator | NullCoordinator,
-        updates: Client,
-    ):
-        self.driver = driver
-        self.names = names
-        self.setup = setup
-        self.updates = updates
-        self.servers = servers
-        self.rules = rules
-        self.promotion = promotion
-        self.locks = locks
+    driver: ShareDriver
+    names: NameTemplates
+    setup: ServerSetup
+    servers: ShareServersEndpoint
+    rules: RuleResync
+    promotion: PromotionWriter
+    locks: Coordinator | NullCoordinator
+    updates: Client[ReplicaUpdatesRpc]
 
     # Create
 

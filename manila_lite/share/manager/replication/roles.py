@@ -10,8 +10,10 @@ import dataclasses
 import datetime
 import logging
 import typing
+from typing import Annotated
 
 from manila_lite import messages
+from manila_lite.conf import Option
 from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.queries.admin import recovery as recovery_rows
 from manila_lite.db.queries.replicas import (
@@ -60,20 +62,14 @@ FIRST_PAUSE = datetime.timedelta(seconds=60)
 _ATTEMPTS = (Decision.CORRECTED, Decision.NOT_CORRECTED)
 
 
+@dataclasses.dataclass(eq=False)
 class RoleWriter:
     """Requests corrections of roles and records their outcome."""
 
-    def __init__(
-        self,
-        db: Database,
-        roles_client: Client,
-        promotion: PromotionWriter,
-        message_ttl: int,
-    ):
-        self.db = db
-        self.roles_client = roles_client
-        self.promotion = promotion
-        self.message_ttl = message_ttl
+    db: Database
+    roles_client: Client[ReplicaRolesRpc]
+    promotion: PromotionWriter
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     def request_correction(
         self, job: Claim, share: ReplicatedShare, on_backend: str | None = None
@@ -219,20 +215,14 @@ class RoleWriter:
 
 
 @implements(ReplicaRolesRpc)
+@dataclasses.dataclass(eq=False)
 class ReplicaRolesEndpoint:
     """Promotes active replicas of one back end again."""
 
-    def __init__(
-        self,
-        driver: ShareDriver,
-        names: NameTemplates,
-        writer: RoleWriter,
-        locks: Coordinator | NullCoordinator,
-    ):
-        self.driver = driver
-        self.names = names
-        self.writer = writer
-        self.locks = locks
+    driver: ShareDriver
+    names: NameTemplates
+    writer: RoleWriter
+    locks: Coordinator | NullCoordinator
 
     def reassert_active_replica(
         self,

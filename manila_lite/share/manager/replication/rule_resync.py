@@ -1,12 +1,14 @@
 """Send the access rules of replicas to their back ends again."""
 
 from collections.abc import Iterable
+import dataclasses
 
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.rows import InstanceRow, ReplicaRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import AccessRpc, SnapshotAccessRpc
 from manila_lite.share.drivers.base import ReplicaReply
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_replica import ReplicaState
@@ -15,12 +17,12 @@ from manila_lite.states.share_replica import ReplicaState
 _IN_FORCE = (RulesStatus.ACTIVE, ReplicaState.IN_SYNC)
 
 
+@dataclasses.dataclass(eq=False)
 class RuleResync:
     """Submits the work that resyncs access rules of replicas."""
 
-    def __init__(self, sync_client: Client, snapshot_client: Client):
-        self.sync_client = sync_client
-        self.snapshot_client = snapshot_client
+    sync_client: Client[AccessRpc]
+    snapshot_client: Client[SnapshotAccessRpc]
 
     def submit(
         self,

@@ -8,6 +8,7 @@ active replicas they count as done.
 
 from collections.abc import Iterable, Iterator, Mapping
 import contextlib
+import dataclasses
 import functools
 
 from manila_lite import exception
@@ -22,7 +23,7 @@ from manila_lite.db.queries.snapshots import (
 from manila_lite.db.rows import InstanceRow, SnapshotInstanceRow, SnapshotOnInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
-from manila_lite.host import Host
+from manila_lite.host import Host, ServiceHost
 from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import ReplicatedSnapshotsRpc
@@ -77,20 +78,14 @@ SnapshotReplies = Mapping[str, ReplicatedSnapshotReply]
 
 
 @implements(ReplicatedSnapshotsRpc)
+@dataclasses.dataclass(eq=False)
 class ReplicatedSnapshotsEndpoint:
     """Carries out work on snapshots of shares active on one back end."""
 
-    def __init__(
-        self,
-        snapshots: SnapshotsEndpoint,
-        snapshot_client: Client,
-        service_host: str,
-        locks: Coordinator | NullCoordinator,
-    ):
-        self.snapshots = snapshots
-        self.snapshot_client = snapshot_client
-        self.service_host = service_host
-        self.locks = locks
+    snapshots: SnapshotsEndpoint
+    snapshot_client: Client[ReplicatedSnapshotsRpc]
+    service_host: ServiceHost
+    locks: Coordinator | NullCoordinator
 
     @property
     def driver(self) -> ShareDriver:

@@ -12,6 +12,7 @@ query checks all of them.
 """
 
 from collections.abc import Callable, Mapping
+import dataclasses
 import functools
 import logging
 import time
@@ -24,6 +25,7 @@ from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import updates as replica_updates
 from manila_lite.db.rows import InstanceRow, SyncedReplica
 from manila_lite.db.session import Database, Session
+from manila_lite.host import ServiceHost
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import BINARY, ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import ShareDriver, ShareForDriver
@@ -99,37 +101,25 @@ class ReplicaPage(typing.NamedTuple):
 
 
 @implements(ReplicaUpdatesRpc)
+@dataclasses.dataclass(eq=False)
 class ReplicaUpdatesEndpoint:
     """Updates the replicas on one back end."""
 
-    def __init__(
-        self,
-        db: Database,
-        driver: ShareDriver,
-        update_client: Client,
-        service_host: str,
-        outcome_writer: OutcomeWriter,
-        role_writer: RoleWriter,
-        *,
-        names: NameTemplates,
-        locks: Coordinator | NullCoordinator,
-        probe: ReplicaProbe,
-        page: int = PAGE_SIZE,
-        yield_after: float = YIELD_AFTER,
-        lock_seconds: float = LOCK_SECONDS,
-    ):
-        self.db = db
-        self.driver = driver
-        self.update_client = update_client.on(service_host)
-        self.service_host = service_host
-        self.outcome_writer = outcome_writer
-        self.role_writer = role_writer
-        self.names = names
-        self.locks = locks
-        self.probe = probe
-        self.page = page
-        self.yield_after = yield_after
-        self.lock_seconds = lock_seconds
+    db: Database
+    driver: ShareDriver
+    update_client: Client[ReplicaUpdatesRpc]
+    service_host: ServiceHost
+    outcome_writer: OutcomeWriter
+    role_writer: RoleWriter
+    names: NameTemplates
+    locks: Coordinator | NullCoordinator
+    probe: ReplicaProbe
+    page: int = PAGE_SIZE
+    yield_after: float = YIELD_AFTER
+    lock_seconds: float = LOCK_SECONDS
+
+    def __post_init__(self) -> None:
+        self.update_client = self.update_client.on(self.service_host)
         self._is_unsupported_logged = False
 
     # The timer

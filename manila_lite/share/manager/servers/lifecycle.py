@@ -6,16 +6,20 @@ share on a server and removing the server both lock its row first.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
+import dataclasses
 import datetime
 import functools
 import logging
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.db.queries.servers import idle_servers, share_servers
 from manila_lite.db.rows import ServerIdRow, ShareServerRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
+from manila_lite.host import ServiceHost
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.share.drivers.base import SecurityServiceForDriver, ShareDriver
@@ -50,28 +54,19 @@ class LockedServer(typing.NamedTuple):
 
 
 @implements(ShareServersRpc)
+@dataclasses.dataclass(eq=False)
 class ShareServersEndpoint:
     """Carries out work on the share servers of one back end.
 
     With `with_last_share` a server is deleted with its last share.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        driver: ShareDriver,
-        server_client: Client,
-        service_host: str,
-        setup: ServerSetup,
-        *,
-        with_last_share: bool,
-    ):
-        self.db = db
-        self.driver = driver
-        self.server_client = server_client
-        self.service_host = service_host
-        self.setup = setup
-        self.with_last_share = with_last_share
+    db: Database
+    driver: ShareDriver
+    server_client: Client[ShareServersRpc]
+    service_host: ServiceHost
+    setup: ServerSetup
+    with_last_share: Annotated[bool, Option('delete_share_server_with_last_share')]
 
     # Called by other components
 

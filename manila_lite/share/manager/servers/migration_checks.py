@@ -1,6 +1,7 @@
 """Whether a server can be migrated, and whether a migration goes on."""
 
 from collections.abc import Callable, Mapping
+import dataclasses
 import typing
 
 from manila_lite.context import RequestContext
@@ -29,13 +30,13 @@ _UNMET = {
 }
 
 
+@dataclasses.dataclass(eq=False)
 class MigrationChecks:
     """Asks a driver whether it can take a share server over."""
 
-    def __init__(self, db: Database, driver: ShareDriver, probe: DriverProbe):
-        self.db = db
-        self.driver = driver
-        self.probe = probe
+    db: Database
+    driver: ShareDriver
+    probe: DriverProbe
 
     def answer(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 import contextlib
+import dataclasses
 import functools
 import logging
 import typing
@@ -48,24 +49,16 @@ class ServerMigrationRefused(exception.Invalid):
     message = 'The share server cannot be migrated: {reason}'
 
 
+@dataclasses.dataclass(eq=False)
 class MigrationDestinations:
     """Provides the servers that migrations to one back end end on."""
 
-    def __init__(
-        self,
-        driver: ShareDriver,
-        phases: ServerMigrationPhases,
-        setup: ServerSetup,
-        checks: MigrationChecks,
-        names: NameTemplates,
-        service_host: str,
-    ):
-        self.driver = driver
-        self.phases = phases
-        self.setup = setup
-        self.checks = checks
-        self.names = names
-        self.service_host = service_host
+    driver: ShareDriver
+    phases: ServerMigrationPhases
+    setup: ServerSetup
+    checks: MigrationChecks
+    names: NameTemplates
+    service_host: str
 
     def choose(self, job: JobContext, loaded: LoadedMigration) -> LoadedMigration:
         """Let the driver choose a destination, or create one."""

@@ -6,9 +6,12 @@ keep others from coming to rest.
 """
 
 from collections.abc import Collection, Mapping
+import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import messages
+from manila_lite.conf import Option
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.moves.server_migrations import end
 from manila_lite.db.queries.admin import pools, services
@@ -23,7 +26,7 @@ from manila_lite.db.transitions import fire, fire_matching, insert_row
 from manila_lite.host import Host
 from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Client
-from manila_lite.rpc.share import BINARY
+from manila_lite.rpc.share import BINARY, AccessRpc, ShareServersRpc, SnapshotAccessRpc
 from manila_lite.share.drivers.base import (
     MigratedShare,
     MigratedSnapshot,
@@ -43,19 +46,14 @@ _END_STATES = {'cancelled': TaskState.CANCELLED, 'failed': TaskState.ERROR}
 _CONTINUE = 'server_migration.continue_server_migration'
 
 
+@dataclasses.dataclass(eq=False)
 class ServerMigrationPhases:
-    """Writes the database changes of server migrations.
+    """Writes the database changes of server migrations."""
 
-    `access`, `snapshot_access` and `servers` are contract clients.
-    """
-
-    def __init__(
-        self, access: Client, snapshot_access: Client, servers: Client, message_ttl: int
-    ):
-        self.message_ttl = message_ttl
-        self.access_client = access
-        self.snapshot_access_client = snapshot_access
-        self.server_client = servers
+    access_client: Client[AccessRpc]
+    snapshot_access_client: Client[SnapshotAccessRpc]
+    server_client: Client[ShareServersRpc]
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     # The destination
 

@@ -6,9 +6,12 @@ phase or cancels the migration. Every step is idempotent, so abandoned
 work is simply run again. `migration_phases` records the outcomes.
 """
 
+import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.servers import (
     migrations as server_migrations,
@@ -17,6 +20,7 @@ from manila_lite.db.queries.servers import (
 )
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
+from manila_lite.host import ServiceHost
 from manila_lite.rpc.contract import implements, work_kinds
 from manila_lite.rpc.share import ServerMigrationRpc
 from manila_lite.share.drivers.base import ServerMigrationStartReply, ShareDriver
@@ -60,6 +64,7 @@ _CONTINUE = work_kinds(ServerMigrationRpc)['server_migration.continue_server_mig
 
 
 @implements(ServerMigrationRpc)
+@dataclasses.dataclass(eq=False)
 class ServerMigrationsEndpoint:
     """Carries out share server migrations to one back end.
 
@@ -67,29 +72,26 @@ class ServerMigrationsEndpoint:
     between polls, and `probe` makes driver calls with a time limit.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        driver: ShareDriver,
-        phases: ServerMigrationPhases,
-        setup: ServerSetup,
-        service_host: str,
-        *,
-        names: NameTemplates,
-        interval: float,
-        probe: DriverProbe,
-    ):
-        self.db = db
-        self.driver = driver
-        self.phases = phases
-        self.setup = setup
-        self.service_host = service_host
-        self.names = names
-        self.interval = interval
-        self.probe = probe
-        self.checks = MigrationChecks(db, driver, probe)
+    db: Database
+    driver: ShareDriver
+    phases: ServerMigrationPhases
+    setup: ServerSetup
+    service_host: ServiceHost
+    names: NameTemplates
+    probe: DriverProbe
+    interval: Annotated[
+        float, Option('server_migration_driver_continue_update_interval')
+    ]
+
+    def __post_init__(self) -> None:
+        self.checks = MigrationChecks(self.db, self.driver, self.probe)
         self.destinations = MigrationDestinations(
-            driver, phases, setup, self.checks, names, service_host
+            self.driver,
+            self.phases,
+            self.setup,
+            self.checks,
+            self.names,
+            self.service_host,
         )
 
     # Begin

@@ -6,9 +6,12 @@ change of its network, in the same transaction.
 """
 
 from collections.abc import Mapping
+import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import exception, messages
+from manila_lite.conf import Option
 from manila_lite.db.moves import share_networks as network_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.networks import security_services, share_networks, subnets
@@ -64,12 +67,12 @@ class SubnetUpdate(typing.NamedTuple):
 
 
 @implements(NetworkUpdatesRpc)
+@dataclasses.dataclass(eq=False)
 class NetworkUpdatesEndpoint(NetworkChecks):
     """Updates the share servers of one back end on network changes."""
 
-    def __init__(self, setup: ServerSetup, message_ttl: int):
-        self.setup = setup
-        self.message_ttl = message_ttl
+    setup: ServerSetup
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     # Security services
 

@@ -4,9 +4,12 @@ As in the data service, a share is in flight as long as its backup is. The
 driver starts what it is asked for, and is then polled.
 """
 
+import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.db.moves import backups as moves
 from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.rows import ShareBackupRow
@@ -38,13 +41,6 @@ _CONTINUE_BACKUP = _WORK['driver_backups.continue_backup']
 _CONTINUE_RESTORE = _WORK['driver_backups.continue_restore']
 
 
-class Intervals(typing.NamedTuple):
-    """The seconds between polls of a backup, and of a restore."""
-
-    backup: float
-    restore: float
-
-
 class _DriverValues(typing.NamedTuple):
     """A loaded backup in the form given to drivers."""
 
@@ -54,21 +50,17 @@ class _DriverValues(typing.NamedTuple):
 
 
 @implements(DriverBackupsRpc)
+@dataclasses.dataclass(eq=False)
 class DriverBackupsEndpoint:
     """Carries out work on the backups that one back end keeps."""
 
-    def __init__(
-        self,
-        driver: ShareDriver,
-        *,
-        share_names: str,
-        backup_names: str,
-        intervals: Intervals,
-    ):
-        self.driver = driver
-        self.share_names = share_names
-        self.backup_names = backup_names
-        self.intervals = intervals
+    driver: ShareDriver
+    share_names: Annotated[str, Option('share_name_template')]
+    backup_names: Annotated[str, Option('share_backup_name_template')]
+    backup_interval: Annotated[float, Option('driver_backup_continue_update_interval')]
+    restore_interval: Annotated[
+        float, Option('driver_restore_continue_update_interval')
+    ]
 
     # Create
 
@@ -110,7 +102,7 @@ class DriverBackupsEndpoint:
             job.finish(moves.end_creation, backup.row)
         else:
             job.pause(
-                self.intervals.backup, share_backups.set_progress, share_backup_id, done
+                self.backup_interval, share_backups.set_progress, share_backup_id, done
             )
 
     def dropped_continue_backup(self, session: Session, job: Claim) -> None:
@@ -158,7 +150,7 @@ class DriverBackupsEndpoint:
             job.finish(moves.end_restore, backup.row)
         else:
             job.pause(
-                self.intervals.restore,
+                self.restore_interval,
                 share_backups.set_restore_progress,
                 share_backup_id,
                 done,

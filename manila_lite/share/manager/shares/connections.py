@@ -1,8 +1,11 @@
 """Say how the data service reaches the shares of a back end."""
 
+import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.session import Database
 from manila_lite.rpc.contract import implements
@@ -13,13 +16,13 @@ from manila_lite.share.manager.guarded_driver import driver_context
 
 
 @implements(ConnectionsRpc)
+@dataclasses.dataclass(eq=False)
 class ConnectionsEndpoint:
     """Asks the driver of a back end."""
 
-    def __init__(self, db: Database, driver: ShareDriver, *, name_template: str):
-        self.db = db
-        self.driver = driver
-        self.name_template = name_template
+    db: Database
+    driver: ShareDriver
+    name_template: Annotated[str, Option('share_name_template')]
 
     def get_connection(
         self, ctx: RequestContext, instance_id: str

@@ -6,19 +6,23 @@ queued again after each page, so that other work is not delayed.
 """
 
 from collections.abc import Mapping
+import dataclasses
 import hashlib
 import logging
 import typing
+from typing import Annotated
 
 import orjson
 
 from manila_lite import exception, messages
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import instances as share_instances, shares
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
+from manila_lite.host import ServiceHost
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import BINARY, EnsuringRpc
 from manila_lite.share.drivers.base import (
@@ -56,6 +60,7 @@ class SharePage(typing.NamedTuple):
 
 
 @implements(EnsuringRpc)
+@dataclasses.dataclass(eq=False)
 class EnsuringEndpoint:
     """Ensures the shares of one back end.
 
@@ -63,28 +68,18 @@ class EnsuringEndpoint:
     administrator has requested it.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        driver: ShareDriver,
-        ensuring_client: Client,
-        service_host: str,
-        *,
-        name_template: str,
-        update_status: bool,
-        message_ttl: int,
-        access: AccessEndpoint,
-        page: int = PAGE_SIZE,
-    ):
-        self.db = db
-        self.driver = driver
-        self.ensuring_client = ensuring_client.on(service_host)
-        self.service_host = service_host
-        self.name_template = name_template
-        self.update_status = update_status
-        self.message_ttl = message_ttl
-        self.access = access
-        self.page = page
+    db: Database
+    driver: ShareDriver
+    ensuring_client: Client[EnsuringRpc]
+    service_host: ServiceHost
+    name_template: Annotated[str, Option('share_name_template')]
+    update_status: Annotated[bool, Option('update_shares_status_on_ensure')]
+    message_ttl: Annotated[int, Option('message_ttl')]
+    access: AccessEndpoint
+    page: int = PAGE_SIZE
+
+    def __post_init__(self) -> None:
+        self.ensuring_client = self.ensuring_client.on(self.service_host)
 
     # Start
 

@@ -5,13 +5,16 @@ driver has managed before its work was given up stays managed until it is
 unmanaged.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 import contextlib
+import dataclasses
 import datetime
 import functools
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option, upper_names
 from manila_lite.db.queries.admin import pools, services
 from manila_lite.db.queries.shares import (
     clone_sources,
@@ -24,6 +27,7 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.host import Host
 from manila_lite.quota import charges, snapshots as snapshot_quota
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.quota.shares import deltas_of, owner_of, remove_and_credit
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import BINARY, ManagingRpc
@@ -67,6 +71,7 @@ class ManagedShare(typing.NamedTuple):
 
 
 @implements(ManagingRpc)
+@dataclasses.dataclass(eq=False)
 class ManagingEndpoint:
     """Manages and unmanages the shares and snapshots of one back end.
 
@@ -75,19 +80,11 @@ class ManagingEndpoint:
     `protocols` can be managed.
     """
 
-    def __init__(
-        self,
-        driver: ShareDriver,
-        names: NameTemplates,
-        limits: Mapping[str, int],
-        servers: ShareServersEndpoint,
-        protocols: Collection[str],
-    ):
-        self.driver = driver
-        self.protocols = frozenset(name.upper() for name in protocols)
-        self.names = names
-        self.limits = limits
-        self.servers = servers
+    driver: ShareDriver
+    names: NameTemplates
+    limits: DefaultLimits
+    servers: ShareServersEndpoint
+    protocols: Annotated[frozenset[str], Option('enabled_share_protocols', upper_names)]
 
     def _call(
         self,

@@ -1,8 +1,11 @@
 """Pass the metadata of shares that drivers apply to them."""
 
+import dataclasses
 import typing
+from typing import Annotated
 
 from manila_lite import exception, messages
+from manila_lite.conf import Option
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database, Session
@@ -26,23 +29,15 @@ class MetadataUpdate(typing.NamedTuple):
 
 
 @implements(ShareMetadataRpc)
+@dataclasses.dataclass(eq=False)
 class ShareMetadataEndpoint:
     """Passes changed metadata of shares to the driver of a back end."""
 
-    def __init__(
-        self,
-        db: Database,
-        driver: ShareDriver,
-        updates: Client,
-        *,
-        name_template: str,
-        message_ttl: int,
-    ):
-        self.db = db
-        self.driver = driver
-        self.updates = updates
-        self.name_template = name_template
-        self.message_ttl = message_ttl
+    db: Database
+    driver: ShareDriver
+    updates: Client[ShareMetadataRpc]
+    name_template: Annotated[str, Option('share_name_template')]
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     def prepare_update_share_from_metadata(
         self, session: Session, job: Claim

@@ -6,11 +6,14 @@ claiming transaction and raise when the work is stale.
 """
 
 from collections.abc import Callable
+import dataclasses
 import datetime
 import functools
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.groups import member_sources
 from manila_lite.db.queries.shares import (
@@ -80,6 +83,7 @@ _AWAIT = work_kinds(ProvisioningRpc)['provisioning.await_share_from_snapshot']
 
 
 @implements(ProvisioningRpc)
+@dataclasses.dataclass(eq=False)
 class ProvisioningEndpoint:
     """Provisions the share instances of one back end.
 
@@ -87,22 +91,13 @@ class ProvisioningEndpoint:
     seconds, by `probe`: one that hangs keeps no worker.
     """
 
-    def __init__(
-        self,
-        driver: ShareDriver,
-        names: NameTemplates,
-        copy_interval: float,
-        probe: DriverProbe,
-        setup: ServerSetup,
-        servers: ShareServersEndpoint,
-    ):
-        self.driver = driver
-        self.names = names
-        self.copy_interval = copy_interval
-        self.probe = probe
-        self.setup = setup
-        self.servers = servers
-        self.rescheduling = Rescheduling(setup, servers)
+    driver: ShareDriver
+    names: NameTemplates
+    copy_interval: Annotated[float, Option('periodic_interval')]
+    probe: DriverProbe
+    setup: ServerSetup
+    servers: ShareServersEndpoint
+    rescheduling: Rescheduling
 
     @property
     def name_template(self) -> str:

@@ -4,6 +4,7 @@ Only if nothing was created: the driver promises it with `ShareRefused`,
 and without a share server there was nothing to create the share on.
 """
 
+import dataclasses
 import logging
 
 from manila_lite import exception
@@ -31,12 +32,12 @@ LOG = logging.getLogger(__name__)
 _PLACE = work_kinds(PlacementRpc)['placement.create_share_instance']
 
 
+@dataclasses.dataclass(eq=False)
 class Rescheduling:
     """Hands the work of refused shares back to the scheduler."""
 
-    def __init__(self, setup: ServerSetup, servers: ShareServersEndpoint):
-        self.setup = setup
-        self.servers = servers
+    setup: ServerSetup
+    servers: ShareServersEndpoint
 
     def provide_server(
         self,

@@ -1,9 +1,12 @@
 """Carry out share transfers, and end those that have expired."""
 
+import dataclasses
 import logging
 import typing
+from typing import Annotated
 
 from manila_lite import exception
+from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.access import share_rules
@@ -11,8 +14,10 @@ from manila_lite.db.queries.shares import transfers
 from manila_lite.db.rows import AcceptedTransferRow, ExpiredTransferRow
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, fire_matching
+from manila_lite.host import ServiceHost
 from manila_lite.messages import Action, Detail, detail_in
 from manila_lite.quota.charges import Owner
+from manila_lite.quota.limits import DefaultLimits
 from manila_lite.quota.transfers import change_owner
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import ShareTransfersRpc
@@ -48,25 +53,16 @@ class RulesNotRemoved(exception.DriverError):
 
 
 @implements(ShareTransfersRpc)
+@dataclasses.dataclass(eq=False)
 class ShareTransfersEndpoint:
     """Carries out the transfers of the shares on one back end."""
 
-    def __init__(
-        self,
-        db: Database,
-        driver: ShareDriver,
-        service_host: str,
-        *,
-        name_template: str,
-        message_ttl: int,
-        limits: dict[str, int],
-    ):
-        self.db = db
-        self.driver = driver
-        self.service_host = service_host
-        self.name_template = name_template
-        self.message_ttl = message_ttl
-        self.limits = limits
+    db: Database
+    driver: ShareDriver
+    service_host: ServiceHost
+    name_template: Annotated[str, Option('share_name_template')]
+    message_ttl: Annotated[int, Option('message_ttl')]
+    limits: DefaultLimits
 
     # Accept
 

@@ -1,13 +1,13 @@
 """Accept requests about shares."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import dataclasses
 import datetime
 import typing
 from typing import Annotated
 
 from manila_lite import exception
-from manila_lite.conf import Option, seconds
+from manila_lite.conf import Option, seconds, upper_names
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
@@ -54,10 +54,6 @@ from manila_lite.work.admission import (
 )
 
 
-def _upper(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(name.upper() for name in names)
-
-
 @dataclasses.dataclass(eq=False)
 class Shares:
     """Operations on shares. Each method is one transaction."""
@@ -71,7 +67,7 @@ class Shares:
     recovery: Client[ReconciliationRpc]
     admission: AdmissionControl
     default_type: Annotated[str | None, Option('default_share_type')]
-    protocols: Annotated[frozenset[str], Option('enabled_share_protocols', _upper)]
+    protocols: Annotated[frozenset[str], Option('enabled_share_protocols', upper_names)]
     retention: Annotated[
         datetime.timedelta, Option('soft_deleted_share_retention_time', seconds)
     ]

@@ -67,6 +67,11 @@ def test_objects_of_a_back_end_are_found_by_their_class(process):
     assert Registry(process, {Inner: inner}).get(Outer).inner is inner
 
 
+def test_an_unshared_class_is_built_for_each_parameter(process):
+    registry = Registry(process, unshared=[Inner])
+    assert registry.get(Outer).inner is not registry.get(Inner)
+
+
 def test_a_name_that_the_constructor_does_not_take_is_refused(registry):
     with pytest.raises(TypeError, match="Inner takes no \\['database'\\]"):
         registry.get(Inner, database=None)
