@@ -5,7 +5,7 @@ generated from it and endpoints are checked against it on import, so
 caller and callee cannot disagree about a method.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 import dataclasses
 import functools
 import inspect
@@ -368,6 +368,45 @@ class Client(typing.Generic[Given]):
             )
 
 
+@dataclasses.dataclass(frozen=True)
+class Hooks:
+    """What `work` declares for a durable method of an endpoint."""
+
+    expects: tuple[str, ...]
+    load: Callable[..., typing.Any] | None
+    failed: str | None
+
+
+def work(
+    *,
+    expects: str | Collection[str] = (),
+    load: Callable[..., typing.Any] | None = None,
+    failed: str | None = None,
+) -> Callable[[Stub], Stub]:
+    """Declare what is usual around a durable method of an endpoint.
+
+    `expects` names the statuses of its resource: `prepare` is the method
+    `expect(session, job, *expects)` of the endpoint, which reads the resource
+    by `load` if that is given, and rejects stale work. `failed` is the name
+    of the method that is the hook of this name.
+    """
+
+    def declare(method: Stub) -> Stub:
+        method.hooks = Hooks(  # type: ignore[attr-defined]
+            (expects,) if isinstance(expects, str) else tuple(expects), load, failed
+        )
+        return method
+
+    return declare
+
+
+_NO_HOOKS = Hooks((), None, None)
+
+
+def _hooks(endpoint: typing.Any, name: str) -> Hooks:
+    return getattr(getattr(endpoint, name), 'hooks', _NO_HOOKS)
+
+
 _HOOKS = {
     'prepare': ('self', 'session', 'job'),
     'dropped': ('self', 'session', 'job'),
@@ -391,6 +430,8 @@ def implements(contract: type[Contract]) -> Callable[[Endpoint], Endpoint]:
             _require(endpoint, name, ('self', first, *method.args), method.defaults)
             if isinstance(method, Call):
                 getattr(endpoint, name).exposed = True
+            else:
+                _check_declared(endpoint, method)
         for name in dir(endpoint):
             prefix, _, durable = name.partition('_')
             if prefix in _HOOKS:
@@ -404,6 +445,25 @@ def implements(contract: type[Contract]) -> Callable[[Endpoint], Endpoint]:
         return endpoint
 
     return check
+
+
+def _check_declared(endpoint: type, method: Method) -> None:
+    """Check what `work` declares: once, for statuses that work owes a move."""
+    hooks, name = _hooks(endpoint, method.method), method.method
+    if hooks.failed:
+        _require(endpoint, hooks.failed, _HOOKS['failed'], {})
+    for prefix, declared in (('prepare', hooks.expects), ('failed', hooks.failed)):
+        if declared and hasattr(endpoint, f'{prefix}_{name}'):
+            raise TypeError(f'{endpoint.__name__}.{name} has two hooks {prefix}')
+    if hooks.expects and not hasattr(endpoint, 'expect'):
+        raise TypeError(f'{endpoint.__name__}.{name} has no method expect to prepare')
+    failure = method.failure if isinstance(method, Durable) else None
+    for status in hooks.expects:
+        if failure and status not in failure.machine.in_flight:
+            raise TypeError(
+                f'{endpoint.__name__}.{name} expects {status}, in which no '
+                f'{failure.machine.resource} waits for work'
+            )
 
 
 def _require(
@@ -447,9 +507,21 @@ def endpoint_handlers(endpoint: typing.Any) -> dict[str, Handler]:
         kind: Handler(
             durable,
             getattr(endpoint, durable.method),
-            getattr(endpoint, f'prepare_{durable.method}', None),
-            getattr(endpoint, f'failed_{durable.method}', None),
+            _prepare(endpoint, durable.method),
+            _failed(endpoint, durable.method),
             getattr(endpoint, f'dropped_{durable.method}', None),
         )
         for kind, durable in work_kinds(endpoint.contract).items()
     }
+
+
+def _prepare(endpoint: typing.Any, name: str) -> Callable[..., typing.Any] | None:
+    hooks = _hooks(endpoint, name)
+    if not hooks.expects:
+        return getattr(endpoint, f'prepare_{name}', None)
+    by = {'find': hooks.load} if hooks.load else {}
+    return lambda session, job: endpoint.expect(session, job, *hooks.expects, **by)
+
+
+def _failed(endpoint: typing.Any, name: str) -> Callable[..., bool] | None:
+    return getattr(endpoint, _hooks(endpoint, name).failed or f'failed_{name}', None)

@@ -25,7 +25,7 @@ from manila_lite.messages import Action, Detail
 from manila_lite.quota import charges
 from manila_lite.quota.shares import lock_instances, resize
 from manila_lite.quota.snapshots import owner_of, remove_and_credit, remove_uncharged
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import implements, work
 from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.share.drivers.base import (
     AccessRuleForDriver,
@@ -97,11 +97,7 @@ class SnapshotsEndpoint:
 
     # Create
 
-    def prepare_create_snapshot_instance(
-        self, session: Session, job: Claim
-    ) -> LoadedSnapshot:
-        return expect(session, job, SnapshotStatus.CREATING)
-
+    @work(expects=SnapshotStatus.CREATING)
     def create_snapshot_instance(
         self, job: JobContext, snapshot_instance_id: str, share_instance_id: str
     ) -> None:
@@ -319,6 +315,9 @@ class SnapshotsEndpoint:
     def view(self, snapshot: LoadedSnapshot) -> SnapshotForDriver:
         """Return the snapshot in the form given to drivers."""
         return share_view.snapshot_for_driver(snapshot, self.names)
+
+    def expect(self, session: Session, job: Claim, status: str) -> LoadedSnapshot:
+        return expect(session, job, status)
 
 
 def expect(session: Session, job: Claim, status: str) -> LoadedSnapshot:

@@ -270,6 +270,38 @@ def test_handlers_are_bound_and_have_their_hooks():
     assert sync.durable.one_per == 'thing_id'
 
 
+def test_declared_hooks_prepare_and_end_the_work():
+    class Endpoint(Things):
+        @contract.work(expects=('one', 'two'), load=len, failed='end')
+        def sync(self, job, thing_id): ...
+
+        def expect(self, session, job, *statuses, find=None):
+            return (session, job, statuses, find)
+
+        def end(self, session, job, error):
+            return f'ended by {error}'
+
+    handlers = contract.endpoint_handlers(implements(ThingCareRpc)(Endpoint)())
+    sync = handlers['thing_care.sync']
+    assert sync.prepare('session', 'job') == ('session', 'job', ('one', 'two'), len)
+    assert sync.failed('session', 'job', 'this') == 'ended by this'
+
+
+def test_work_that_expects_a_status_at_rest_is_refused():
+    class Endpoint:
+        @contract.work(expects='at_rest')
+        def extend(self, job, instance_id, new_size, force=False): ...
+
+        def expect(self, session, job, status): ...
+
+        def sync(self, job, thing_id): ...
+
+        def check(self, ctx, instance_id, options=None): ...
+
+    with pytest.raises(TypeError, match='expects at_rest, in which no'):
+        implements(ThingCareRpc)(Endpoint)
+
+
 class PairRpc(Contract):
     topic, version = 't', '1.0'
 
@@ -318,9 +350,32 @@ class HookTakesTooLittle(Lacks):
     def failed_work(self, session, job): ...
 
 
+class ExpectsWithoutExpect(Lacks):
+    def ask(self, ctx, question): ...
+
+    @contract.work(expects='status')
+    def work(self, job, instance_id, force=False): ...
+
+
+class FailsWithoutMethod(Lacks):
+    def ask(self, ctx, question): ...
+
+    @contract.work(failed='end')
+    def work(self, job, instance_id, force=False): ...
+
+
+class PreparesTwice(ExpectsWithoutExpect):
+    def expect(self, session, job, status): ...
+
+    def prepare_work(self, session, job): ...
+
+
 @pytest.mark.parametrize(
     'endpoint',
     [
+        ExpectsWithoutExpect,
+        FailsWithoutMethod,
+        PreparesTwice,
         Lacks,
         FirstIsNotJob,
         OtherName,

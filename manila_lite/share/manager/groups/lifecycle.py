@@ -15,7 +15,7 @@ from manila_lite.db.rows import ShareGroupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota.groups import remove_and_credit
-from manila_lite.rpc.contract import implements, work_kinds
+from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.share import ShareGroupsRpc
 from manila_lite.share.drivers.base import GroupReply, ShareDriver, ShareGroupSupport
 from manila_lite.share.manager.driver_view import group_view
@@ -48,9 +48,7 @@ class ShareGroupsEndpoint:
 
     # Create
 
-    def prepare_create_share_group(self, session: Session, job: Claim) -> LoadedGroup:
-        return _expect(session, job, GroupStatus.CREATING)
-
+    @work(expects=GroupStatus.CREATING, failed='_record_failure')
     def create_share_group(
         self, job: JobContext, share_group_id: str, on_network: bool = False
     ) -> None:
@@ -99,18 +97,12 @@ class ShareGroupsEndpoint:
         """Record that a group exists on its back end."""
         fire(session, SHARE_GROUP, group_id, 'created', updated_at=session.now)
 
-    def failed_create_share_group(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
+    def _record_failure(self, session: Session, job: Claim, error: Exception) -> bool:
         return self.setup.record_failure_of_group(session, job, error)
 
     # Its shares, if it is created from a snapshot
 
-    def prepare_await_shares_of_group(
-        self, session: Session, job: Claim
-    ) -> LoadedGroup:
-        return _expect(session, job, GroupStatus.CREATING)
-
+    @work(expects=GroupStatus.CREATING)
     def await_shares_of_group(self, job: JobContext, share_group_id: str) -> None:
         if job.read(member_sources.are_shares_created, share_group_id):
             job.finish(self.created, share_group_id)
@@ -120,7 +112,7 @@ class ShareGroupsEndpoint:
     # Delete
 
     def prepare_delete_share_group(self, session: Session, job: Claim) -> LoadedGroup:
-        group = _expect(session, job, GroupStatus.DELETING)
+        group = self.expect(session, job, GroupStatus.DELETING)
         if share_groups.has_members(session, group.row.id) or snapshots.has_any(
             session, group.row.id
         ):
@@ -151,16 +143,15 @@ class ShareGroupsEndpoint:
                     )
                 )
 
+    def expect(self, session: Session, job: Claim, status: str) -> LoadedGroup:
+        """Return the locked group if it still waits for this work."""
+        group = group_view.load_group(session, job.resource_id, lock_shared=True)
+        require_status(job, SHARE_GROUP, group.row.id, group.row.status, status)
+        return group
+
 
 def _await_shares(session: Session, job: Claim, group_id: str) -> None:
     table.hand_over(session, job, _AWAIT, job.queue, {'share_group_id': group_id})
-
-
-def _expect(session: Session, job: Claim, status: str) -> LoadedGroup:
-    """Return the locked group if it still waits for this work."""
-    group = group_view.load_group(session, job.resource_id, lock_shared=True)
-    require_status(job, SHARE_GROUP, group.row.id, group.row.status, status)
-    return group
 
 
 def _check(reply: GroupReply) -> None:

@@ -16,7 +16,7 @@ from manila_lite.db.queries.groups import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota.groups import remove_snapshot_and_credit
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import implements, work
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
 from manila_lite.share.drivers.base import (
     GroupSnapshotReply,
@@ -65,11 +65,7 @@ class ShareGroupSnapshotsEndpoint:
 
     # Create
 
-    def prepare_create_share_group_snapshot(
-        self, session: Session, job: Claim
-    ) -> LoadedGroupSnapshot:
-        return _expect(session, job, GroupSnapshotStatus.CREATING)
-
+    @work(expects=GroupSnapshotStatus.CREATING)
     def create_share_group_snapshot(
         self, job: JobContext, share_group_snapshot_id: str
     ) -> None:
@@ -149,11 +145,7 @@ class ShareGroupSnapshotsEndpoint:
 
     # Delete
 
-    def prepare_delete_share_group_snapshot(
-        self, session: Session, job: Claim
-    ) -> LoadedGroupSnapshot:
-        return _expect(session, job, GroupSnapshotStatus.DELETING)
-
+    @work(expects=GroupSnapshotStatus.DELETING)
     def delete_share_group_snapshot(
         self, job: JobContext, share_group_snapshot_id: str
     ) -> None:
@@ -183,14 +175,13 @@ class ShareGroupSnapshotsEndpoint:
                 driver_context(), view, share_server=member.share.share_server
             )
 
-
-def _expect(session: Session, job: Claim, status: str) -> LoadedGroupSnapshot:
-    """Return the locked snapshot if it still waits for this work."""
-    snapshot = group_view.load_snapshot(session, job.resource_id, lock_shared=True)
-    require_status(
-        job, SHARE_GROUP_SNAPSHOT, snapshot.row.id, snapshot.row.status, status
-    )
-    return snapshot
+    def expect(self, session: Session, job: Claim, status: str) -> LoadedGroupSnapshot:
+        """Return the locked snapshot if it still waits for this work."""
+        snapshot = group_view.load_snapshot(session, job.resource_id, lock_shared=True)
+        require_status(
+            job, SHARE_GROUP_SNAPSHOT, snapshot.row.id, snapshot.row.status, status
+        )
+        return snapshot
 
 
 def locations_of(reply: GroupSnapshotReply) -> Locations:

@@ -21,7 +21,7 @@ from manila_lite.db.rows import InstanceRow, ShareMigrationRow, ShareTaskRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota import share_migrations as migration_quota
-from manila_lite.rpc.contract import implements, work_kinds
+from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import ShareMigrationRpc
 from manila_lite.share.drivers.base import ConnectionSupport
@@ -74,11 +74,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
 
     # The first phase
 
-    def prepare_start_share_migration(
-        self, session: Session, job: Claim
-    ) -> LoadedShareMigration:
-        return self._expect(session, job, ShareTask.IN_PROGRESS)
-
+    @work(expects=ShareTask.IN_PROGRESS)
     def start_share_migration(
         self, job: JobContext, share_id: str, needs_release_2: bool = False
     ) -> None:
@@ -196,11 +192,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             return True
         return self._clean_up(session, job, error)
 
-    def prepare_continue_share_migration(
-        self, session: Session, job: Claim
-    ) -> LoadedShareMigration:
-        return self._expect(session, job, ShareTask.DRIVER_IN_PROGRESS)
-
+    @work(expects=ShareTask.DRIVER_IN_PROGRESS, failed='_clean_up')
     def continue_share_migration(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
         if loaded.migration.host_assisted:
@@ -232,11 +224,6 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
     def _copied(self, session: Session, share_id: str) -> None:
         fire(session, SHARE_TASK, share_id, 'phase1_done', updated_at=session.now)
         migrations.record_progress(session, share_id, 100)
-
-    def failed_continue_share_migration(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._clean_up(session, job, error)
 
     @contextlib.contextmanager
     def _undo_late_call(
@@ -280,11 +267,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
 
     # The second phase
 
-    def prepare_complete_share_migration(
-        self, session: Session, job: Claim
-    ) -> LoadedShareMigration:
-        return self._expect(session, job, ShareTask.COMPLETING)
-
+    @work(expects=ShareTask.COMPLETING)
     def complete_share_migration(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
         if loaded.migration.phase == 1:
@@ -341,11 +324,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
 
     # Cancel
 
-    def prepare_cancel_share_migration(
-        self, session: Session, job: Claim
-    ) -> LoadedShareMigration:
-        return self._expect(session, job, ShareTask.CANCELLING)
-
+    @work(expects=ShareTask.CANCELLING)
     def cancel_share_migration(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
         if loaded.migration.host_assisted:

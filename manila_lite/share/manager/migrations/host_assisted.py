@@ -9,7 +9,7 @@ from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.queries.shares import instances as share_instances, migrations
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import implements, work
 from manila_lite.rpc.share import HostAssistedMigrationRpc
 from manila_lite.share.drivers.base import ExportLocation, normalise_export_locations
 from manila_lite.share.manager.driver_view import share_migration_view
@@ -30,11 +30,7 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
 
     # On the back end of the destination
 
-    def prepare_create_destination(
-        self, session: Session, job: Claim
-    ) -> LoadedShareMigration:
-        return self._expect(session, job, ShareTask.IN_PROGRESS)
-
+    @work(expects=ShareTask.IN_PROGRESS, failed='_clean_up')
     def create_destination(
         self, job: JobContext, share_id: str, ignored: list[str]
     ) -> None:
@@ -68,11 +64,6 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
         share_instances.replace_export_locations(
             session, loaded.destination.row.id, locations
         )
-
-    def failed_create_destination(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._clean_up(session, job, error)
 
     def prepare_remove_destination(
         self, session: Session, job: Claim
@@ -128,11 +119,7 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
 
     # On the back end of the source
 
-    def prepare_resume_share_copy(
-        self, session: Session, job: Claim
-    ) -> LoadedShareMigration:
-        return self._expect(session, job, ShareTask.COPY_STARTING, ShareTask.COPYING)
-
+    @work(expects=(ShareTask.COPY_STARTING, ShareTask.COPYING), failed='_clean_up')
     def resume_share_copy(self, job: JobContext, share_id: str) -> None:
         job.hand_over(
             self.outcomes.request_copy,
@@ -140,8 +127,3 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
             share_id,
             self.driver.configuration.migration_ignore_files,
         )
-
-    def failed_resume_share_copy(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._clean_up(session, job, error)

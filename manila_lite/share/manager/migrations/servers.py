@@ -5,7 +5,7 @@ import dataclasses
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Session
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import implements, work
 from manila_lite.rpc.share import MigrationServersRpc
 from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
@@ -30,11 +30,7 @@ class MigrationServersEndpoint(ShareMigrationSteps):
 
     setup: ServerSetup
 
-    def prepare_provide_migration_server(
-        self, session: Session, job: Claim
-    ) -> LoadedShareMigration:
-        return self._expect(session, job, ShareTask.IN_PROGRESS)
-
+    @work(expects=ShareTask.IN_PROGRESS)
     def provide_migration_server(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
         destination = self.setup.provide_server(

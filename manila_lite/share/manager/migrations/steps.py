@@ -48,7 +48,7 @@ class ShareMigrationSteps:
     names: NameTemplates
     message_ttl: Annotated[int, Option('message_ttl')]
 
-    def _expect(
+    def expect(
         self, session: Session, job: Claim, *task_states: str
     ) -> LoadedShareMigration:
         """Return the migration if it still waits for this work."""

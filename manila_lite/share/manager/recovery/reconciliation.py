@@ -20,7 +20,7 @@ from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.queries.admin import recovery as rows, services
 from manila_lite.db.session import Database, Session
 from manila_lite.host import ServiceHost
-from manila_lite.rpc.contract import Client, implements
+from manila_lite.rpc.contract import Client, implements, work
 from manila_lite.rpc.share import BINARY, ReconciliationRpc
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.recovery.base import (
@@ -176,25 +176,17 @@ class ReconciliationEndpoint:
 
     # The rescues as work
 
+    @work(failed='_failed')
     def rescue_share_instance(
         self, job: JobContext, share_instance_id: str, asked_by: str = ''
     ) -> None:
         self.rescue(job)
 
-    def failed_rescue_share_instance(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._failed(session, job, error)
-
+    @work(failed='_failed')
     def rescue_snapshot_instance(
         self, job: JobContext, snapshot_instance_id: str, asked_by: str = ''
     ) -> None:
         self.rescue(job)
-
-    def failed_rescue_snapshot_instance(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._failed(session, job, error)
 
     def rescue_access(
         self, job: JobContext, share_instance_access_id: str, asked_by: str = ''
@@ -226,25 +218,17 @@ class ReconciliationEndpoint:
     ) -> None:
         self.rescue(job)
 
+    @work(failed='_failed')
     def rescue_share_group(
         self, job: JobContext, share_group_id: str, asked_by: str = ''
     ) -> None:
         self.rescue(job)
 
-    def failed_rescue_share_group(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._failed(session, job, error)
-
+    @work(failed='_failed')
     def rescue_share_group_snapshot(
         self, job: JobContext, share_group_snapshot_id: str, asked_by: str = ''
     ) -> None:
         self.rescue(job)
-
-    def failed_rescue_share_group_snapshot(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._failed(session, job, error)
 
     def rescue_share_backup(
         self, job: JobContext, share_backup_id: str, asked_by: str = ''

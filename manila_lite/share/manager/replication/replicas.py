@@ -22,7 +22,7 @@ from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching
 from manila_lite.quota.replicas import remove_and_credit
-from manila_lite.rpc.contract import Client, implements
+from manila_lite.rpc.contract import Client, implements, work
 from manila_lite.rpc.share import ReplicationRpc, ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import (
     ExportLocation,
@@ -98,13 +98,7 @@ class ReplicasEndpoint:
 
     # Create
 
-    def prepare_create_share_replica(
-        self, session: Session, job: Claim
-    ) -> LoadedInstance:
-        return self._expect(
-            session, job, InstanceStatus.CREATING, share_view.load_new_instance
-        )
-
+    @work(expects=InstanceStatus.CREATING, load=share_view.load_new_instance)
     def create_share_replica(self, job: JobContext, instance_id: str) -> None:
         prepared: LoadedInstance = job.prepared
         replica = self.setup.provide_server(job, prepared)
@@ -244,7 +238,7 @@ class ReplicasEndpoint:
         """Refuse to remove the last active replica, also after a reset."""
         row = share_instances.get(session, job.resource_id)
         rows = replicas.lock_instances(session, row.share_id)
-        replica = self._expect(session, job, InstanceStatus.DELETING)
+        replica = self.expect(session, job, InstanceStatus.DELETING)
         if replica.row.replica_state == ReplicaState.ACTIVE and not any(
             one.replica_state == ReplicaState.ACTIVE and one.status not in LEAVING
             for one in rows
@@ -326,7 +320,7 @@ class ReplicasEndpoint:
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
         """Force delete ignores driver errors and removes the rows."""
-        row = self._expect(session, job, InstanceStatus.DELETING).row
+        row = self.expect(session, job, InstanceStatus.DELETING).row
         if isinstance(error, _LastActive):
             return False
         if job.args['force']:
@@ -344,11 +338,7 @@ class ReplicasEndpoint:
 
     # Promote
 
-    def prepare_promote_share_replica(
-        self, session: Session, job: Claim
-    ) -> LoadedInstance:
-        return self._expect(session, job, InstanceStatus.REPLICATION_CHANGE)
-
+    @work(expects=InstanceStatus.REPLICATION_CHANGE)
     def promote_share_replica(
         self, job: JobContext, instance_id: str, quiesce_wait_time: int | None = None
     ) -> None:
@@ -394,7 +384,7 @@ class ReplicasEndpoint:
 
     # All
 
-    def _expect(
+    def expect(
         self,
         session: Session,
         job: Claim,

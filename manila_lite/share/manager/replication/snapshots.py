@@ -25,7 +25,7 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.host import Host, ServiceHost
 from manila_lite.quota.snapshots import remove_and_credit
-from manila_lite.rpc.contract import Client, implements
+from manila_lite.rpc.contract import Client, implements, work
 from manila_lite.rpc.share import ReplicatedSnapshotsRpc
 from manila_lite.share.drivers.base import (
     ReplicatedSnapshotReply,
@@ -93,11 +93,7 @@ class ReplicatedSnapshotsEndpoint:
 
     # Create
 
-    def prepare_create_replicated_snapshot(
-        self, session: Session, job: Claim
-    ) -> LoadedSnapshot:
-        return expect(session, job, SnapshotStatus.CREATING)
-
+    @work(expects=SnapshotStatus.CREATING)
     def create_replicated_snapshot(
         self, job: JobContext, snapshot_instance_id: str, share_instance_id: str
     ) -> None:
@@ -362,6 +358,9 @@ class ReplicatedSnapshotsEndpoint:
             yield (
                 job.read(replica_view.load_replicated_share, share_id) if held else None
             )
+
+    def expect(self, session: Session, job: Claim, status: str) -> LoadedSnapshot:
+        return expect(session, job, status)
 
 
 def fail_others(

@@ -20,7 +20,7 @@ from manila_lite.db.rows import ServerIdRow, ShareServerRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.host import ServiceHost
-from manila_lite.rpc.contract import Client, implements
+from manila_lite.rpc.contract import Client, implements, work
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.share.drivers.base import SecurityServiceForDriver, ShareDriver
 from manila_lite.share.manager.driver_view import server_view
@@ -153,7 +153,7 @@ class ShareServersEndpoint:
     # Delete
 
     def prepare_delete_share_server(self, session: Session, job: Claim) -> LockedServer:
-        locked = self._expect(session, job, ServerStatus.DELETING)
+        locked = self.expect(session, job, ServerStatus.DELETING)
         if share_servers.is_used(session, job.resource_id):
             # Only after `reset_status`: requests are refused while in use.
             raise exception.ShareServerInUse(share_server_id=job.resource_id)
@@ -194,9 +194,7 @@ class ShareServersEndpoint:
 
     # Manage and unmanage
 
-    def prepare_manage_share_server(self, session: Session, job: Claim) -> LockedServer:
-        return self._expect(session, job, ServerStatus.MANAGE_STARTING)
-
+    @work(expects=ServerStatus.MANAGE_STARTING)
     def manage_share_server(
         self,
         job: JobContext,
@@ -278,7 +276,7 @@ class ShareServersEndpoint:
     def prepare_unmanage_share_server(
         self, session: Session, job: Claim
     ) -> LockedServer:
-        locked = self._expect(session, job, ServerStatus.UNMANAGE_STARTING)
+        locked = self.expect(session, job, ServerStatus.UNMANAGE_STARTING)
         if share_servers.is_used(session, job.resource_id):
             raise exception.ShareServerInUse(share_server_id=job.resource_id)
         return locked
@@ -299,7 +297,7 @@ class ShareServersEndpoint:
 
     # All
 
-    def _expect(self, session: Session, job: Claim, status: str) -> LockedServer:
+    def expect(self, session: Session, job: Claim, status: str) -> LockedServer:
         """Return the locked server if it still waits for this work."""
         server = server_view.load_server(session, job.resource_id, lock_shared=True)
         require_status(job, SHARE_SERVER, server.row.id, server.row.status, status)

@@ -21,7 +21,7 @@ from manila_lite.db.queries.servers import (
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.host import ServiceHost
-from manila_lite.rpc.contract import implements, work_kinds
+from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.share import ServerMigrationRpc
 from manila_lite.share.drivers.base import ServerMigrationStartReply, ShareDriver
 from manila_lite.share.manager.driver_probe import BackendUnresponsive, DriverProbe
@@ -96,11 +96,7 @@ class ServerMigrationsEndpoint:
 
     # Begin
 
-    def prepare_start_server_migration(
-        self, session: Session, job: Claim
-    ) -> LoadedMigration:
-        return self._expect(session, job, TaskState.STARTING)
-
+    @work(expects=TaskState.STARTING, failed='_failed')
     def start_server_migration(self, job: JobContext, share_server_id: str) -> None:
         loaded: LoadedMigration = job.prepared
         if loaded.destination is None:
@@ -161,18 +157,9 @@ class ServerMigrationsEndpoint:
         )
         server_migrations.record_progress(session, loaded.migration.id, None)
 
-    def failed_start_server_migration(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._failed(session, job, error)
-
     # Continue
 
-    def prepare_continue_server_migration(
-        self, session: Session, job: Claim
-    ) -> LoadedMigration:
-        return self._expect(session, job, TaskState.MIGRATING)
-
+    @work(expects=TaskState.MIGRATING, failed='_failed')
     def continue_server_migration(self, job: JobContext, share_server_id: str) -> None:
         loaded: LoadedMigration = job.prepared
         arguments = migration_view.driver_arguments(loaded, self.names)
@@ -210,18 +197,9 @@ class ServerMigrationsEndpoint:
         fire(session, SHARE_SERVER_TASK, loaded.source.row.id, 'phase1_done')
         server_migrations.record_progress(session, loaded.migration.id, 100)
 
-    def failed_continue_server_migration(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._failed(session, job, error)
-
     # Complete or cancel
 
-    def prepare_complete_server_migration(
-        self, session: Session, job: Claim
-    ) -> LoadedMigration:
-        return self._expect(session, job, TaskState.COMPLETING)
-
+    @work(expects=TaskState.COMPLETING, failed='_failed')
     def complete_server_migration(self, job: JobContext, share_server_id: str) -> None:
         loaded: LoadedMigration = job.prepared
         if loaded.migration.phase == 1 or loaded.destination is None:
@@ -244,24 +222,10 @@ class ServerMigrationsEndpoint:
         )
         job.finish(self.phases.complete, loaded, reply)
 
-    def failed_complete_server_migration(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._failed(session, job, error)
-
-    def prepare_cancel_server_migration(
-        self, session: Session, job: Claim
-    ) -> LoadedMigration:
-        return self._expect(session, job, TaskState.CANCELLING)
-
+    @work(expects=TaskState.CANCELLING, failed='_failed')
     def cancel_server_migration(self, job: JobContext, share_server_id: str) -> None:
         self.destinations.cancel(job.prepared)
         job.finish(self.phases.roll_back, share_server_id, 'cancelled')
-
-    def failed_cancel_server_migration(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._failed(session, job, error)
 
     # Abandoned migrations
 
@@ -278,6 +242,7 @@ class ServerMigrationsEndpoint:
             return None
         return migration_view.load_migration(session, job.resource_id)
 
+    @work(failed='_failed')
     def settle_server_migration(self, job: JobContext, share_server_id: str) -> None:
         """Fail the migration of a server whose task is missing or reset."""
         loaded: LoadedMigration | None = job.prepared
@@ -285,16 +250,11 @@ class ServerMigrationsEndpoint:
             self.destinations.cancel(loaded)
         job.finish(self.phases.fail, share_server_id, 'the migration was abandoned')
 
-    def failed_settle_server_migration(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._failed(session, job, error)
-
     def _failed(self, session: Session, job: Claim, error: Exception) -> bool:
         self.phases.fail(session, job.resource_id, str(error))
         return True
 
-    def _expect(self, session: Session, job: Claim, task_state: str) -> LoadedMigration:
+    def expect(self, session: Session, job: Claim, task_state: str) -> LoadedMigration:
         """Return the migration if it still waits for this work."""
         server = share_servers.get(session, job.resource_id, lock_shared=True)
         require_status(job, SHARE_SERVER_TASK, server.id, server.task_state, task_state)

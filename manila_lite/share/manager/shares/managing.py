@@ -29,7 +29,7 @@ from manila_lite.host import Host
 from manila_lite.quota import charges, snapshots as snapshot_quota
 from manila_lite.quota.limits import DefaultLimits
 from manila_lite.quota.shares import deltas_of, owner_of, remove_and_credit
-from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import implements, work
 from manila_lite.rpc.share import BINARY, ManagingRpc
 from manila_lite.share.drivers.base import (
     ExportLocation,
@@ -104,11 +104,7 @@ class ManagingEndpoint:
 
     # Shares
 
-    def prepare_manage_share_instance(
-        self, session: Session, job: Claim
-    ) -> LoadedInstance:
-        return self._expect(session, job, InstanceStatus.MANAGE_STARTING)
-
+    @work(expects=InstanceStatus.MANAGE_STARTING)
     def manage_share_instance(
         self, job: JobContext, instance_id: str, driver_options: dict[str, str]
     ) -> None:
@@ -175,11 +171,7 @@ class ManagingEndpoint:
             ):
                 raise exception.ShareAlreadyManaged(path=export['path'], host=host)
 
-    def prepare_unmanage_share_instance(
-        self, session: Session, job: Claim
-    ) -> LoadedInstance:
-        return self._expect(session, job, *_BEING_UNMANAGED)
-
+    @work(expects=_BEING_UNMANAGED)
     def unmanage_share_instance(self, job: JobContext, instance_id: str) -> None:
         instance: LoadedInstance = job.prepared
         if instance.server is not None or (
@@ -316,7 +308,7 @@ class ManagingEndpoint:
         )
         return snapshot
 
-    def _expect(self, session: Session, job: Claim, *statuses: str) -> LoadedInstance:
+    def expect(self, session: Session, job: Claim, *statuses: str) -> LoadedInstance:
         """Return the locked instance if it still waits for this work."""
         instance = share_view.load_instance(session, job.resource_id, lock_shared=True)
         require_status(

@@ -32,7 +32,7 @@ from manila_lite.quota.shares import (
     remove_uncharged,
     resize,
 )
-from manila_lite.rpc.contract import implements, work_kinds
+from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.share import ProvisioningRpc, ShareGroupsRpc
 from manila_lite.share.drivers.base import (
     CreateFromSnapshotSupport,
@@ -105,13 +105,7 @@ class ProvisioningEndpoint:
 
     # Create
 
-    def prepare_create_share_instance(
-        self, session: Session, job: Claim
-    ) -> LoadedInstance:
-        return self._expect(
-            session, job, InstanceStatus.CREATING, share_view.load_new_instance
-        )
-
+    @work(expects=InstanceStatus.CREATING, load=share_view.load_new_instance)
     def create_share_instance(
         self,
         job: JobContext,
@@ -185,12 +179,13 @@ class ProvisioningEndpoint:
     # Create from a snapshot
 
     def prepare_create_share_from_snapshot(self, session: Session, job: Claim) -> Clone:
-        instance = self._expect(
+        instance = self.expect(
             session, job, InstanceStatus.CREATING, share_view.load_new_instance
         )
         source = clone_sources.lock_source_shared(session, job.args['snapshot_id'])
         return Clone(instance, share_view.load_snapshot(session, source.instance_id))
 
+    @work(failed='_record_failure')
     def create_share_from_snapshot(
         self,
         job: JobContext,
@@ -203,7 +198,7 @@ class ProvisioningEndpoint:
     def prepare_create_share_from_group_snapshot(
         self, session: Session, job: Claim
     ) -> Clone:
-        instance = self._expect(
+        instance = self.expect(
             session, job, InstanceStatus.CREATING, share_view.load_new_instance
         )
         # Read while the share is locked: it is not created before the end
@@ -214,6 +209,7 @@ class ProvisioningEndpoint:
             self._is_created_with_group(session, instance.row.share_group_id),
         )
 
+    @work(failed='_record_failure')
     def create_share_from_group_snapshot(
         self, job: JobContext, instance_id: str, member_id: str
     ) -> None:
@@ -285,14 +281,7 @@ class ProvisioningEndpoint:
                 reported,
             )
 
-    def failed_create_share_from_snapshot(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self.setup.record_failure(session, job, error)
-
-    def failed_create_share_from_group_snapshot(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
+    def _record_failure(self, session: Session, job: Claim, error: Exception) -> bool:
         return self.setup.record_failure(session, job, error)
 
     def _copying(
@@ -310,11 +299,7 @@ class ProvisioningEndpoint:
         )
         share_instances.insert_export_locations(session, instance_id, reported.exports)
 
-    def prepare_await_share_from_snapshot(
-        self, session: Session, job: Claim
-    ) -> LoadedInstance:
-        return self._expect(session, job, InstanceStatus.CREATING_FROM_SNAPSHOT)
-
+    @work(expects=InstanceStatus.CREATING_FROM_SNAPSHOT)
     def await_share_from_snapshot(self, job: JobContext, instance_id: str) -> None:
         instance: LoadedInstance = job.prepared
         try:
@@ -362,7 +347,7 @@ class ProvisioningEndpoint:
     def prepare_extend_share_instance(
         self, session: Session, job: Claim
     ) -> LoadedInstance:
-        instance = self._expect(session, job, InstanceStatus.EXTENDING)
+        instance = self.expect(session, job, InstanceStatus.EXTENDING)
         check_growth(session, instance.row, job.args['growth'], self.setup.limits)
         return instance
 
@@ -396,11 +381,7 @@ class ProvisioningEndpoint:
     def dropped_extend_share_instance(self, session: Session, job: Claim) -> None:
         pools.adjust_allocated(session, job.args['host'], -job.args['growth'])
 
-    def prepare_shrink_share_instance(
-        self, session: Session, job: Claim
-    ) -> LoadedInstance:
-        return self._expect(session, job, InstanceStatus.SHRINKING)
-
+    @work(expects=InstanceStatus.SHRINKING)
     def shrink_share_instance(
         self, job: JobContext, instance_id: str, new_size: int
     ) -> None:
@@ -419,7 +400,7 @@ class ProvisioningEndpoint:
     # Delete
 
     def prepare_delete_share_instance(self, session: Session, job: Claim) -> Teardown:
-        instance = self._expect(session, job, InstanceStatus.DELETING)
+        instance = self.expect(session, job, InstanceStatus.DELETING)
         needed, leaving = shares.is_needed(session, instance.row.id)
         if needed:
             # Only after `reset_status`: requests are refused with them.
@@ -467,13 +448,13 @@ class ProvisioningEndpoint:
         if not job.args['force']:
             teardown.fail_denials(session, job.resource_id)
             return False
-        self._deleted(session, self._expect(session, job, InstanceStatus.DELETING).row)
+        self._deleted(session, self.expect(session, job, InstanceStatus.DELETING).row)
         return True
 
     def prepare_delete_share_instance_deferred(
         self, session: Session, job: Claim
     ) -> Teardown:
-        instance = self._expect(session, job, InstanceStatus.DEFERRED_DELETING)
+        instance = self.expect(session, job, InstanceStatus.DEFERRED_DELETING)
         _, leaving = shares.is_needed(session, instance.row.id)
         return teardown.queue_denials(session, instance, self.driver)._replace(
             awaits_snapshots=leaving
@@ -537,7 +518,7 @@ class ProvisioningEndpoint:
 
     # All
 
-    def _expect(
+    def expect(
         self,
         session: Session,
         job: Claim,
