@@ -31,6 +31,8 @@ import time
 import typing
 import urllib.parse
 
+from oslo_config import cfg
+
 from manila_lite import conf as options, exception
 from manila_lite.db.fifo import FifoLock
 
@@ -79,7 +81,7 @@ class Coordinator:
 
     def __init__(
         self,
-        conf: typing.Any,
+        conf: cfg.ConfigOpts,
         member_id: str,
         *,
         clock: Callable[[], float] = time.monotonic,

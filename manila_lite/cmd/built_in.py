@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import pathlib
 import typing
 
+from oslo_config import cfg
+
 from manila_lite import conf as options
 from manila_lite.conf import network
 from manila_lite.db.queries.types import group_types, records as share_types
@@ -75,7 +77,7 @@ _INTERVALS = {
 """Seconds: what a back end does is seen soon."""
 
 
-def configure(conf: typing.Any, *, nfs_address: str | None) -> None:
+def configure(conf: cfg.ConfigOpts, *, nfs_address: str | None) -> None:
     """Set the options; with an address, NFS clients mount shares there."""
     conf.set_default('host', HOST)
     conf.set_default('default_share_type', DEFAULT_TYPE)
@@ -103,14 +105,16 @@ def first_backend(has_clients: bool) -> str:
     return NFS if has_clients else LOCAL
 
 
-def _set_backend(conf: typing.Any, name: str, values: Mapping[str, typing.Any]) -> None:
+def _set_backend(
+    conf: cfg.ConfigOpts, name: str, values: Mapping[str, typing.Any]
+) -> None:
     options.register_backend(conf, name)
     network.register_network(conf, name)
     for option, value in values.items():
         conf.set_override(option, value, name)
 
 
-def _configure_nfs(conf: typing.Any, address: str) -> None:
+def _configure_nfs(conf: cfg.ConfigOpts, address: str) -> None:
     """Create the pool at the first start, if this machine can use it."""
     folder = pathlib.Path(conf.state_path)
     image = folder / 'nfs.img'

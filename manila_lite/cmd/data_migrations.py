@@ -8,7 +8,6 @@ run this release: by `manila-lite-manage db online_data_migrations`.
 import argparse
 from collections.abc import Callable, Sequence
 import dataclasses
-import typing
 
 from oslo_config import cfg
 
@@ -44,7 +43,7 @@ class DataMigration:
     required_by: str | None = None
 
 
-def _count_keys(db: Database, conf: typing.Any, most: int) -> int:
+def _count_keys(db: Database, conf: cfg.ConfigOpts, most: int) -> int:
     return key_counts.correct_some(db, limits.from_options(conf.quota), most)
 
 

@@ -1,8 +1,9 @@
 """Whether the locks of this configuration reach all share services."""
 
 import logging
-import typing
 import urllib.parse
+
+from oslo_config import cfg
 
 from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database, Session
@@ -15,14 +16,14 @@ _LOCAL = ('file', 'ipc')
 """Schemes of tooz URLs whose locks end at the host."""
 
 
-def warn(conf: typing.Any, db: Database) -> None:
+def warn(conf: cfg.ConfigOpts, db: Database) -> None:
     """Log a warning if locks do not reach all share services."""
     problem = find_problem(conf, db, conf.host)
     if problem:
         LOG.warning('%s', problem)
 
 
-def find_problem(conf: typing.Any, db: Database, *hosts: str) -> str | None:
+def find_problem(conf: cfg.ConfigOpts, db: Database, *hosts: str) -> str | None:
     """Return why locks do not reach all share services; None if they do.
 
     `hosts` have share services that may not be registered yet. Results do

@@ -70,7 +70,7 @@ def receive_signals(prog: str, conf: cfg.ConfigOpts) -> Signals:
 
 @contextlib.contextmanager
 def process(
-    conf: typing.Any, db: Database, default_url: str = 'rabbit://'
+    conf: cfg.ConfigOpts, db: Database, default_url: str = 'rabbit://'
 ) -> Iterator[Process]:
     """Build a process with transport, hints and locks; close it after."""
     rpc_transport = connect(conf, default_url)
@@ -173,7 +173,7 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(20_000)
 
 
-def connect(conf: typing.Any, default_url: str = 'rabbit://') -> Transport:
+def connect(conf: cfg.ConfigOpts, default_url: str = 'rabbit://') -> Transport:
     """Return the configured transport, for threads or eventlet."""
     transport.init_backend(threading=CONCURRENCY != 'eventlet')
     return Transport(conf, default_url)
@@ -206,7 +206,7 @@ class WebServer:
         return True
 
 
-def refuse_open_noauth(conf: typing.Any, host: str) -> None:
+def refuse_open_noauth(conf: cfg.ConfigOpts, host: str) -> None:
     """Refuse noauth on other addresses than loopback, unless allowed.
 
     With noauth every caller is an administrator.

@@ -18,6 +18,7 @@ import sys
 import typing
 
 from oslo_concurrency import lockutils
+from oslo_config import cfg
 
 from manila_lite import conf as options
 from manila_lite.cmd import built_in, console, running, separate, start
@@ -221,7 +222,7 @@ def _lock_state_dir(folder: str) -> Iterator[None]:
         lock.release()
 
 
-def _root_url(conf: typing.Any, port: int) -> str:
+def _root_url(conf: cfg.ConfigOpts, port: int) -> str:
     host = conf.osapi_share_listen
     return f'http://{f"[{host}]" if ":" in host else host}:{port}'
 

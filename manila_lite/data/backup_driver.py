@@ -7,6 +7,8 @@ import os
 import pathlib
 import typing
 
+from oslo_config import cfg
+
 from manila_lite import exception
 from manila_lite.data import copying, manifest
 from manila_lite.data.gate import Copying, Gate
@@ -75,7 +77,7 @@ class FolderBackups(BackupDriver):
     backup, the record of it says.
     """
 
-    def __init__(self, conf: typing.Any):
+    def __init__(self, conf: cfg.ConfigOpts):
         self._top = pathlib.Path(conf.backup_folder)
 
     def create(self, backup_id: str, share: int, how: Copying) -> KeptCopy:

@@ -2,7 +2,8 @@
 
 import inspect
 import logging
-import typing
+
+from oslo_config import cfg
 
 from manila_lite import exception, plugins
 from manila_lite.conf import network as options
@@ -20,7 +21,7 @@ _SUCCESSORS = {
 
 
 def load(
-    db: Database, conf: typing.Any, group: str, label: str = USER
+    db: Database, conf: cfg.ConfigOpts, group: str, label: str = USER
 ) -> NetworkPlugin:
     """Create the plug-in configured in a section.
 

@@ -13,6 +13,7 @@ import threading
 import typing
 import weakref
 
+from oslo_config import cfg
 from oslo_messaging import exceptions
 from oslo_messaging._drivers import base, common
 from oslo_serialization import jsonutils
@@ -140,7 +141,7 @@ class MemoryDriver(base.BaseDriver):
 
     def __init__(
         self,
-        conf: typing.Any,
+        conf: cfg.ConfigOpts,
         url: typing.Any,
         default_exchange: str | None = None,
         allowed_remote_exmods: list[str] | None = None,

@@ -3,6 +3,8 @@
 import logging
 import typing
 
+from oslo_config import cfg
+
 from manila_lite import conf as options, exception
 from manila_lite.rpc import transport
 
@@ -22,7 +24,7 @@ class Notifications:
     oslo's notifier only logs that it could not send. Here that is an error.
     """
 
-    def __init__(self, conf: typing.Any, publisher_id: str):
+    def __init__(self, conf: cfg.ConfigOpts, publisher_id: str):
         import oslo_messaging
 
         transport.register_global_options(conf)

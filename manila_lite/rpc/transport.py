@@ -17,6 +17,7 @@ import threading
 import time
 import typing
 
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from manila_lite import conf as options, context, exception, metrics
@@ -82,7 +83,7 @@ class ContextSerializer:
 class Transport:
     """The connection of this process to others, by `transport_url`."""
 
-    def __init__(self, conf: typing.Any, default_url: str = 'rabbit://'):
+    def __init__(self, conf: cfg.ConfigOpts, default_url: str = 'rabbit://'):
         import oslo_messaging
 
         self.refusals = listening.Refusals()
@@ -204,7 +205,7 @@ class Transport:
         self._transport.cleanup()
 
 
-def prepare_rabbit(conf: typing.Any) -> tuple[type[Exception], ...]:
+def prepare_rabbit(conf: cfg.ConfigOpts) -> tuple[type[Exception], ...]:
     """Use quorum queues, which survive a broker, unless configured.
 
     Hints need neither these nor the confirmation of the broker, but oslo has
@@ -233,7 +234,7 @@ def prepare_rabbit(conf: typing.Any) -> tuple[type[Exception], ...]:
     return kombu.KombuError, amqp.AMQPError
 
 
-def register_global_options(conf: typing.Any) -> None:
+def register_global_options(conf: cfg.ConfigOpts) -> None:
     """Register the options that oslo registers on the global conf only."""
     from oslo_messaging._metrics import client as metrics
     from oslo_messaging._tracing import client as tracing

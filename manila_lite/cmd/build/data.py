@@ -1,7 +1,8 @@
 """Build the data service, which copies the content of shares."""
 
 import dataclasses
-import typing
+
+from oslo_config import cfg
 
 from manila_lite import conf as options, plugins
 from manila_lite.cmd.build.process import Process, listen
@@ -78,7 +79,7 @@ def build_data_endpoints(process: Process) -> DataEndpoints:
     )
 
 
-def _backup_driver(conf: typing.Any) -> BackupDriver:
+def _backup_driver(conf: cfg.ConfigOpts) -> BackupDriver:
     name = conf.backup_driver
     try:
         found = plugins.load('manila_lite.data.backups', name)

@@ -10,6 +10,8 @@ import time
 import typing
 import uuid
 
+from oslo_config import cfg
+
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.queries.admin import releases
 from manila_lite.db.session import Database
@@ -36,7 +38,7 @@ class Process:
     when the process is to stop, before its services are.
     """
 
-    conf: typing.Any
+    conf: cfg.ConfigOpts
     db: Database
     transport: typing.Any = None
     locks: typing.Any = dataclasses.field(default_factory=NullCoordinator)

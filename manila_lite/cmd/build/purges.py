@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 import dataclasses
 import datetime
-import typing
 
 from oslo_config import cfg
 
@@ -86,7 +85,7 @@ def purge_tasks(purges: list[Purge]) -> list[Task]:
     ]
 
 
-def _list_retentions(conf: typing.Any, age: float | None) -> Iterable[Retention]:
+def _list_retentions(conf: cfg.ConfigOpts, age: float | None) -> Iterable[Retention]:
     for kept in (
         _until(retention.DECISIONS, conf.recovery.log_retention),
         _until(retention.DRIVER_CALLS, conf.retention.driver_calls),
@@ -112,7 +111,7 @@ def _until(rows: retention.ExpiredRows, age: float) -> Retention:
     return Retention(rows.table, age, delete, count)
 
 
-def _of_journal(conf: typing.Any) -> Retention:
+def _of_journal(conf: cfg.ConfigOpts) -> Retention:
     age = conf.work.journal_retention
     if not conf.events.enabled:
         return _until(retention.JOURNAL, age)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 import functools
 import typing
 
+from oslo_config import cfg
+
 from manila_lite.cmd.build.gone_backend import build_canceller
 from manila_lite.cmd.build.process import Process, listen
 from manila_lite.cmd.build.purges import build_purges, purge_tasks
@@ -31,7 +33,7 @@ def build_events(process: Process, owner: str) -> EventSender | None:
     return EventSender(process.db, owner, notifications.send, notifications.close)
 
 
-def event_tasks(conf: typing.Any, events: EventSender | None) -> list[Task]:
+def event_tasks(conf: cfg.ConfigOpts, events: EventSender | None) -> list[Task]:
     """Return the task of a scheduler that sends events."""
     if events is None:
         return []
@@ -139,7 +141,7 @@ def build_scheduler(process: Process) -> SchedulerService:
     )
 
 
-def unserved_tasks(conf: typing.Any, unserved: UnservedWork) -> list[Task]:
+def unserved_tasks(conf: cfg.ConfigOpts, unserved: UnservedWork) -> list[Task]:
     """Return the task that ends the work of back ends that are gone."""
     if not conf.work.unserved_timeout:
         return []

@@ -6,6 +6,8 @@ import datetime
 import logging
 import typing
 
+from oslo_config import cfg
+
 from manila_lite import conf as options, exception
 from manila_lite.cmd.build.backend import build_backend
 from manila_lite.cmd.build.process import Process, Service, listen
@@ -127,7 +129,7 @@ def _tasks(process: Process, backend: Backend) -> list[Task]:
     ]
 
 
-def _clean_ups(conf: typing.Any, servers: ShareServersEndpoint) -> list[Task]:
+def _clean_ups(conf: cfg.ConfigOpts, servers: ShareServersEndpoint) -> list[Task]:
     """Return the task that deletes unused share servers, if enabled."""
     if not (conf.automatic_share_server_cleanup and servers.setup.networks):
         return []
@@ -141,7 +143,7 @@ def _clean_ups(conf: typing.Any, servers: ShareServersEndpoint) -> list[Task]:
     ]
 
 
-def _recoveries(conf: typing.Any, request_pass: typing.Callable) -> list[Task]:
+def _recoveries(conf: cfg.ConfigOpts, request_pass: typing.Callable) -> list[Task]:
     """Return the periodic recovery; start-up runs the first pass."""
     interval = conf.recovery.interval
     return (
