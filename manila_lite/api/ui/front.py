@@ -5,6 +5,7 @@ browser says so in `Origin`, and the form has the token of the session.
 """
 
 from collections.abc import Callable, Iterable
+import contextlib
 import functools
 import hashlib
 import io
@@ -73,6 +74,7 @@ class Front:
                 'and try again.',
             )
         if path == SIGN_OUT and method == 'POST':
+            self._revoke(session, environ)
             return html.redirect(start_response, SIGN_IN, [self._cookie(None, environ)])
         return self._show(session, environ, start_response)
 
@@ -161,24 +163,53 @@ class Front:
         body = orjson.dumps(
             {'auth': {'identity': {'methods': ['password'], 'password': password}}}
         )
-        found = ''
+        request = {'REQUEST_METHOD': 'POST', 'QUERY_STRING': 'nocatalog'}
+        try:
+            headers = self._call_identity_api(environ, request, body)
+        except (exc.HTTPUnauthorized, exception.Unauthorized, exception.InvalidInput):
+            raise exception.Unauthorized('Wrong user or password.') from None
+        return headers.get('X-Subject-Token', '')
 
-        def start(line: str, headers: list, *given: object) -> None:
-            nonlocal found
-            found = dict(headers).get('X-Subject-Token', '')
+    def _revoke(self, session: sessions.UiSession, environ: dict) -> None:
+        """End the token of a session, so that a copied cookie is useless.
 
-        self._identity_api(
-            environ
+        A token that was pasted may have other users, and stays valid.
+        """
+        if self._strategy != 'http_basic' or self._identity_api is None:
+            return
+        request = {
+            'REQUEST_METHOD': 'DELETE',
+            'QUERY_STRING': '',
+            'HTTP_X_AUTH_TOKEN': session.credential,
+            'HTTP_X_SUBJECT_TOKEN': session.credential,
+        }
+        # It may have expired, or been revoked, before.
+        with contextlib.suppress(exc.HTTPClientError, exception.ManilaLiteError):
+            self._call_identity_api(environ, request)
+
+    def _call_identity_api(
+        self, environ: dict, request: typing.Mapping[str, str], body: bytes = b''
+    ) -> dict[str, str]:
+        """Return the headers of the answer about a token."""
+        headers: dict[str, str] = {}
+
+        def start(line: str, found: list, *given: object) -> None:
+            headers.update(found)
+
+        assert self._identity_api is not None
+        for _ in self._identity_api(
+            {name: value for name, value in environ.items() if name not in _CREDENTIALS}
             | {
                 'PATH_INFO': '/v3/auth/tokens',
-                'QUERY_STRING': 'nocatalog',
                 'CONTENT_TYPE': 'application/json',
                 'CONTENT_LENGTH': str(len(body)),
                 'wsgi.input': io.BytesIO(body),
+                **request,
             },
             start,
-        )
-        return found
+        ):
+            pass
+        return headers
 
     def _send_to_sign_in(
         self, environ: dict, start_response: Callable

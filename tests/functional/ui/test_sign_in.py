@@ -34,6 +34,7 @@ def test_wrong_password_is_refused_without_a_cookie(cloud, user, password):
     browser = Browser(cloud.app)
     page = browser.submit(form_of(browser), expect=401, user=user, password=password)
     assert page.form('/ui/sign-in')
+    assert 'Wrong user or password.' in page.text
     assert browser.cookies == {}
     assert PASSWORD not in page.html
 
@@ -80,6 +81,26 @@ def test_sign_out_ends_the_session_of_the_browser(alice):
     form = alice.open('/ui/').form('/ui/sign-out')
     assert alice.submit(form).form('/ui/sign-in')
     assert alice.cookies == {}
+
+
+def test_copied_cookie_opens_no_page_after_the_sign_out(cloud, alice):
+    thief = Browser(cloud.app)
+    thief.cookies = dict(alice.cookies)
+    assert 'alice' in thief.open('/ui/').text
+    alice.submit(alice.open('/ui/').form('/ui/sign-out'))
+    assert 'Your session has ended.' in thief.open('/ui/').text
+
+
+def test_sign_out_ends_no_other_session_of_the_user(alice, sign_in):
+    other = sign_in('alice')
+    alice.submit(alice.open('/ui/').form('/ui/sign-out'))
+    assert 'alice' in other.open('/ui/').text
+
+
+def test_sign_in_has_the_focus_in_its_first_field(cloud):
+    page = Browser(cloud.app).open('/ui/sign-in')
+    focused = [given['id'] for _, given in page.tags if 'autofocus' in given]
+    assert focused == ['user']
 
 
 @pytest.mark.parametrize(
