@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks.verdict import Verdict
-from manila_lite.db.queries.admin import incarnations, pools
+from manila_lite.db.queries.services import incarnations, pools
 from manila_lite.db.session import Session
 from tests.support import databases
 from tests.support.service_process import INSTANCE, WORK, ServiceProcess

@@ -26,7 +26,7 @@ from benchmarks.scale_work import build_node
 from benchmarks.service_start import seconds_until_up
 from benchmarks.verdict import Verdict
 from manila_lite.db.models import services, shares
-from manila_lite.db.queries.admin import retention
+from manila_lite.db.queries.work import retention
 from manila_lite.db.session import Database, Session
 from tests.support import mass_rows
 

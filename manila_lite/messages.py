@@ -13,7 +13,7 @@ import enum
 import typing
 
 from manila_lite import exception, masking
-from manila_lite.db.queries.admin import messages
+from manila_lite.db.queries import messages
 from manila_lite.db.session import Session
 
 ERROR = 'ERROR'

@@ -5,7 +5,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.cmd import console
-from manila_lite.db.queries.admin import disks, incarnations, services
+from manila_lite.db.queries.services import disks, incarnations, services
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.rpc.share import BINARY

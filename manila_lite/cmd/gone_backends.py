@@ -14,8 +14,8 @@ from manila_lite.cmd.build.gone_backend import build_canceller
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registry import Registry
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.admin import incarnations, services
 from manila_lite.db.queries.servers import idle_servers
+from manila_lite.db.queries.services import incarnations, services
 from manila_lite.db.queries.shares import instances as share_instances, shares
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import ServiceRow, ShareTarget

@@ -5,7 +5,7 @@ import urllib.parse
 
 from oslo_config import cfg
 
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.services import services
 from manila_lite.db.session import Database, Session
 from manila_lite.host import Host
 from manila_lite.rpc.share import BINARY

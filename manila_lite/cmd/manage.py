@@ -28,7 +28,7 @@ from manila_lite.cmd import (
 )
 from manila_lite.cmd.console import PROG
 from manila_lite.db import schema
-from manila_lite.db.queries.admin import releases
+from manila_lite.db.queries.services import releases
 from manila_lite.db.session import Session
 from manila_lite.work import table as work
 

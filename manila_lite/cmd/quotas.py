@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.cmd import console
-from manila_lite.db.queries.admin.quotas import Scope
+from manila_lite.db.queries.quotas.quotas import Scope
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Session
 from manila_lite.quota import limits, sets

@@ -29,7 +29,7 @@ from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.cmd.build.share import ShareService, build_share_service
 from manila_lite.cmd.web import web_server
 from manila_lite.db import schema
-from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.services import incarnations
 from manila_lite.quota import sets
 from manila_lite.share.manager.backend import wait_until_up
 from manila_lite.work import table

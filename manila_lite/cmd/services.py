@@ -8,7 +8,7 @@ import typing
 
 from manila_lite.cmd import console
 from manila_lite.cmd.gone_backends import opened
-from manila_lite.db.queries.admin import incarnations, pools, releases, services
+from manila_lite.db.queries.services import incarnations, pools, releases, services
 from manila_lite.db.rows import ServiceRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.share import BINARY as SHARE_BINARY

@@ -26,7 +26,7 @@ from manila_lite.db import (
     schema,
     sqlite_file,
 )
-from manila_lite.db.queries.admin import releases
+from manila_lite.db.queries.services import releases
 from manila_lite.db.session import Database
 
 LOG = logging.getLogger(__name__)

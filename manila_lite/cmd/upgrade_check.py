@@ -14,7 +14,7 @@ from oslo_upgradecheck.upgradecheck import Code, Result
 from manila_lite import conf as options, exception, release
 from manila_lite.cmd import console, data_migrations, known_options, lock_reach, start
 from manila_lite.db import schema
-from manila_lite.db.queries.admin import releases
+from manila_lite.db.queries.services import releases
 from manila_lite.rpc import contracts
 from manila_lite.scheduler import choose
 from manila_lite.share.drivers import registry

@@ -11,9 +11,9 @@ import logging
 import typing
 
 from manila_lite import exception, metrics
-from manila_lite.db.queries.admin import usages
-from manila_lite.db.queries.admin.quotas import PROJECT, SHARE_TYPE, USER, Owner
-from manila_lite.db.queries.admin.usages import Change
+from manila_lite.db.queries.quotas import usages
+from manila_lite.db.queries.quotas.quotas import PROJECT, SHARE_TYPE, USER, Owner
+from manila_lite.db.queries.quotas.usages import Change
 from manila_lite.db.rows import UsageRow
 from manila_lite.db.session import Database, Session
 from manila_lite.quota import recount, sets

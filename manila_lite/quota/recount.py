@@ -7,9 +7,9 @@ import typing
 
 import orjson
 
-from manila_lite.db.queries.admin import counts, quotas
-from manila_lite.db.queries.admin.counts import Charge
-from manila_lite.db.queries.admin.quotas import Key, Owner
+from manila_lite.db.queries.quotas import counts, quotas
+from manila_lite.db.queries.quotas.counts import Charge
+from manila_lite.db.queries.quotas.quotas import Key, Owner
 from manila_lite.db.session import Session
 from manila_lite.quota import sets
 

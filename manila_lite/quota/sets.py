@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 import itertools
 import typing
 
-from manila_lite.db.queries.admin import quotas
-from manila_lite.db.queries.admin.quotas import (
+from manila_lite.db.queries.quotas import quotas
+from manila_lite.db.queries.quotas.quotas import (
     DEFAULT_CLASS,
     PROJECT,
     SHARE_TYPE,

@@ -11,8 +11,8 @@ import datetime
 import typing
 
 from manila_lite.db.moves import shares as share_moves
-from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.shares import instances as share_instances, shares
 from manila_lite.db.rows import ChargedRow, ChargedShareRow, InstanceRow, ReplicaRow
 from manila_lite.db.session import Session

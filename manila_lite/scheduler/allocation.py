@@ -7,7 +7,7 @@ import random
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import incarnations, pools as pool_rows
+from manila_lite.db.queries.services import incarnations, pools as pool_rows
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Session
 from manila_lite.host import Host

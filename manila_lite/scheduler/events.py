@@ -13,7 +13,8 @@ import time
 import typing
 
 from manila_lite import exception, metrics
-from manila_lite.db.queries.admin import cluster_tasks, events
+from manila_lite.db.queries.services import cluster_tasks
+from manila_lite.db.queries.work import events
 from manila_lite.db.rows import MoveOwnerRow, UnsentMoveRow
 from manila_lite.db.session import Database, Session
 from manila_lite.scheduler.event_kinds import KINDS, payload_of

@@ -14,8 +14,8 @@ import typing
 
 from manila_lite import exception, messages
 from manila_lite.db.moves import replicas as replica_moves
-from manila_lite.db.queries.admin import recovery
 from manila_lite.db.queries.groups import share_groups
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.queries.shares import instances as share_instances, shares
 from manila_lite.db.rows import ExpiredShareRow, InstanceRow, StuckRow
 from manila_lite.db.session import Database, Session

@@ -7,7 +7,7 @@ import threading
 
 import orjson
 
-from manila_lite.db.queries.admin import pools as pool_rows, services
+from manila_lite.db.queries.services import pools as pool_rows, services
 from manila_lite.db.rows import PoolAllocationRow, PoolReportRow, ServiceRow
 from manila_lite.db.session import Database, Session
 from manila_lite.rpc.share import BINARY

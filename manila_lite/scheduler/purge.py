@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import logging
 import time
 
-from manila_lite.db.queries.admin import cluster_tasks
+from manila_lite.db.queries.services import cluster_tasks
 from manila_lite.db.session import Database, Session
 
 LOG = logging.getLogger(__name__)

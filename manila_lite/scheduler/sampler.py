@@ -5,7 +5,7 @@ it, and the key of the table refuses any other. A process that ends between
 has written all samples of a slot or none.
 """
 
-from manila_lite.db.queries.admin import samples
+from manila_lite.db.queries.services import samples
 from manila_lite.db.session import Database
 
 LOOK_INTERVAL = 60.0

@@ -5,7 +5,7 @@ import contextlib
 import logging
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import queues
+from manila_lite.db.queries.work import queues
 from manila_lite.db.session import Database, Session
 from manila_lite.rpc import data
 from manila_lite.scheduler.orphan_sweep import SweepActor

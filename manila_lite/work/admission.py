@@ -5,7 +5,7 @@ import functools
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import queues
+from manila_lite.db.queries.work import queues
 from manila_lite.db.session import Database
 from manila_lite.host import Host
 

@@ -12,7 +12,7 @@ import datetime
 import typing
 
 from manila_lite import masking
-from manila_lite.db.queries.admin import driver_calls
+from manila_lite.db.queries.recovery import driver_calls
 from manila_lite.db.session import Session
 
 MOST = 50

@@ -3,7 +3,7 @@
 import typing
 
 from manila_lite import messages
-from manila_lite.db.queries.admin import messages as message_rows
+from manila_lite.db.queries import messages as message_rows
 from manila_lite.db.rows import MessageShareRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_backup import SHARE_BACKUP

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine, shares, snapshots
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.drivers.dummy.exports import share_exports

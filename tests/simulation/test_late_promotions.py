@@ -8,7 +8,7 @@ replica that is active in the database is active on the back ends.
 
 import pytest
 
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from tests.simulation.late_replicas import on, write
 from tests.simulation.pausing import Another
 from tests.support import sampling

@@ -6,7 +6,7 @@ what the other worker has written stays. The back end ignores fencing tokens.
 
 import pytest
 
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support import cloud_snapshots

@@ -14,7 +14,7 @@ import re
 
 import pytest
 
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.rpc.share import RESCUES
 from manila_lite.states.machine import Resume
 from tests.simulation import crash_images

@@ -7,7 +7,7 @@ import typing
 import uuid
 
 from manila_lite.cmd import manage
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.session import Database
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.work import table

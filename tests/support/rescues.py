@@ -10,7 +10,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db import models
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.session import Database
 from manila_lite.db.transitions import fire
 from manila_lite.states.machine import GONE, Machine

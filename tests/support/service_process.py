@@ -20,8 +20,8 @@ from manila_lite.cmd.build.share import build_share_service
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.models import engine, services, shares, types
-from manila_lite.db.queries.admin import releases
-from manila_lite.db.queries.admin.releases import Release
+from manila_lite.db.queries.services import releases
+from manila_lite.db.queries.services.releases import Release
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.session import Database, Session
 from manila_lite.share.drivers.dummy import driver as dummy

@@ -6,7 +6,8 @@ import pytest
 
 from manila_lite import exception, messages
 from manila_lite.api import paging
-from manila_lite.db.queries.admin import messages as records, retention
+from manila_lite.db.queries import messages as records
+from manila_lite.db.queries.work import retention
 from manila_lite.db.session import Database
 from manila_lite.messages import Action, Detail
 from tests.support import reference

@@ -9,7 +9,7 @@ import datetime
 import typing
 
 from manila_lite.api.ui.visit import CAPACITY_POLICY, Answer, Visit
-from manila_lite.db.queries.admin import pools as pool_rows, samples
+from manila_lite.db.queries.services import pools as pool_rows, samples
 from manila_lite.db.session import Session
 
 WIDTH, HEIGHT = 600, 160

@@ -1,7 +1,7 @@
 """How a status is shown: by its word, with a symbol and a colour."""
 
-from manila_lite.db.queries.admin import overview
-from manila_lite.db.queries.admin.figures import HEALTHY
+from manila_lite.db.queries.recovery import overview
+from manila_lite.db.queries.recovery.figures import HEALTHY
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_server import SHARE_SERVER_TASK, TaskState
 from manila_lite.states.share_task import SHARE_TASK, ShareTask

@@ -7,7 +7,7 @@ import orjson
 
 from manila_lite.api.ui.visit import CAPACITY_POLICY, Answer, Visit
 from manila_lite.db import rows
-from manila_lite.db.queries.admin import (
+from manila_lite.db.queries.services import (
     incarnations,
     pools as pool_rows,
     releases,

@@ -14,8 +14,8 @@ from manila_lite.api.ui.visit import (
     Visit,
 )
 from manila_lite.db import rows
-from manila_lite.db.queries.admin import pools as pool_rows
 from manila_lite.db.queries.servers import migrations as server_migrations
+from manila_lite.db.queries.services import pools as pool_rows
 from manila_lite.db.queries.shares import migrations as share_migrations
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.api.ui.visit import Answer, Visit
-from manila_lite.db.queries.admin import overview
+from manila_lite.db.queries.recovery import overview
 
 ROWS = 100
 """Rows of a page."""

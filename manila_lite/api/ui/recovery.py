@@ -1,7 +1,7 @@
 """Resources in flight, what recovery would do, and what it did."""
 
 from manila_lite.api.ui.visit import Answer, Visit
-from manila_lite.db.queries.admin import journal
+from manila_lite.db.queries.work import journal
 from manila_lite.share.operations import recovery
 
 ROWS = 100

@@ -14,7 +14,7 @@ from manila_lite.api.ui import (
 )
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.visit import SHARE_MIGRATIONS_POLICY, Answer, Handler, Visit
-from manila_lite.db.queries.admin import overview
+from manila_lite.db.queries.recovery import overview
 from manila_lite.db.queries.shares import history
 from manila_lite.messages import ERROR
 

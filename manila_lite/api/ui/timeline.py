@@ -5,8 +5,8 @@ import itertools
 import typing
 
 from manila_lite.api.ui import html
-from manila_lite.db.queries.admin import journal
 from manila_lite.db.queries.shares import history
+from manila_lite.db.queries.work import journal
 from manila_lite.db.rows import (
     DriverCallRow,
     MoveRow,

@@ -16,7 +16,8 @@ from manila_lite import metrics
 from manila_lite.cmd.build.health import Throttled
 from manila_lite.db import errors, read_limit
 from manila_lite.db.models.base import NEVER
-from manila_lite.db.queries.admin import figures, services
+from manila_lite.db.queries.recovery import figures
+from manila_lite.db.queries.services import services
 from manila_lite.db.rows import ServicePoolRow, StatusCountRow, WorkCountRow
 from manila_lite.db.session import Database
 from manila_lite.states.machine import Machine

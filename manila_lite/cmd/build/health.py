@@ -14,7 +14,7 @@ from manila_lite.api.health import Check
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.throttled import Throttled
 from manila_lite.db import errors
-from manila_lite.db.queries.admin import incarnations, services, write_probe
+from manila_lite.db.queries.services import incarnations, services, write_probe
 from manila_lite.db.rows import LivenessRow, ServiceRow
 from manila_lite.db.session import Database
 from manila_lite.rpc import bus_probe

@@ -13,7 +13,7 @@ import uuid
 from oslo_config import cfg
 
 from manila_lite.coordination import NullCoordinator
-from manila_lite.db.queries.admin import releases
+from manila_lite.db.queries.services import releases
 from manila_lite.db.session import Database
 from manila_lite.periodic import Periodic, Task
 from manila_lite.quota import limits as quota_limits

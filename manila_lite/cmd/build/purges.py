@@ -7,7 +7,7 @@ import datetime
 from oslo_config import cfg
 
 from manila_lite.cmd.build.process import Process
-from manila_lite.db.queries.admin import retention
+from manila_lite.db.queries.work import retention
 from manila_lite.db.session import Database, Session
 from manila_lite.periodic import Task
 from manila_lite.scheduler.purge import Deletion, Purge

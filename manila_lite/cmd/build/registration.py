@@ -7,7 +7,7 @@ import typing
 
 from manila_lite.cmd.build.process import Process, Service
 from manila_lite.db import errors
-from manila_lite.db.queries.admin import incarnations, services
+from manila_lite.db.queries.services import incarnations, services
 from manila_lite.periodic import Task
 from manila_lite.work.runner import Runner
 

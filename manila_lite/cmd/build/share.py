@@ -11,7 +11,7 @@ from oslo_config import cfg
 from manila_lite import conf as options, exception
 from manila_lite.cmd.build.backend import build_backend
 from manila_lite.cmd.build.process import Process, Service, listen
-from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.services import incarnations
 from manila_lite.periodic import Task
 from manila_lite.rpc.share import BINARY, TOPIC as SHARE_TOPIC
 from manila_lite.share.manager.backend import Backend

@@ -1,7 +1,7 @@
 """The end of share server migrations, and what they have reserved."""
 
-from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.servers import migrations
+from manila_lite.db.queries.services import pools
 from manila_lite.db.rows import MigrationRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_server import TaskState

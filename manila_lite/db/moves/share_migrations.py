@@ -10,8 +10,8 @@ from oslo_db import exception as db_exc
 from manila_lite import exception
 from manila_lite.db.moves import migrated_snapshots, shares as share_moves
 from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.admin import pools, services
 from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.services import pools, services
 from manila_lite.db.queries.shares import instances as share_instances, migrations
 from manila_lite.db.queries.types import qos_types, types as share_types
 from manila_lite.db.rows import InstanceRow, ShareMigrationRow

@@ -11,8 +11,8 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import errors
 from manila_lite.db.queries import pages
-from manila_lite.db.queries.admin import disks, incarnations, pools
-from manila_lite.db.queries.admin.releases import Release
+from manila_lite.db.queries.services import disks, incarnations, pools
+from manila_lite.db.queries.services.releases import Release
 from manila_lite.db.queries.shares import instances, shares
 from manila_lite.db.session import Database, Session
 from manila_lite.rpc.share import BINARY, TOPIC

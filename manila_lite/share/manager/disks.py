@@ -3,7 +3,7 @@
 import logging
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import disks
+from manila_lite.db.queries.services import disks
 from manila_lite.db.rows import DiskRow
 from manila_lite.db.session import Database, Session
 from manila_lite.host import Host

@@ -4,7 +4,7 @@ import datetime
 import math
 import typing
 
-from manila_lite.db.queries.admin.pools import PoolReport
+from manila_lite.db.queries.services.pools import PoolReport
 
 DEFAULT_POOL = 'pool'
 """The name of the one pool of a back end that does not report pools."""

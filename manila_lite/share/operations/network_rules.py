@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import share_networks, subnets
+from manila_lite.db.queries.services import services
 from manila_lite.db.session import Session
 from manila_lite.states.share_network import NetworkStatus
 

@@ -5,7 +5,8 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.admin import recovery as rows, services
+from manila_lite.db.queries.recovery import recovery as rows
+from manila_lite.db.queries.services import services
 from manila_lite.db.session import Database, Session, read_transaction, transaction
 from manila_lite.rpc import contracts, share as share_rpc
 from manila_lite.rpc.contract import Client, Durable

@@ -6,8 +6,8 @@ import typing
 from manila_lite import exception
 from manila_lite.db import rows
 from manila_lite.db.queries.access import snapshot_rules
-from manila_lite.db.queries.admin import recovery
 from manila_lite.db.queries.groups import snapshots as group_snapshots
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.share.operations.migration_guards import refuse_running

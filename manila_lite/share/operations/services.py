@@ -6,7 +6,7 @@ from typing import Annotated
 from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.services import services
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY, EnsuringRpc

@@ -4,7 +4,7 @@ Tenants need not wait until the back end is back: what it has not begun to
 create is removed at once. For the rest, the deletion waits in its queue.
 """
 
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.services import services
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.rpc.contract import work_kinds

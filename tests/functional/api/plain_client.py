@@ -10,7 +10,7 @@ import webob
 from manila_lite import context
 from manila_lite.api import app, routes, versions
 from manila_lite.db import models
-from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.services import incarnations
 from manila_lite.scheduler.filters import extra_specs
 from manila_lite.scheduler.pools import Capabilities, Pool
 

@@ -7,7 +7,7 @@ import pytest
 
 from manila_lite import messages
 from manila_lite.api import router, versions, wsgi
-from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.services import pools
 from tests.functional.api.plain_client import (
     ADMIN,
     GUEST,

@@ -11,7 +11,7 @@ from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.gone_backends import GoneBackends
 from manila_lite.cmd.manage import main
 from manila_lite.db.models import engine
-from manila_lite.db.queries.admin import incarnations, services
+from manila_lite.db.queries.services import incarnations, services
 from manila_lite.db.session import Database
 from manila_lite.quota import recount
 from manila_lite.work import cancel, table

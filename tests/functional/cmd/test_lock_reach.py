@@ -6,7 +6,7 @@ import pytest
 
 from manila_lite import conf as options
 from manila_lite.cmd import lock_reach
-from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.services import incarnations
 from manila_lite.rpc.share import BINARY, TOPIC
 from tests.functional.cmd.test_manage import upgrade_checked, verdicts
 from tests.support.installation import SEPARATE, Installation

@@ -10,7 +10,7 @@ import yaml
 from manila_lite import release
 from manila_lite.cmd import known_options
 from manila_lite.db import schema
-from manila_lite.db.queries.admin import incarnations, pools, services
+from manila_lite.db.queries.services import incarnations, pools, services
 from manila_lite.work import table
 from tests.support import databases
 from tests.support.manage_command import columns, manage, run

@@ -14,7 +14,7 @@ from manila_lite.db.models import (
     server_migrations,
     services,
 )
-from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.services import incarnations
 from tests.support import sampling
 from tests.support.manage_command import manage
 from tests.support.rows import MIGRATION_FLAGS

@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from manila_lite import release
 from manila_lite.db import schema
 from manila_lite.db.models import services
-from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.admin.releases import Release
+from manila_lite.db.queries.services import incarnations
+from manila_lite.db.queries.services.releases import Release
 from manila_lite.db.session import Database
 from manila_lite.work import table
 from tests.functional.cmd.test_manage import upgrade_checked, verdicts

@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import driver_calls
-from manila_lite.db.queries.admin import retention
 from manila_lite.db.queries.shares import history
+from manila_lite.db.queries.work import retention
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans
 from tests.support import databases

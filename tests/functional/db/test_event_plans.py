@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
-from manila_lite.db.queries.admin import events, retention
+from manila_lite.db.queries.work import events, retention
 from manila_lite.db.session import Database
 from manila_lite.scheduler.events import BATCH
 from tests.functional.db import query_plans

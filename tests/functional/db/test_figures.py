@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine, quotas, shares
 from manila_lite.db.models.base import NEVER
-from manila_lite.db.queries.admin import figures, services
+from manila_lite.db.queries.recovery import figures
+from manila_lite.db.queries.services import services
 from manila_lite.db.session import Database
 from manila_lite.states import share_replica
 from tests.functional.db import query_plans

@@ -2,7 +2,7 @@
 
 from concurrent import futures
 
-from manila_lite.db.queries.admin import incarnations, pools, services
+from manila_lite.db.queries.services import incarnations, pools, services
 from manila_lite.db.session import Database
 from tests.support import sampling
 

@@ -7,7 +7,7 @@ some of them reads the shares of their project only.
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from manila_lite.db.queries.admin.quotas import Owner
+from manila_lite.db.queries.quotas.quotas import Owner
 from manila_lite.db.queries.shares import encryption_keys
 from tests.functional.db import query_plans
 from tests.support import bulk_shares

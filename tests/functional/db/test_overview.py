@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from manila_lite.db.queries.admin import overview
+from manila_lite.db.queries.recovery import overview
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans

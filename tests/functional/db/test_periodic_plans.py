@@ -10,26 +10,24 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.queries import pages
-from manila_lite.db.queries.admin import (
-    cluster_tasks,
-    disks,
-    events,
-    incarnations,
-    pools,
-    queues,
-    recovery,
-    retention,
-    samples,
-)
 from manila_lite.db.queries.groups import member_sources
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.queries.replicas import role_corrections, updates as replica_updates
 from manila_lite.db.queries.servers import idle_servers
+from manila_lite.db.queries.services import (
+    cluster_tasks,
+    disks,
+    incarnations,
+    pools,
+    samples,
+)
 from manila_lite.db.queries.shares import (
     instances,
     shares,
     transfers as share_transfers,
 )
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.work import events, queues, retention
 from manila_lite.db.session import Database
 from manila_lite.scheduler.event_kinds import KINDS
 from manila_lite.work import cancel, table

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine, services
-from manila_lite.db.queries.admin import queues
+from manila_lite.db.queries.work import queues
 from tests.functional.db.query_plans import plans
 
 BACKENDS, WAITING = 40, 300

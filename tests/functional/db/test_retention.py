@@ -12,7 +12,8 @@ from manila_lite.db.models import (
     services,
     share_servers,
 )
-from manila_lite.db.queries.admin import pools, retention
+from manila_lite.db.queries.services import pools
+from manila_lite.db.queries.work import retention
 from manila_lite.db.session import Database
 from manila_lite.work import table
 from tests.support import sampling

@@ -4,7 +4,7 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine, shares, snapshots
-from manila_lite.db.queries.admin import quotas
+from manila_lite.db.queries.quotas import quotas
 from manila_lite.quota import charges, recount, sets
 from tests.support import rows
 

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.queries.admin.quotas import USAGE
+from manila_lite.db.queries.quotas.quotas import USAGE
 from manila_lite.quota import charges, sets
 from manila_lite.quota.charges import Owner
 from tests.functional.quota import quota_rows

@@ -11,8 +11,8 @@ from sqlalchemy import event
 
 from manila_lite import exception
 from manila_lite.db.models import engine
-from manila_lite.db.queries.admin import quotas
-from manila_lite.db.queries.admin.quotas import USAGE
+from manila_lite.db.queries.quotas import quotas
+from manila_lite.db.queries.quotas.quotas import USAGE
 from manila_lite.db.session import Database
 from manila_lite.quota import charges, recount, sets
 from manila_lite.quota.charges import Owner

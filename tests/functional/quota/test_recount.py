@@ -3,7 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.queries.admin.quotas import USAGE, Key
+from manila_lite.db.queries.quotas.quotas import USAGE, Key
 from manila_lite.quota import charges, recount
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.recount import Usage

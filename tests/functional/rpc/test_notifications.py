@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from manila_lite import conf as options, exception
 from manila_lite.db.models import cluster_tasks, engine
-from manila_lite.db.queries.admin import events as queries
+from manila_lite.db.queries.work import events as queries
 from manila_lite.db.session import Database
 from manila_lite.rpc import notifications
 from manila_lite.scheduler import events

@@ -14,7 +14,7 @@ from manila_lite import exception
 from manila_lite.db import models
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import cluster_tasks, engine
-from manila_lite.db.queries.admin import events, retention
+from manila_lite.db.queries.work import events, retention
 from manila_lite.scheduler import events as sender
 from manila_lite.scheduler.event_kinds import KINDS
 from manila_lite.scheduler.events import EventSender

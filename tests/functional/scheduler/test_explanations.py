@@ -2,7 +2,7 @@
 
 import datetime
 
-from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.services import pools
 from tests.support import cloud_snapshots, share_groups
 from tests.support.dhss import ShareServersCloud
 from tests.support.replicated import ReplicatedCloud

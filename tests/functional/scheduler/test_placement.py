@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import incarnations, pools, services
+from manila_lite.db.queries.services import incarnations, pools, services
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.host import Host
 from tests.support import sampling

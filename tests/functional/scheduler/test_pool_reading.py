@@ -7,7 +7,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.queries.admin import pools, services
+from manila_lite.db.queries.services import pools, services
 from tests.support.service_process import TIMEOUT
 
 CAPACITY = 12

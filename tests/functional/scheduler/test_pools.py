@@ -5,7 +5,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import services
-from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.services import pools
 from manila_lite.share.manager import pool_reports
 from tests.support import sampling
 from tests.support.service_process import CTX, POOL

@@ -8,10 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import cluster_tasks, engine
-from manila_lite.db.queries.admin import (
-    cluster_tasks as cluster_tasks_queries,
-    retention,
-)
+from manila_lite.db.queries.services import cluster_tasks as cluster_tasks_queries
+from manila_lite.db.queries.work import retention
 from manila_lite.scheduler.purge import Purge
 from manila_lite.work import table
 from tests.support import sampling

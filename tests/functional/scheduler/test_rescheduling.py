@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.services import pools
 from tests.functional.share.servers.server_calls import details
 from tests.support import cloud_snapshots
 from tests.support.dhss import ShareServersCloud

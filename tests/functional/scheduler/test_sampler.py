@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import driver_calls, samples as models, services
-from manila_lite.db.queries.admin import samples
+from manila_lite.db.queries.services import samples
 from manila_lite.scheduler.sampler import Sampler
 from tests.support import sampling
 

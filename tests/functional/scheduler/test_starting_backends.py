@@ -5,7 +5,7 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.services import services
 from manila_lite.rpc.scheduler import PlacementRpc
 from tests.support.rescues import force_status
 from tests.support.service_process import CTX, INSTANCE, WORK

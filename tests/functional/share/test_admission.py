@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services
-from manila_lite.db.queries.admin import services as service_rows
+from manila_lite.db.queries.services import services as service_rows
 from manila_lite.work import table
 from tests.support.unserved import lose
 

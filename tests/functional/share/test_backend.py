@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
-from manila_lite.db.queries.admin import services as services_rows
+from manila_lite.db.queries.services import services as services_rows
 from manila_lite.share.manager.backend import Backend, wait_until_up
 from tests.support.processes import wait_until
 from tests.support.service_process import POOL, TIMEOUT

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
-from manila_lite.db.queries.admin import disks as rows, incarnations
+from manila_lite.db.queries.services import disks as rows, incarnations
 from manila_lite.db.session import ConcurrentChange
 from manila_lite.share.drivers.base import Disk
 from manila_lite.share.manager.disks import DatabaseDisks

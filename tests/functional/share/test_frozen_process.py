@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from manila_lite.db import engines
 from manila_lite.db.models import engine, services
-from manila_lite.db.queries.admin import incarnations, services as service_rows
+from manila_lite.db.queries.services import incarnations, services as service_rows
 from manila_lite.share.manager.backend import wait_until_up
 from manila_lite.work import table
 from tests.support import sampling

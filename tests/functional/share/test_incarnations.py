@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services as models
-from manila_lite.db.queries.admin import incarnations, services
+from manila_lite.db.queries.services import incarnations, services
 from tests.support import sampling
 from tests.support.service_process import TIMEOUT
 

@@ -7,8 +7,8 @@ from manila_lite import exception, release
 from manila_lite.context import RequestContext
 from manila_lite.db import schema
 from manila_lite.db.models import engine, services
-from manila_lite.db.queries.admin import releases
-from manila_lite.db.queries.admin.releases import Release
+from manila_lite.db.queries.services import releases
+from manila_lite.db.queries.services.releases import Release
 from manila_lite.rpc.share import ConnectionsRpc, ReconciliationRpc
 from manila_lite.share.operations.recovery import Recovery
 from tests.support.direct_transport import DirectTransport

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from tests.support import share_groups, share_transfers
 from tests.support.cloud import TYPE_ID, Cloud
 

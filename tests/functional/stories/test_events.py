@@ -5,7 +5,7 @@ import json
 import kombu
 import pytest
 
-from manila_lite.db.queries.admin import events
+from manila_lite.db.queries.work import events
 from tests.support import broker
 from tests.support.processes import wait_until
 from tests.support.relay import Relay

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine, shares
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.share.drivers.dummy import state
 from manila_lite.states.machine import GONE
 from tests.functional.stories import suites

@@ -3,7 +3,7 @@
 import pytest
 
 from manila_lite.api.ui import charts
-from manila_lite.db.queries.admin import samples
+from manila_lite.db.queries.services import samples
 
 DAY = samples.DAY
 POOL = 'node@alpha#pool'

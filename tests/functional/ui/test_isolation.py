@@ -10,7 +10,7 @@ import urllib.parse
 
 import pytest
 
-from manila_lite.db.queries.admin import overview
+from manila_lite.db.queries.recovery import overview
 from tests.functional.ui import estate as estates
 from tests.functional.ui.conftest import CONF, PASSWORD
 from tests.support.browser import HOST, Browser, Page

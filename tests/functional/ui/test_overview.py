@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services, shares
-from manila_lite.db.queries.admin import overview
+from manila_lite.db.queries.recovery import overview
 
 INSTANCE = shares.ShareInstance.__table__
 SERVICE = services.Service.__table__

@@ -7,21 +7,16 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db import models, rows
+from manila_lite.db.queries import messages
 from manila_lite.db.queries.access import (
     locks,
     share_rules,
     snapshot_rules,
     views as rule_views,
 )
-from manila_lite.db.queries.admin import (
-    figures,
-    messages,
-    pools,
-    quotas,
-    recovery,
-    services,
-)
 from manila_lite.db.queries.networks import security_services, share_networks, subnets
+from manila_lite.db.queries.quotas import quotas
+from manila_lite.db.queries.recovery import figures, recovery
 from manila_lite.db.queries.replicas import replicas, updates, views as replica_views
 from manila_lite.db.queries.servers import (
     idle_servers,
@@ -29,6 +24,7 @@ from manila_lite.db.queries.servers import (
     share_servers,
     views as server_views,
 )
+from manila_lite.db.queries.services import pools, services
 from manila_lite.db.queries.shares import (
     clone_sources,
     export_locations,

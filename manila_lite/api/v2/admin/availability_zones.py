@@ -2,7 +2,7 @@
 
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field, fields
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.services import services
 
 ITEM = fields(Field('id'), Field('name'), Field('created_at'), Field('updated_at'))
 

@@ -4,7 +4,7 @@ import typing
 
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field, FieldValue, fields
-from manila_lite.db.queries.admin.quotas import Scope
+from manila_lite.db.queries.quotas.quotas import Scope
 from manila_lite.quota import sets
 
 # fmt: off

@@ -5,7 +5,7 @@ from manila_lite.api import answers, links, paging, wsgi
 from manila_lite.api.fields import LINKS, Field, fields, fn, fn2
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
-from manila_lite.db.queries.admin import messages as queries
+from manila_lite.db.queries import messages as queries
 from manila_lite.db.rows import MessageRow
 from manila_lite.db.session import Session
 

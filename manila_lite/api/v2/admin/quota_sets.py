@@ -10,7 +10,7 @@ from manila_lite.api import schema as s, versions, wsgi
 from manila_lite.api.fields import Field, fields
 from manila_lite.api.filters import Filter
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.admin.quotas import Scope
+from manila_lite.db.queries.quotas.quotas import Scope
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Session
 from manila_lite.quota import sets

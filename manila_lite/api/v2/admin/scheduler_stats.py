@@ -13,7 +13,7 @@ from manila_lite.api.filters import Filter, exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.admin import pools, services as service_queries
+from manila_lite.db.queries.services import pools, services as service_queries
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import PoolRow
 from manila_lite.db.session import Session

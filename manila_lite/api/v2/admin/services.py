@@ -8,7 +8,7 @@ from manila_lite.api import schema, wsgi
 from manila_lite.api.fields import Field, fields, fn2
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
-from manila_lite.db.queries.admin import services as queries
+from manila_lite.db.queries.services import services as queries
 
 _VERBS = {'enable': False, 'disable': True}
 

@@ -6,8 +6,8 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.models import encryption_keys, shares
-from manila_lite.db.queries.admin.counts import UNCOUNTED
-from manila_lite.db.queries.admin.quotas import Owner
+from manila_lite.db.queries.quotas.counts import UNCOUNTED
+from manila_lite.db.queries.quotas.quotas import Owner
 from manila_lite.db.session import Session
 
 KEY = encryption_keys.EncryptionKey.__table__

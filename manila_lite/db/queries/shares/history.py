@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import access, driver_calls, engine, shares, snapshots
 from manila_lite.db.models.base import NEVER
-from manila_lite.db.queries.admin import blocking_work
+from manila_lite.db.queries.work import blocking_work
 from manila_lite.db.rows import DriverCallRow, RuleOfInstanceRow, WorkOfResourceRow
 from manila_lite.db.session import Session
 from manila_lite.states import (

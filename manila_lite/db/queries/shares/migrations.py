@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import engine, share_migrations, shares
-from manila_lite.db.queries.admin import blocking_work
+from manila_lite.db.queries.work import blocking_work
 from manila_lite.db.rows import ShareMigrationRow, ShareTaskRow, ShownShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_task import SHARE_TASK

@@ -17,7 +17,8 @@ from manila_lite import messages
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator, NullCoordinator
-from manila_lite.db.queries.admin import recovery as rows, services
+from manila_lite.db.queries.recovery import recovery as rows
+from manila_lite.db.queries.services import services
 from manila_lite.db.session import Database, Session
 from manila_lite.host import ServiceHost
 from manila_lite.rpc.contract import Client, implements, work

@@ -4,7 +4,7 @@ import logging
 import time
 import typing
 
-from manila_lite.db.queries.admin import recovery as rows
+from manila_lite.db.queries.recovery import recovery as rows
 from manila_lite.db.session import Session
 from manila_lite.share.manager.driver_probe import (
     AnswerPending,

@@ -8,8 +8,8 @@ from manila_lite import messages
 from manila_lite.conf import Option
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.snapshots import release_share
-from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import InstanceRow

@@ -15,7 +15,7 @@ from typing import Annotated
 from manila_lite import messages
 from manila_lite.conf import Option
 from manila_lite.coordination import Coordinator, NullCoordinator
-from manila_lite.db.queries.admin import recovery as recovery_rows
+from manila_lite.db.queries.recovery import recovery as recovery_rows
 from manila_lite.db.queries.replicas import (
     replicas,
     role_corrections,

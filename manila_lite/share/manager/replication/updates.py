@@ -21,8 +21,8 @@ import typing
 from manila_lite import messages
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator, NullCoordinator
-from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import updates as replica_updates
+from manila_lite.db.queries.services import services
 from manila_lite.db.rows import InstanceRow, SyncedReplica
 from manila_lite.db.session import Database, Session
 from manila_lite.host import ServiceHost

@@ -8,11 +8,11 @@ import logging
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.servers import (
     migrations as server_migrations,
     share_servers,
 )
+from manila_lite.db.queries.services import services
 from manila_lite.db.rows import MigrationRow, ShareServerRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.share import BINARY

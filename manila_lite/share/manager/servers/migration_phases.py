@@ -14,12 +14,12 @@ from manila_lite import messages
 from manila_lite.conf import Option
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.moves.server_migrations import end
-from manila_lite.db.queries.admin import pools, services
 from manila_lite.db.queries.servers import (
     migrations as server_migrations,
     relocation as server_relocation,
     share_servers,
 )
+from manila_lite.db.queries.services import pools, services
 from manila_lite.db.rows import InstanceRow, MigrationRow, ServerShareRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching, insert_row

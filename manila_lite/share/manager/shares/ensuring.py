@@ -18,7 +18,7 @@ from manila_lite import exception, messages
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.services import services
 from manila_lite.db.queries.shares import instances as share_instances, shares
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire

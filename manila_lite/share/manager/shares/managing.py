@@ -15,7 +15,7 @@ from typing import Annotated
 
 from manila_lite import exception
 from manila_lite.conf import Option, upper_names
-from manila_lite.db.queries.admin import pools, services
+from manila_lite.db.queries.services import pools, services
 from manila_lite.db.queries.shares import (
     clone_sources,
     instances as share_instances,

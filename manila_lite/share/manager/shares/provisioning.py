@@ -14,8 +14,8 @@ from typing import Annotated
 
 from manila_lite import exception
 from manila_lite.conf import Option
-from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.groups import member_sources
+from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.shares import (
     clone_sources,
     instances as share_instances,

@@ -8,8 +8,8 @@ import dataclasses
 import logging
 
 from manila_lite import exception
-from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session

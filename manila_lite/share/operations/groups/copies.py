@@ -14,8 +14,8 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.groups import member_sources, share_groups
+from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.types import group_types, qos_types, types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Database, Session, transaction

@@ -13,7 +13,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves import migrated_snapshots
 from manila_lite.db.queries.access import snapshot_rules
-from manila_lite.db.queries.admin import pools, services
+from manila_lite.db.queries.services import pools, services
 from manila_lite.db.queries.shares import instances as share_instances, migrations
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import qos_types, types as share_types

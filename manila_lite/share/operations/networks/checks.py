@@ -13,8 +13,8 @@ import orjson
 
 from manila_lite import exception
 from manila_lite.db import rows
-from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import checks as network_checks, share_networks
+from manila_lite.db.queries.services import services
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Session
 from manila_lite.rpc.share import BINARY

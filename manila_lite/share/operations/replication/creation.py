@@ -6,7 +6,7 @@ import typing
 from manila_lite import exception
 from manila_lite.db import rows
 from manila_lite.db.queries.access import share_rules, snapshot_rules
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.services import services
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types

@@ -12,11 +12,11 @@ from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.moves import server_migrations as migration_moves
-from manila_lite.db.queries.admin import pools, services
 from manila_lite.db.queries.servers import (
     migrations as server_migrations,
     share_servers,
 )
+from manila_lite.db.queries.services import pools, services
 from manila_lite.db.session import Database, Session, read_transaction, transaction
 from manila_lite.db.transitions import TransitionBatch, fire
 from manila_lite.host import Host

@@ -9,10 +9,10 @@ from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.queries.networks.subnets import Subnet
 from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.services import services
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, insert_row
 from manila_lite.rpc.contract import Client

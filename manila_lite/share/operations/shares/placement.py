@@ -6,7 +6,7 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.services import services
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Session

@@ -11,7 +11,7 @@ from manila_lite.conf import Option, seconds, upper_names
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
-from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.shares import affinity, instances as share_instances, shares
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import qos_types, types as share_types

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.services import pools
 from tests.functional.api.plain_client import GUEST, MEMBER, READER
 
 

@@ -18,7 +18,7 @@ from manila_lite.db.models import (
     shares,
     snapshots,
 )
-from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.services import incarnations
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.session import Session
 from tests.functional.api.samples.backups import SampleBackups

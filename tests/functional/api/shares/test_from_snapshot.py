@@ -2,7 +2,7 @@
 
 import pytest
 
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.services import services
 from tests.functional.api import snapshot_client
 from tests.functional.api.access.access_client import allow_access, list_rules
 from tests.functional.api.conftest import member_of

@@ -7,7 +7,7 @@ release has let be reset end at rest, and the share keeps its data.
 import pytest
 
 from manila_lite.db.moves import shares as share_moves
-from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.shares import (
     instances as share_instances,
     migrations as migration_rows,

@@ -1,6 +1,6 @@
 """Bring shares into stuck states and rescue them."""
 
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
 

@@ -7,7 +7,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from tests.functional.share.recovery.rescues import (
     GOOD,
     UNKNOWN,

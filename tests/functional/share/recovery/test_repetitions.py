@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.share.manager.recovery import rescue
 from tests.support import (
     cloud_snapshots as snapshots,

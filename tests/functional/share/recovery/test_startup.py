@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.share.manager.backend import wait_until_up
 from manila_lite.states.share_instance import SHARE_INSTANCE

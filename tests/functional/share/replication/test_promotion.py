@@ -5,7 +5,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services, shares
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from tests.functional.share.replication.replica_states import (
     let_in,
     messages,

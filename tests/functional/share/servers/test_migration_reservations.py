@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services
-from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.services import pools
 from tests.support import sampling
 from tests.support.concurrent_calls import status_codes
 from tests.support.server_migrations import MIGRATION, ServerMigrationCloud

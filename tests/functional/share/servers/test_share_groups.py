@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.services import services
 from tests.functional.share.servers import server_calls
 from tests.support import cloud_snapshots, sampling, share_groups, share_transfers
 from tests.support.cloud import TYPE_ID

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import engine
-from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.transitions import fire
 from manila_lite.share.manager.replication import roles

@@ -10,7 +10,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.queries.admin.quotas import USAGE, Key, Owner
+from manila_lite.db.queries.quotas.quotas import USAGE, Key, Owner
 from manila_lite.db.rows import UsageRow
 from manila_lite.db.session import Session
 

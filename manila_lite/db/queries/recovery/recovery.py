@@ -12,8 +12,12 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine, recovery, services
-from manila_lite.db.queries.admin import blocking_work
-from manila_lite.db.queries.admin.recovery_kinds import KINDS, Condition, ResourceKind
+from manila_lite.db.queries.recovery.recovery_kinds import (
+    KINDS,
+    Condition,
+    ResourceKind,
+)
+from manila_lite.db.queries.work import blocking_work
 from manila_lite.db.rows import (
     HoldingWorkRow,
     InFlightRow,

@@ -14,7 +14,7 @@ from manila_lite.db.models import (
     shares,
     snapshots,
 )
-from manila_lite.db.queries.admin.quotas import Owner
+from manila_lite.db.queries.quotas.quotas import Owner
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS, InstanceStatus

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine, shares
 from manila_lite.db.planner import filter_only
-from manila_lite.db.queries.admin.figures import HEALTHY as HEALTHY_STATUSES
-from manila_lite.db.queries.admin.recovery_kinds import KINDS, ResourceKind
+from manila_lite.db.queries.recovery.figures import HEALTHY as HEALTHY_STATUSES
+from manila_lite.db.queries.recovery.recovery_kinds import KINDS, ResourceKind
 from manila_lite.db.rows import ConditionCountRow, ConditionRow
 from manila_lite.db.session import Session
 from manila_lite.states import (

@@ -20,8 +20,8 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import base, services
-from manila_lite.db.queries.admin import releases
-from manila_lite.db.queries.admin.services import get_or_create_zone_id
+from manila_lite.db.queries.services import releases
+from manila_lite.db.queries.services.services import get_or_create_zone_id
 from manila_lite.db.session import Database, Session
 
 LOG = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from manila_lite.db.models import (
     share_servers,
     shares,
 )
-from manila_lite.db.queries.admin import events
+from manila_lite.db.queries.work import events
 from manila_lite.db.session import Session
 
 BATCH = 1000

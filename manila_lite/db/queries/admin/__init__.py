@@ -1,1 +1,0 @@
-"""Services, pools, quotas, messages and recovery."""

@@ -1,0 +1,1 @@
+"""Quotas, their usage, and the counts that it is compared with."""

@@ -1,0 +1,1 @@
+"""The state of resources and what recovery does about it."""

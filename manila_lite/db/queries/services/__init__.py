@@ -1,0 +1,1 @@
+"""Services, their processes and their pools."""

@@ -1,0 +1,1 @@
+"""Queues of work, the journal, and how long rows are kept."""
