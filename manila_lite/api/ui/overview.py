@@ -3,11 +3,10 @@
 import datetime
 import typing
 
-import sqlalchemy as sa
-
 from manila_lite import exception
 from manila_lite.api.ui.visit import Answer, Visit
 from manila_lite.db.queries.recovery import overview
+from manila_lite.db.rows import NamedShareRow
 
 ROWS = 100
 """Rows of a page."""
@@ -58,17 +57,19 @@ def _serves(service: dict) -> bool:
     return service['state'] == 'up' and service['status'] == 'enabled'
 
 
-def _shares_of(visit: Visit, messages: list[dict]) -> dict[str, list[sa.Row]]:
+def _shares_of(visit: Visit, messages: list[dict]) -> dict[str, list[NamedShareRow]]:
     """Return the shares that messages are about, with all their hosts."""
     ids = {one['resource_id'] for one in messages if one['resource_type'] == 'SHARE'}
-    found: dict[str, list[sa.Row]] = {}
+    found: dict[str, list[NamedShareRow]] = {}
     if ids:
         for row in visit.services.db.read(overview.list_names, ids, visit.project_id):
             found.setdefault(row.id, []).append(row)
     return found
 
 
-def _by_reason(messages: list[dict], named: dict[str, list[sa.Row]]) -> list[Failure]:
+def _by_reason(
+    messages: list[dict], named: dict[str, list[NamedShareRow]]
+) -> list[Failure]:
     """Return the newest failures, one for each action and reason."""
     found: dict[tuple, Failure] = {}
     for one in messages:
@@ -87,7 +88,7 @@ def _problems(
     counts: dict[str, dict[str, int]],
     services: typing.Sequence[dict],
     messages: list[dict],
-    named: dict[str, list[sa.Row]],
+    named: dict[str, list[NamedShareRow]],
 ) -> list[str]:
     """Return what is wrong now, in the words of a sentence; empty if nothing."""
     found = []
@@ -120,7 +121,9 @@ def _count(number: int, noun: str) -> str:
     return f'{number} {noun} is' if number == 1 else f'{number} {noun}s are'
 
 
-def _is_on(hosts: set[str], message: dict, named: dict[str, list[sa.Row]]) -> bool:
+def _is_on(
+    hosts: set[str], message: dict, named: dict[str, list[NamedShareRow]]
+) -> bool:
     """Tell whether a message is about a share on one of these back ends."""
     return any(
         (row.host or '').partition('#')[0] in hosts

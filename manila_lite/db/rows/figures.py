@@ -69,6 +69,14 @@ class ConditionRow(Protocol):
     since: datetime.datetime | None
 
 
+class NamedShareRow(Protocol):
+    """The name of a share, and the host of one of its instances."""
+
+    id: str
+    name: str | None
+    host: str | None
+
+
 class MoveRow(Protocol):
     """One move of a resource, as the journal has it."""
 

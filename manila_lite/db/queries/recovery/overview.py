@@ -14,7 +14,7 @@ from manila_lite.db.models import engine, shares
 from manila_lite.db.planner import filter_only
 from manila_lite.db.queries.recovery.figures import HEALTHY as HEALTHY_STATUSES
 from manila_lite.db.queries.recovery.recovery_kinds import KINDS, ResourceKind
-from manila_lite.db.rows import ConditionCountRow, ConditionRow
+from manila_lite.db.rows import ConditionCountRow, ConditionRow, NamedShareRow
 from manila_lite.db.session import Session
 from manila_lite.states import (
     access_rule,
@@ -278,7 +278,7 @@ _NAMED_OF_PROJECT = _NAMED.where(SHARE.c.project_id == sa.bindparam('project'))
 
 def list_names(
     session: Session, share_ids: typing.Collection[str], project_id: str | None
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[NamedShareRow]:
     """Return id, name and host of these shares, once for each instance.
 
     Those of other projects are left out, if one is given.
