@@ -146,7 +146,7 @@ def waking_process(record):
     """Record a process that waits as the supervisor does."""
     code = (
         'import pathlib, sys\n'
-        'from manila_lite.share.drivers.btrfs import processes\n'
+        'from manila_lite.share.drivers.btrfs.daemons import processes\n'
         'own = processes.this_process()\n'
         'processes.write(pathlib.Path(sys.argv[1]), own)\n'
         'print(flush=True)\n'

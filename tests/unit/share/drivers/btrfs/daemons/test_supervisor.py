@@ -294,7 +294,7 @@ def test_clients_do_not_notice_a_new_pool(nfs, path):
 
 _STARTING = """
 import fcntl, os, pathlib, sys
-from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs.daemons import processes
 folder = pathlib.Path(sys.argv[1])
 fcntl.flock(os.open(folder / 'supervisor.lock', os.O_CREAT), fcntl.LOCK_EX)
 print('locked', flush=True)
