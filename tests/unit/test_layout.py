@@ -69,6 +69,7 @@ PLACES = {
         f'{part}/{noun}': f'functional/api/{noun}'
         for part in ('api/v2', 'db/queries')
         for noun in NOUNS
+        if (part, noun) != ('db/queries', 'admin')
     },
     **{
         f'share/{layer}/{concern}': f'functional/share/{concern}'
