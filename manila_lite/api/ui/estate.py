@@ -35,39 +35,56 @@ class Bar(typing.NamedTuple):
 
 
 def capacity(visit: Visit) -> Answer:
-    """Show the pools in parts, each with its bars."""
+    """Show all pools together, then each in parts, the fullest first."""
     visit.authorize(CAPACITY_POLICY)
     first = visit.number('first')
     read = visit.services.db.read
-    allocations = read(pool_rows.list_allocations)
-    shown = allocations[first : first + POOLS]
+    sizes = sorted(read(pool_rows.list_sizes), key=_fullness, reverse=True)
+    shown = sizes[first : first + POOLS]
     reports = {
         row.host: row
         for row in read(pool_rows.list_reports, [row.host for row in shown])
     }
     return visit.page(
         'capacity.html',
+        together=_bars_together(sizes),
         pools=[
             (row, _bars_of_pool(row, reports[row.host]))
             for row in shown
             if row.host in reports
         ],
-        number=len(allocations),
+        number=len(sizes),
         first=first,
-        following=(first + POOLS if len(allocations) > first + POOLS else None),
+        following=(first + POOLS if len(sizes) > first + POOLS else None),
     )
 
 
-def _bars_of_pool(
-    allocation: rows.PoolAllocationRow, report: rows.PoolReportRow
-) -> list[Bar]:
+def _fullness(size: rows.PoolSizeRow) -> float:
+    """Return the part of a pool that is used; unknown ones come last."""
+    if not size.total_gb or size.free_gb is None:
+        return -1.0
+    return 1 - size.free_gb / size.total_gb
+
+
+def _bars_together(sizes: typing.Sequence[rows.PoolSizeRow]) -> list[Bar]:
+    """Return bars of all pools that report their size."""
+    known = [one for one in sizes if one.total_gb is not None]
+    total = sum(one.total_gb or 0 for one in known)
+    used = sum(
+        (one.total_gb or 0) - one.free_gb for one in known if one.free_gb is not None
+    )
+    allocated = sum(one.allocated_gb for one in known)
+    return [Bar('Used', used, total), Bar('Allocated to shares', allocated, total)]
+
+
+def _bars_of_pool(size: rows.PoolSizeRow, report: rows.PoolReportRow) -> list[Bar]:
     total, free = report.total_gb, report.free_gb
     found = orjson.loads(report.capabilities)
     limit = total
     if total is not None and found.get('thin_provisioning'):
         limit = total * float(found.get('max_over_subscription_ratio') or 1)
     bars = [
-        Bar('Allocated', allocation.allocated_gb, total),
+        Bar('Allocated', size.allocated_gb, total),
         Bar('Provisioned', found.get('provisioned_capacity_gb') or 0, limit),
     ]
     if total is not None and free is not None:

@@ -18,21 +18,27 @@ CAPACITY_POLICY = 'scheduler_stats:pools:detail'
 MIGRATIONS_POLICY = 'share_server:share_server_migration_get_progress'
 SHARE_MIGRATIONS_POLICY = 'share:migration_get_progress'
 SERVERS_POLICY = 'share_server:index'
-_NAVIGATION = (
-    ('/ui/', 'Overview', None),
-    ('/ui/shares', 'Shares', 'share:get_all'),
-    ('/ui/groups', 'Groups', 'share_group:get_all'),
-    ('/ui/networks', 'Networks', 'share_network:index'),
-    ('/ui/servers', 'Servers', SERVERS_POLICY),
-    ('/ui/in-flight', 'In flight', 'recovery:in_flight'),
-    ('/ui/recovery', 'Recovery', 'recovery:log'),
-    ('/ui/migrations', 'Migrations', MIGRATIONS_POLICY),
-    ('/ui/capacity', 'Capacity', CAPACITY_POLICY),
-    ('/ui/charts', 'Charts', CAPACITY_POLICY),
-    ('/ui/quotas', 'Quotas', 'quota_set:show'),
-    ('/ui/services', 'Services', 'service:index'),
-)
-"""Path, title, and the policy of those who see it."""
+_NAVIGATION = {
+    'Project': (
+        ('/ui/', 'Overview', None),
+        ('/ui/shares', 'Shares', 'share:get_all'),
+        ('/ui/groups', 'Groups', 'share_group:get_all'),
+        ('/ui/networks', 'Networks', 'share_network:index'),
+        ('/ui/quotas', 'Quotas', 'quota_set:show'),
+    ),
+    'Work': (
+        ('/ui/in-flight', 'In flight', 'recovery:in_flight'),
+        ('/ui/migrations', 'Migrations', MIGRATIONS_POLICY),
+        ('/ui/recovery', 'Recovery', 'recovery:log'),
+    ),
+    'Cloud': (
+        ('/ui/services', 'Services', 'service:index'),
+        ('/ui/servers', 'Servers', SERVERS_POLICY),
+        ('/ui/capacity', 'Capacity', CAPACITY_POLICY),
+        ('/ui/charts', 'Charts', CAPACITY_POLICY),
+    ),
+}
+"""Path, title, and the policy of those who see it, in groups."""
 
 
 class Visit:
@@ -104,13 +110,21 @@ class Visit:
             now=self.now,
             notice=ACCEPTED.get(self.query.get('done', '')),
             form_token=self.environ[front.FORM_TOKEN],
-            navigation=[
-                (path, title)
-                for path, title, rule in _NAVIGATION
-                if rule is None or self.ctx.can(rule)
-            ],
+            navigation=self._navigation(),
             **answer.values,
         )
+
+    def _navigation(self) -> dict[str, list[tuple[str, str]]]:
+        """Return path and title of the pages that the user sees, in groups."""
+        found = {
+            group: [
+                (path, title)
+                for path, title, rule in pages
+                if rule is None or self.ctx.can(rule)
+            ]
+            for group, pages in _NAVIGATION.items()
+        }
+        return {group: pages for group, pages in found.items() if pages}
 
 
 class Answer(typing.NamedTuple):

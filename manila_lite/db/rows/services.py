@@ -83,6 +83,15 @@ class PoolReportRow(Protocol):
     reported_at: float
 
 
+class PoolSizeRow(Protocol):
+    """The size of a pool, as far as it reports it, and our allocations on it."""
+
+    host: str
+    total_gb: float | None
+    free_gb: float | None
+    allocated_gb: int
+
+
 class ZoneRow(Protocol):
     """An availability zone."""
 

@@ -162,6 +162,14 @@ def test_nothing_is_found_on_a_page(browser, service, path):
     assert browser.complaints() == []
 
 
+def test_long_names_break_lines(browser, service):
+    share = service.user.create_available(share_proto='NFS', size=1, name='n' * 255)
+    sign_in(browser, service)
+    for path in ('/ui/', '/ui/shares', f'/ui/shares/{share["id"]}'):
+        browser.open(f'{service.root}{path}')
+        assert check(browser) == []
+
+
 @pytest.mark.parametrize('kind', ['networks', 'groups', 'servers', 'shares'])
 def test_nothing_is_found_on_the_page_of_a_resource(browser, service, kind):
     path = create(service, kind)

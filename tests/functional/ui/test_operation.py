@@ -115,6 +115,21 @@ def test_pools_have_bars(cloud, root):
     assert [tag for tag, _ in page.tags if tag == 'svg']
 
 
+def test_pools_are_shown_together_and_the_fullest_first(cloud, root):
+    pool = services.Pool.__table__
+
+    def fill(session):
+        session.run(sa.update(pool).values(total_gb=1000, free_gb=900))
+        fuller = pool.c.host.like('node@beta%')
+        session.run(sa.update(pool).where(fuller).values(free_gb=100))
+
+    cloud.db.write(fill)
+    text = root.open('/ui/capacity').text
+    assert '1,000 of 2,000 GiB (50 %)' in text
+    assert text.index('node@beta#') < text.index('node@alpha#')
+    assert 'max_over_subscription_ratio' in text
+
+
 def test_quota_is_shown_with_its_use(cloud, api, alice):
     api.create(size=7)
     text = alice.open('/ui/quotas').text

@@ -201,3 +201,14 @@ def test_overview_takes_at_most_eight_statements(cloud, api, root, alice):
         before = cloud.statements
         browser.open('/ui/')
         assert cloud.statements - before <= 8
+
+
+def test_pages_are_grouped_for_those_who_see_them(alice, root):
+    for browser, groups in ((alice, 1), (root, 3)):
+        page = browser.open('/ui/')
+        named = [
+            given['id'] for _, given in page.tags if given.get('id', '')[:6] == 'group-'
+        ]
+        assert len(named) == groups
+        assert page.html.count('aria-labelledby="group-') == groups
+    assert '/ui/charts' not in alice.open('/ui/').links

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from manila_lite import masking
 from manila_lite.db.clock import db_now, larger_of
 from manila_lite.db.models import engine, server_migrations, services, shares
-from manila_lite.db.rows import PoolAllocationRow, PoolReportRow, PoolRow
+from manila_lite.db.rows import PoolAllocationRow, PoolReportRow, PoolRow, PoolSizeRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
 
@@ -54,6 +54,9 @@ _ALLOCATIONS = sa.select(
     POOL.c.allocated_gb,
     POOL.c.pending_gb,
     POOL.c.reported_at,
+).order_by(POOL.c.host)
+_SIZES = sa.select(
+    POOL.c.host, POOL.c.total_gb, POOL.c.free_gb, POOL.c.allocated_gb
 ).order_by(POOL.c.host)
 _REPORTS = sa.select(
     POOL.c.host,
@@ -240,6 +243,11 @@ def list_of_service(session: Session, host: str) -> Sequence[sa.Row]:
 def list_allocations(session: Session) -> Sequence[PoolAllocationRow]:
     """Return our allocations on all pools, ordered by host."""
     return session.rows(_ALLOCATIONS)
+
+
+def list_sizes(session: Session) -> Sequence[PoolSizeRow]:
+    """Return the sizes of all pools, in GiB, ordered by host."""
+    return session.rows(_SIZES)
 
 
 def list_reports(session: Session, hosts: Sequence[str]) -> list[PoolReportRow]:

@@ -12,13 +12,13 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import driver_calls, engine, samples, services
+from manila_lite.db.models import driver_calls, engine, samples
+from manila_lite.db.queries.services import pools
 from manila_lite.db.session import Session
 
 SAMPLE = samples.Sample.__table__
 CALL = driver_calls.DriverCall.__table__
 WORK = engine.Work.__table__
-POOL = services.Pool.__table__
 
 FINE, DAY = 300, 86400
 """The resolutions, in seconds."""
@@ -72,7 +72,6 @@ _CALLS = (
     .limit(MOST_CALLS)
 )
 _QUEUED = sa.select(WORK.c.id).where(WORK.c.state == 'queued').limit(MOST_WORK)
-_POOLS = sa.select(POOL.c.host, POOL.c.total_gb, POOL.c.free_gb, POOL.c.allocated_gb)
 
 
 class Sample(typing.NamedTuple):
@@ -108,7 +107,7 @@ def measure(session: Session, resolution: int, slot: int) -> dict[str, Figures]:
             'used': _used(row.total_gb, row.free_gb),
             'allocated': row.allocated_gb,
         }
-        for row in session.rows(_POOLS)
+        for row in pools.list_sizes(session)
     }
     if resolution == FINE:
         found[CLOUD] = _measure_cloud(session, slot)
