@@ -77,10 +77,9 @@ check: lint
 	$(PYTEST) --dist worksteal $(FEWER) $(call budget,check) \
 	    tests/unit $(STORY) $(ARGS)
 
-# Two workers more than cores: stories wait for their services, and what
-# runs on a database server waits for that.
+# One worker more than cores: stories wait for their services.
 test: lint
-	$(BIN)/pytest -n $$(($$(nproc) + 2)) --maxprocesses 6 \
+	$(BIN)/pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 \
 	    --dist worksteal --durations=15 $(CASES) $(call budget,test) $(ARGS)
 
 define SERVERS
