@@ -10,11 +10,18 @@ files that are nearest to the changed module, then those of a tier:
     tools/mutate --seed 7 --count 20 --tier exhaust  then all enumerations
     tools/mutate --seed 7 --count 20 --list          only print the mutations
     tools/mutate --at db/transitions.py --count 5    only in this module
+    tools/mutate --seed 7 --count 200 --map FILE     the tests that run the line
 
-The seed decides which mutations are planted, so a survivor can be planted
-again. A survivor is a place to look: a guard without a test, a guard that is
-useless, or a change without any effect. With `--least 0.7` fewer mutations
-caught than that are a failure. Nothing in the checkout is changed.
+Trying a whole tier takes minutes for each mutation. A map says which tests of
+`make test` run a line in their own process, and only those can fail; what runs
+in processes that tests start is left to the tier. The file is made by the first
+run that names it, which takes twice as long as `make test` and needs pytest-cov.
+
+A failure counts if the same tests pass without the mutation. The seed decides
+which mutations are planted, so a survivor can be planted again. A survivor is a
+place to look: a guard without a test, a guard that is useless, or a change
+without any effect. With `--least 0.7` fewer mutations caught than that are a
+failure. Nothing in the checkout is changed.
 """
 
 import argparse
@@ -38,6 +45,7 @@ PACKAGE = 'manila_lite'
 # Options, rules and migrations are data that tests compare as a whole.
 LEFT_OUT = ('conf/', 'policies/', 'db/migrations/', 'api/ui/')
 NEAREST = 6  # test files
+FIRST = 60  # tests of a map, before the others
 TIERS = {
     'nearest': (),
     'test': ('--cases', '12', 'tests'),
@@ -223,50 +231,116 @@ def copy_tree(to: pathlib.Path) -> None:
             shutil.copy2(ROOT / name, to / name)
 
 
-def run(tree: pathlib.Path, *arguments: str) -> bool:
-    """Run tests; return whether one of them failed."""
-    ended = subprocess.run(
-        [
-            *(sys.executable, '-m', 'pytest', '-q', '-x', '-n', '2'),
-            *('-p', 'no:cacheprovider', '--timeout', '120', *arguments),
-        ],
-        cwd=tree,
+class Tests:
+    """The tests, on a copy of the tree; samples are always the same."""
+
+    def __init__(self, tree: pathlib.Path):
+        self.tree = tree
         # Commands that tests start import the copy, too.
-        env=os.environ | {'PYTHONPATH': str(tree)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    return ended.returncode not in (0, 5)  # 5: no test was selected
+        self.environment = os.environ | {
+            'PYTHONPATH': str(tree),
+            'MANILA_LITE_TEST_SEED': '0',
+        }
+
+    def notice(self, mutation: Mutation, *arguments: str) -> bool:
+        """Return whether a test fails with the mutation, and not without it."""
+        file = self.tree / PACKAGE / mutation.path
+        original = file.read_bytes()
+        shutil.rmtree(self.tree / '.pytest_cache', ignore_errors=True)
+        mutation.apply(self.tree)
+        try:
+            failed = not self._pass('-x', *arguments)
+        finally:
+            file.write_bytes(original)
+        return failed and self._pass('--lf', '--lfnf=none', *arguments)
+
+    def write_map(self, to: pathlib.Path) -> None:
+        """Run the tests of `make test`, and record which of them run a line."""
+        settings = self.tree / 'map.ini'
+        settings.write_text(f'[run]\nrelative_files = true\ndata_file = {to}\n')
+        self._pass(
+            f'--cov={PACKAGE}',
+            f'--cov-config={settings}',
+            '--cov-context=test',
+            '--cov-report=',
+            *TIERS['test'],
+        )
+
+    def _pass(self, *arguments: str) -> bool:
+        ended = subprocess.run(
+            [
+                *(sys.executable, '-m', 'pytest', '-q', '-n', '2'),
+                *('--timeout', '120', *arguments),
+            ],
+            cwd=self.tree,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return ended.returncode in (0, 5)  # 5: no test was selected
 
 
-def caught_by(tree: pathlib.Path, mutation: Mutation, tier: str) -> str:
-    """Return what caught a mutation that is in the tree, or ''."""
-    if run(tree, *nearest(mutation.path)):
+class Map:
+    """Which tests run a line in their own process."""
+
+    def __init__(self, file: pathlib.Path):
+        import coverage
+
+        self._data = coverage.CoverageData(basename=str(file))
+        self._data.read()
+
+    def tests_of(self, mutation: Mutation) -> list[str]:
+        """Return the tests that run one of its lines, the nearest first."""
+        lines = self._data.contexts_by_lineno(f'{PACKAGE}/{mutation.path}')
+        last = mutation.line + mutation.old.count('\n')
+        found = {
+            context.rpartition('|')[0]
+            for line in range(mutation.line, last + 1)
+            for context in lines.get(line, ())
+        }
+        files = nearest(mutation.path)
+        return sorted(
+            found - {''}, key=lambda test: (test.partition('::')[0] not in files, test)
+        )
+
+
+def caught_by(tests: Tests, mutation: Mutation, tier: str, lines: Map | None) -> str:
+    """Return what catches a mutation, or ''."""
+    running = lines.tests_of(mutation) if lines else []
+    if not running and tests.notice(mutation, *nearest(mutation.path)):
         return 'nearest'
+    for part in (running[:FIRST], running[FIRST:]):
+        if part:
+            chosen = tests.tree / 'chosen.txt'
+            chosen.write_text('\n'.join(part))
+            if tests.notice(mutation, f'@{chosen}', *TIERS['test'][:2]):
+                return 'map'
     for name, arguments in TIERS.items():
-        if arguments and run(tree, *arguments):
+        if arguments and tests.notice(mutation, *arguments):
             return name
         if name == tier:
             break
     return ''
 
 
-def plant(mutations: list[Mutation], tier: str, minutes: float) -> float:
+def plant(
+    mutations: list[Mutation], tier: str, minutes: float, file: pathlib.Path | None
+) -> float:
     """Try each mutation while there is time; return the part caught."""
-    deadline = time.monotonic() + 60 * minutes if minutes else float('inf')
     results: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory(prefix='mutations-') as folder:
-        tree = pathlib.Path(folder)
-        copy_tree(tree)
+        copy_tree(pathlib.Path(folder))
+        tests = Tests(pathlib.Path(folder))
+        if file and not file.exists():
+            tests.write_map(file)
+        lines = Map(file) if file else None
+        deadline = time.monotonic() + 60 * minutes if minutes else float('inf')
         for mutation in mutations:
             if time.monotonic() > deadline:
                 break
-            original = (tree / PACKAGE / mutation.path).read_bytes()
-            mutation.apply(tree)
-            result = caught_by(tree, mutation, tier) or 'survived'
-            (tree / PACKAGE / mutation.path).write_bytes(original)
+            result = caught_by(tests, mutation, tier, lines) or 'survived'
             results[result] += 1
             print(f'{result:8} {mutation}', flush=True)
     tried = results.total()
@@ -284,12 +358,16 @@ def main() -> None:
     parser.add_argument('--tier', choices=TIERS, default='nearest')
     parser.add_argument('--minutes', type=float, default=0.0)
     parser.add_argument('--least', type=float, default=0.0)
+    parser.add_argument('--map', type=pathlib.Path, help='made if it is absent')
     parser.add_argument('--list', action='store_true')
     args = parser.parse_args()
     mutations = choose(args.seed, args.count, args.at)
     if args.list:
         print(*mutations, sep='\n')
-    elif plant(mutations, args.tier, args.minutes) < args.least:
+    elif (
+        plant(mutations, args.tier, args.minutes, args.map and args.map.absolute())
+        < args.least
+    ):
         sys.exit(f'less than {args.least:.0%} were caught')
 
 
