@@ -3,12 +3,13 @@
 The API decides; a reason that is known before spares the user the attempt.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import typing
 
 from manila_lite.api.ui import front
 from manila_lite.api.ui.api_client import Refused
-from manila_lite.api.ui.visit import Visit
+from manila_lite.api.ui.listing import Collection
+from manila_lite.api.ui.visit import Answer, Visit
 from manila_lite.states.machine import Machine
 
 Form = Mapping[str, str]
@@ -23,6 +24,9 @@ Requested = Callable[[dict, Form], Request]
 Reasons = dict[str, str | None]
 """Why actions are not possible, by their names; None for those that are."""
 
+_SELECTED = 'selected-'
+"""Begins the name of the field that selects a row, before its id."""
+
 NOT_ALLOWED = 'Policies do not allow you this.'
 
 
@@ -36,6 +40,14 @@ class Action(typing.NamedTuple):
     request: Requested
     event: str | None = None
     is_dangerous: bool = False
+
+
+class Outcome(typing.NamedTuple):
+    """What became of an action on one of several resources."""
+
+    id: str
+    title: str
+    refusal: str | None
 
 
 class ActionForms(typing.NamedTuple):
@@ -87,10 +99,61 @@ class Actions:
 
     def carry_out(self, visit: Visit, resource: dict, name: str) -> typing.Any:
         """Send the request; return the answer of the API; raises Refused."""
-        action = self._actions[name]
-        if action.is_dangerous:
+        if self._actions[name].is_dangerous:
             confirm(visit, title(resource))
-        return visit.api.send(*action.request(resource, visit.form))
+        return self.send(visit, resource, name)
+
+    def send(self, visit: Visit, resource: dict, name: str) -> typing.Any:
+        """Send the request of an action that is confirmed already."""
+        return visit.api.send(*self._actions[name].request(resource, visit.form))
+
+    def allowed(self, visit: Visit, names: Iterable[str]) -> list[str]:
+        """Return those of the actions that policies allow on resources at all."""
+        return [one for one in names if visit.ctx.can(self._actions[one].policy)]
+
+    def carry_out_selected(
+        self, visit: Visit, collection: Collection, api_path: str, key: str
+    ) -> Answer:
+        """Act on each row that is selected, and show what became of each.
+
+        Raises Refused, and does nothing, unless their number was typed.
+        """
+        name = visit.form.get('action', '')
+        if name not in collection.many:
+            raise Refused(400, 'Nothing was done: choose an action.')
+        ids = [
+            field.removeprefix(_SELECTED)
+            for field in visit.form
+            if field.startswith(_SELECTED)
+        ]
+        if not ids:
+            raise Refused(400, f'Nothing was done: select {collection.noun} first.')
+        if visit.form.get('confirm', '').strip() != str(len(ids)):
+            raise Refused(
+                400,
+                f'Nothing was done: {len(ids)} {collection.noun} were selected; '
+                'type that number to confirm.',
+            )
+        outcomes = [self._outcome(visit, f'{api_path}/', key, name, id) for id in ids]
+        return visit.page(
+            'selected.html',
+            collection=collection,
+            label=collection.many[name],
+            outcomes=outcomes,
+            accepted=sum(one.refusal is None for one in outcomes),
+        )
+
+    def _outcome(
+        self, visit: Visit, path: str, key: str, name: str, id: str
+    ) -> 'Outcome':
+        shown = id
+        try:
+            resource = visit.api.get(path + id_of({'id': id}, 'id'))[key]
+            shown = title(resource)
+            self.send(visit, resource, name)
+        except Refused as error:
+            return Outcome(id, shown, error.public_message)
+        return Outcome(id, shown, None)
 
 
 def title(resource: Mapping[str, typing.Any]) -> str:

@@ -5,6 +5,7 @@ import functools
 from manila_lite.api.ui import actions, listing
 from manila_lite.api.ui.actions import Action, Actions, Form, Request
 from manila_lite.api.ui.api_client import Refused
+from manila_lite.api.ui.listing import Collection, Column, Find
 from manila_lite.api.ui.visit import Answer, Handler, Visit
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
@@ -75,9 +76,43 @@ _ACTIONS = Actions(
 )
 
 
+COLLECTION = Collection(
+    '/ui/groups',
+    'share groups',
+    (
+        Column('Name', 'name', is_wide=False),
+        Column('Status', 'status', is_wide=False),
+        Column('Project', 'project_id'),
+        Column('Zone', 'availability_zone_id'),
+        Column('Created', 'created_at'),
+    ),
+    (
+        Find('name~', 'Name contains'),
+        Find('status', 'Status', sorted(SHARE_GROUP.statuses)),
+        Find(listing.ID, 'Id'),
+    ),
+    {
+        'delete': 'Delete',
+        'force-delete': 'Delete by force',
+        'reset-status': 'Set the status',
+    },
+    sorted(SHARE_GROUP.resets),
+)
+
+
 def index(visit: Visit) -> Answer:
     """Show a page of the share groups."""
-    return _list(visit)
+    return listing.found_by_id(visit, COLLECTION) or _list(visit)
+
+
+def act_on_selected(visit: Visit) -> Answer:
+    """Act on the share groups that are selected in the list."""
+    try:
+        return _ACTIONS.carry_out_selected(
+            visit, COLLECTION, f'/{_COLLECTION}', 'share_group'
+        )
+    except Refused as error:
+        return _list(visit, error)
 
 
 def create(visit: Visit) -> Answer:
@@ -98,21 +133,15 @@ def create(visit: Visit) -> Answer:
 
 def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     found = listing.read(
-        visit,
-        f'/{_COLLECTION}/detail',
-        'share_groups',
-        filters=('name~', 'status'),
-        all_projects=True,
+        visit, COLLECTION, f'/{_COLLECTION}/detail', 'share_groups', all_projects=True
     )
     types = visit.api.find('/types') or {'share_types': []}
     group_types = visit.api.find('/share-group-types') or {}
     return visit.page(
         'groups.html',
         refused.code if refused else 200,
-        groups=found.rows,
-        following=found.following,
-        name=visit.query.get('name~', ''),
-        status=visit.query.get('status', ''),
+        list=found,
+        many=_ACTIONS.allowed(visit, COLLECTION.many),
         types=types['share_types'],
         group_types=group_types.get('share_group_types', []),
         may_create=visit.ctx.can('share_group:create'),

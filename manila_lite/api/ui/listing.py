@@ -1,11 +1,12 @@
-"""Pages of lists, and the link from one to the next."""
+"""Lists: their columns, the form that finds rows, and the link to the next page."""
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import typing
 import urllib.parse
 
 from manila_lite.api import paging
-from manila_lite.api.ui.visit import Visit
+from manila_lite.api.ui.visit import Answer, Visit
 from manila_lite.db.queries import pages
 
 ROWS = 50
@@ -15,50 +16,137 @@ PARTS = 200
 """Most parts of a resource that are shown with it, such as rules."""
 
 _POSITION = ('offset', 'marker', paging.LINKED_ROW)
+_ORDER = ('sort_key', 'sort_dir')
+_DEFAULT_ORDER = (pages.DEFAULT_SORT_KEY, 'desc')
 
-
-FIRST = paging.Page(PARTS, 0, pages.DEFAULT_SORT_KEY, 'desc')
+FIRST = paging.Page(PARTS, 0, *_DEFAULT_ORDER)
 """The page that has the newest parts."""
+
+
+ID = 'id'
+"""The field by which one resource is found; the page of that one answers."""
+
+
+class Column(typing.NamedTuple):
+    """A column of a list; with a key of the API, it can be sorted by.
+
+    Windows of the width of a telephone show only those that are not `wide`.
+    """
+
+    title: str
+    sort_key: str | None = None
+    is_wide: bool = True
+
+
+class Find(typing.NamedTuple):
+    """A field of the form that finds rows; with choices, one of them is chosen."""
+
+    name: str
+    label: str
+    choices: Sequence[str] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Collection:
+    """What a list shows, and how its rows are found.
+
+    `finds` have the names that the API gives its filters. `many` are the
+    actions on all rows that are selected, by their labels.
+    """
+
+    path: str
+    noun: str
+    columns: Sequence[Column]
+    finds: Sequence[Find]
+    many: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    statuses: Sequence[str] = ()
+
+    def wanted(self, visit: Visit) -> dict[str, str]:
+        """Return the filters that the browser asks for."""
+        names = (field.name for field in self.finds if field.name != ID)
+        return {name: visit.query[name] for name in names if visit.query.get(name)}
 
 
 class Listing(typing.NamedTuple):
     """A page of a list; `following` is the query of the next one, if any."""
 
+    collection: Collection
     rows: Sequence[typing.Any]
     following: str | None
+    wanted: Mapping[str, str]
+    order: tuple[str, str] = _DEFAULT_ORDER
+
+    def direction(self, column: Column) -> str | None:
+        """Return how rows are sorted by a column, as ARIA calls it, or None."""
+        key, direction = self.order
+        if column.sort_key != key:
+            return None
+        return 'ascending' if direction == 'asc' else 'descending'
+
+    def sorted_by(self, column: Column) -> str:
+        """Return the query of the list by this column, reversed if it is already."""
+        reverse = self.direction(column) == 'ascending'
+        order = (column.sort_key, 'desc' if reverse else 'asc')
+        return urllib.parse.urlencode(
+            {**self.wanted, **dict(zip(_ORDER, order, strict=True))}
+        )
 
 
 def read(
     visit: Visit,
+    collection: Collection,
     path: str,
     key: str,
     *,
-    filters: Sequence[str] = (),
     all_projects: bool = False,
-    most: int | None = None,
+    convert: Mapping[str, typing.Callable[[str], str]] | None = None,
 ) -> Listing:
     """Return the page of a list of the API that the browser asks for.
 
-    `filters` are the keys that it may filter by.
+    `convert` makes what the API wants of what is typed, by the filter.
     """
-    wanted = {
-        name: visit.query[name]
-        for name in (*_POSITION, *filters)
-        if visit.query.get(name)
+    wanted = collection.wanted(visit)
+    order = _order(visit, collection)
+    query = {name: visit.query[name] for name in _POSITION if visit.query.get(name)}
+    query |= {
+        name: (convert or {}).get(name, str)(value) for name, value in wanted.items()
     }
+    if order != _DEFAULT_ORDER:
+        query |= dict(zip(_ORDER, order, strict=True))
     if all_projects:
-        wanted['all_tenants'] = '1'
-    found = visit.api.get(path, limit=most or ROWS, **wanted)
+        query['all_tenants'] = '1'
+    found = visit.api.get(path, limit=ROWS, **query)
     following = None
     for name in (f'{key}_links', f'{key[:-1]}_links'):
         for link in found.get(name, ()):
-            following = _following(link['href'], (*_POSITION, *filters))
-    return Listing(found[key], following)
+            asked = wanted | {k: v for k, v in query.items() if k in _ORDER}
+            following = urllib.parse.urlencode(asked | _position(link['href']))
+    return Listing(collection, found[key], following, wanted, order)
 
 
-def _following(href: str, kept: Sequence[str]) -> str:
+def found_by_id(visit: Visit, collection: Collection) -> Answer | None:
+    """Send the browser to the resource whose id was typed, if one was."""
+    id = visit.query.get(ID, '').strip()
+    return visit.see(f'{collection.path}/{urllib.parse.quote(id, "")}') if id else None
+
+
+def pair(text: str) -> str:
+    """Return `key=value` as the API reads metadata."""
+    key, _, value = text.partition('=')
+    return repr({key.strip(): value.strip()})
+
+
+def _order(visit: Visit, collection: Collection) -> tuple[str, str]:
+    """Return the order that is asked for, if it is that of a column."""
+    key, direction = (visit.query.get(name, '') for name in _ORDER)
+    if key not in {column.sort_key for column in collection.columns if column.sort_key}:
+        return _DEFAULT_ORDER
+    return key, 'asc' if direction == 'asc' else 'desc'
+
+
+def _position(href: str) -> dict[str, str]:
     query = urllib.parse.parse_qsl(urllib.parse.urlsplit(href).query)
-    return urllib.parse.urlencode([one for one in query if one[0] in kept])
+    return {name: value for name, value in query if name in _POSITION}
 
 
 def page(visit: Visit) -> paging.Page:

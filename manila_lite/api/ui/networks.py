@@ -5,6 +5,7 @@ import functools
 from manila_lite.api.ui import actions, listing
 from manila_lite.api.ui.actions import Action, Actions, Form, Request
 from manila_lite.api.ui.api_client import Refused
+from manila_lite.api.ui.listing import Collection, Column, Find
 from manila_lite.api.ui.visit import SERVERS_POLICY, Answer, Handler, Visit
 from manila_lite.db.queries.servers import views as server_views
 from manila_lite.db.queries.shares import shares_on
@@ -22,6 +23,25 @@ SERVICE_FIELDS = (
     ('user', 'User'),
 )
 """Those that are shown; the password is only sent."""
+
+SERVICES = Collection(
+    '/ui/security-services',
+    'security services',
+    (
+        Column('Type'),
+        Column('Name', is_wide=False),
+        *(Column(label) for _, label in SERVICE_FIELDS[1:]),
+        Column('Project'),
+        Column('Share networks'),
+        Column('Delete', is_wide=False),
+    ),
+    (
+        Find('type', 'Type', SERVICE_TYPES),
+        Find('name', 'Name'),
+        Find('domain', 'Domain'),
+        Find('server', 'Server'),
+    ),
+)
 
 
 def _given(form: Form, *names: str) -> dict[str, object]:
@@ -88,9 +108,40 @@ _ACTIONS = Actions(
 # Networks
 
 
+COLLECTION = Collection(
+    '/ui/networks',
+    'share networks',
+    (
+        Column('Name', is_wide=False),
+        Column('Status', is_wide=False),
+        Column('Subnets'),
+        Column('Project'),
+        Column('Created'),
+    ),
+    (
+        Find('name~', 'Name contains'),
+        Find('status', 'Status', sorted(SHARE_NETWORK.statuses)),
+        Find(listing.ID, 'Id'),
+        Find('cidr', 'Range of addresses'),
+    ),
+    {'delete': 'Delete', 'reset-status': 'Set the status'},
+    sorted(SHARE_NETWORK.resets),
+)
+
+
 def index(visit: Visit) -> Answer:
     """Show a page of the share networks."""
-    return _list(visit)
+    return listing.found_by_id(visit, COLLECTION) or _list(visit)
+
+
+def act_on_selected(visit: Visit) -> Answer:
+    """Act on the share networks that are selected in the list."""
+    try:
+        return _ACTIONS.carry_out_selected(
+            visit, COLLECTION, f'/{_COLLECTION}', 'share_network'
+        )
+    except Refused as error:
+        return _list(visit, error)
 
 
 def create(visit: Visit) -> Answer:
@@ -107,19 +158,13 @@ def create(visit: Visit) -> Answer:
 
 def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     found = listing.read(
-        visit,
-        f'/{_COLLECTION}/detail',
-        'share_networks',
-        filters=('name~', 'status'),
-        all_projects=True,
+        visit, COLLECTION, f'/{_COLLECTION}/detail', 'share_networks', all_projects=True
     )
     return visit.page(
         'networks.html',
         refused.code if refused else 200,
-        networks=found.rows,
-        following=found.following,
-        name=visit.query.get('name~', ''),
-        status=visit.query.get('status', ''),
+        list=found,
+        many=_ACTIONS.allowed(visit, COLLECTION.many),
         may_create=visit.ctx.can('share_network:create'),
         sees_services=visit.ctx.can('security_service:index'),
         refused=refused and refused.public_message,
@@ -221,13 +266,16 @@ def delete_security_service(visit: Visit) -> Answer:
 
 def _list_services(visit: Visit, refused: Refused | None = None) -> Answer:
     found = listing.read(
-        visit, '/security-services/detail', 'security_services', all_projects=True
+        visit,
+        SERVICES,
+        '/security-services/detail',
+        'security_services',
+        all_projects=True,
     )
     return visit.page(
         'security_services.html',
         refused.code if refused else 200,
-        services=found.rows,
-        following=found.following,
+        list=found,
         fields=SERVICE_FIELDS,
         types=SERVICE_TYPES,
         may_create=visit.ctx.can('security_service:create'),

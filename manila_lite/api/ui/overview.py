@@ -20,6 +20,33 @@ MESSAGES = 200
 HOUR = datetime.timedelta(hours=1)
 
 
+class Kind(typing.NamedTuple):
+    """What users call a kind; `usage` is its name in quotas, if it has one."""
+
+    title: str
+    usage: str | None = None
+    is_main: bool = True
+
+
+KINDS = {
+    'share_instance': Kind('Shares', 'shares'),
+    'snapshot_instance': Kind('Snapshots', 'snapshots'),
+    'share_replica': Kind('Replicas', 'share_replicas'),
+    'access_rule': Kind('Access rules of shares'),
+    'snapshot_access_rule': Kind('Access rules of snapshots'),
+    'share_group': Kind('Share groups', 'share_groups'),
+    'share_group_snapshot': Kind('Snapshots of groups', 'share_group_snapshots'),
+    'share_backup': Kind('Backups', 'backups'),
+    'share_network': Kind('Share networks', 'share_networks'),
+    'share_server': Kind('Share servers'),
+    'share_instance_access': Kind('Sets of access rules', is_main=False),
+    'share_task': Kind('Migrations of shares', is_main=False),
+    'share_server_task': Kind('Migrations of share servers', is_main=False),
+    'share_transfer': Kind('Transfers', is_main=False),
+}
+"""The kinds in the order of the overview; those that are not main come below."""
+
+
 class Failure(typing.NamedTuple):
     """Failures for one reason: the newest message, and the shares."""
 
@@ -35,6 +62,10 @@ def show(visit: Visit) -> Answer:
         numbers = counts.setdefault(row.resource, {})
         found = numbers.get(row.condition, 0) + row.number
         numbers[row.condition] = min(found, overview.MOST)
+    totals = {
+        row.resource: row.number
+        for row in visit.services.db.read(overview.list_totals, visit.project_id)
+    }
     answer = visit.api.find('/messages', message_level='ERROR', limit=MESSAGES)
     messages = (answer or {}).get('messages', [])
     named = _shares_of(visit, messages)
@@ -43,7 +74,11 @@ def show(visit: Visit) -> Answer:
     return visit.page(
         'overview.html',
         counts=counts,
-        resources=_resources(visit),
+        kinds=[
+            [(name, kind) for name, kind in KINDS.items() if kind.is_main is is_main]
+            for is_main in (True, False)
+        ],
+        totals=totals,
         conditions=overview.CONDITIONS,
         most=overview.MOST,
         failures=_by_reason(messages, named),
@@ -150,6 +185,7 @@ def list_rows(visit: Visit) -> Answer:
     return visit.page(
         'rows.html',
         resource=resource,
+        title=KINDS[resource].title,
         condition=condition,
         rows=rows[:ROWS],
         after=rows[ROWS - 1].id if len(rows) > ROWS else None,

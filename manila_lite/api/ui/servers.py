@@ -5,6 +5,7 @@ import functools
 from manila_lite.api.ui import actions, listing
 from manila_lite.api.ui.actions import Action, Actions, Form, Request
 from manila_lite.api.ui.api_client import Refused
+from manila_lite.api.ui.listing import Collection, Column, Find
 from manila_lite.api.ui.visit import SERVERS_POLICY, Answer, Handler, Visit
 from manila_lite.api.v2.servers.task_state_names import WIRE_NAMES, task_state_from_wire
 from manila_lite.db.queries.servers import migrations, views as server_views
@@ -24,7 +25,6 @@ DEMANDS = (
     ('nondisruptive', 'Disturb no client'),
     ('preserve_snapshots', 'Preserve snapshots'),
 )
-_FILTERS = ('host', 'status', 'share_network_id')
 
 
 def _with_options(action: str) -> actions.Requested:
@@ -86,20 +86,59 @@ _SERVER_ACTIONS = Actions(
 )
 
 
+COLLECTION = Collection(
+    '/ui/servers',
+    'share servers',
+    (
+        Column('Id', is_wide=False),
+        Column('Status', is_wide=False),
+        Column('Host'),
+        Column('Migration'),
+        Column('Network'),
+        Column('Created'),
+    ),
+    (
+        Find('host', 'Host'),
+        Find('status', 'Status', sorted(SHARE_SERVER.statuses)),
+        Find(listing.ID, 'Id'),
+        Find('share_network_id', 'Id of the share network'),
+    ),
+    {'delete': 'Delete', 'reset-status': 'Set the status'},
+    sorted(SHARE_SERVER.resets),
+)
+
+
 def index(visit: Visit) -> Answer:
     """Show a page of the share servers."""
+    return listing.found_by_id(visit, COLLECTION) or _list(visit)
+
+
+def act_on_selected(visit: Visit) -> Answer:
+    """Act on the share servers that are selected in the list."""
     visit.authorize(SERVERS_POLICY)
-    wanted = {name: visit.query[name] for name in _FILTERS if visit.query.get(name)}
+    try:
+        return _SERVER_ACTIONS.carry_out_selected(
+            visit, COLLECTION, f'/{_COLLECTION}', 'share_server'
+        )
+    except Refused as error:
+        return _list(visit, error)
+
+
+def _list(visit: Visit, refused: Refused | None = None) -> Answer:
+    visit.authorize(SERVERS_POLICY)
+    wanted = COLLECTION.wanted(visit)
     page = listing.page(visit)
     found = visit.services.db.read(
         server_views.list_page, server_views.ShareServerFilter(exact=dict(wanted)), page
     )
     return visit.page(
         'servers.html',
-        servers=found,
-        following=listing.following(page, found, wanted),
-        host=wanted.get('host', ''),
-        status=wanted.get('status', ''),
+        refused.code if refused else 200,
+        list=listing.Listing(
+            COLLECTION, found, listing.following(page, found, wanted), wanted
+        ),
+        many=_SERVER_ACTIONS.allowed(visit, COLLECTION.many),
+        refused=refused and refused.public_message,
     )
 
 

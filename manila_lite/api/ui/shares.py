@@ -13,10 +13,12 @@ from manila_lite.api.ui import (
     timeline,
 )
 from manila_lite.api.ui.api_client import Refused
+from manila_lite.api.ui.listing import Collection, Column, Find
 from manila_lite.api.ui.visit import SHARE_MIGRATIONS_POLICY, Answer, Handler, Visit
 from manila_lite.db.queries.recovery import overview
 from manila_lite.db.queries.shares import history
 from manila_lite.messages import ERROR
+from manila_lite.states.share_instance import SHARE_INSTANCE
 
 PARTS = listing.PARTS
 
@@ -26,9 +28,48 @@ FAILURES = 3
 _PROTOCOLS = ('NFS', 'CIFS', 'CEPHFS', 'GLUSTERFS', 'HDFS', 'MAPRFS')
 
 
+COLLECTION = Collection(
+    '/ui/shares',
+    'shares',
+    (
+        Column('Name', 'name', is_wide=False),
+        Column('Status', 'status', is_wide=False),
+        Column('Rules'),
+        Column('Size', 'size', is_wide=False),
+        Column('Protocol', 'share_proto'),
+        Column('Type', 'share_type_id'),
+        Column('Project', 'project_id'),
+        Column('Created', 'created_at'),
+    ),
+    (
+        Find('name~', 'Name contains'),
+        Find('status', 'Status', sorted(SHARE_INSTANCE.statuses)),
+        Find(listing.ID, 'Id'),
+        Find('export_location_path', 'Export path'),
+        Find('metadata', 'Metadata, as key=value'),
+    ),
+    {
+        'delete': 'Delete',
+        'force-delete': 'Delete by force',
+        'reset-status': 'Set the status',
+    },
+    sorted(SHARE_INSTANCE.resets),
+)
+
+
 def index(visit: Visit) -> Answer:
-    """Show a page of the shares, by name or status if wanted."""
-    return _list(visit)
+    """Show a page of the shares, those that are looked for if any are."""
+    return listing.found_by_id(visit, COLLECTION) or _list(visit)
+
+
+def act_on_selected(visit: Visit) -> Answer:
+    """Act on the shares that are selected in the list."""
+    try:
+        return share_actions.ACTIONS.carry_out_selected(
+            visit, COLLECTION, '/shares', 'share'
+        )
+    except Refused as error:
+        return _list(visit, error)
 
 
 def create(visit: Visit) -> Answer:
@@ -43,10 +84,11 @@ def create(visit: Visit) -> Answer:
 def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     found = listing.read(
         visit,
+        COLLECTION,
         '/shares/detail',
         'shares',
-        filters=('name~', 'status'),
         all_projects=visit.ctx.can('share:list_all_projects'),
+        convert={'metadata': listing.pair},
     )
     types = visit.api.find('/types') or {'share_types': []}
     networks = visit.api.find('/share-networks', limit=PARTS)
@@ -54,10 +96,8 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     return visit.page(
         'shares.html',
         refused.code if refused else 200,
-        shares=found.rows,
-        following=found.following,
-        name=visit.query.get('name~', ''),
-        status=visit.query.get('status', ''),
+        list=found,
+        many=share_actions.ACTIONS.allowed(visit, COLLECTION.many),
         types=types['share_types'],
         networks=(networks or {}).get('share_networks', []),
         groups=(groups or {}).get('share_groups', []),

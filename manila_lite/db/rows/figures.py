@@ -58,6 +58,13 @@ class ConditionCountRow(Protocol):
     number: int
 
 
+class UsageTotalRow(Protocol):
+    """How much of a resource that quotas limit is in use."""
+
+    resource: str
+    number: int
+
+
 class ConditionRow(Protocol):
     """A row in a condition, with the time of its last move."""
 

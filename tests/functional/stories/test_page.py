@@ -130,7 +130,7 @@ def test_failure_leads_from_the_overview_to_the_share(browser, service):
     # The overview refreshes itself until the share has failed.
     browser.see('share type requires')
     browser.click('a.failed[href*="kind=share_instance"]')
-    browser.see('Share instance: failed')
+    browser.see('Shares: failed')
     assert check(browser) == []
     browser.click('main a code')
     browser.see('Share lost')
@@ -168,6 +168,38 @@ def test_long_names_break_lines(browser, service):
     for path in ('/ui/', '/ui/shares', f'/ui/shares/{share["id"]}'):
         browser.open(f'{service.root}{path}')
         assert check(browser) == []
+
+
+def test_lists_are_as_narrow_as_the_window(browser, service):
+    service.user.create_available(share_proto='NFS', size=1, name='n' * 255)
+    sign_in(browser, service)
+    browser.resize(min(WIDTHS))
+    browser.open(f'{service.root}/ui/shares')
+    browser.see('✓ available')
+    scrolled = 'const one = document.querySelector(".list"); '
+    scrolled += 'return one.scrollWidth - one.clientWidth;'
+    assert browser.driver.execute_script(scrolled) == 0
+
+
+def test_selected_rows_are_deleted_together(browser, service):
+    for name in ('first', 'second'):
+        service.user.create_available(share_proto='NFS', size=1, name=f'old {name}')
+    sign_in(browser, service)
+    browser.open(f'{service.root}/ui/shares?name~=old')
+    assert check(browser) == []
+    for name in ('first', 'second'):
+        browser.click(f'input[aria-label="Select old {name}"]')
+    browser.type('#many-confirm', '3')
+    browser.submit('#many-confirm')
+    browser.see('Nothing was done: 2 shares were selected')
+    browser.open(f'{service.root}/ui/shares?name~=old')
+    browser.click('input[aria-label="Select old first"]')
+    browser.type('#many-confirm', '1')
+    browser.submit('#many-confirm')
+    browser.see('1 accepted, 0 refused.')
+    assert check(browser) == []
+    # The one answer that is an error is that of the wrong number.
+    assert all('400 (Bad Request)' in one for one in browser.complaints())
 
 
 @pytest.mark.parametrize('kind', ['networks', 'groups', 'servers', 'shares'])

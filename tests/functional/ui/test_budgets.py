@@ -14,7 +14,7 @@ LOG = recovery.RecoveryLogEntry.__table__
 MANY = 6
 
 BUDGETS = {
-    '/ui/': 8,
+    '/ui/': 9,
     '/ui/rows': 2,
     '/ui/shares': 5,
     '/ui/shares/{share_id}': 23,

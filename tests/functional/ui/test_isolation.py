@@ -122,13 +122,30 @@ def test_no_form_changes_resources_of_another_project(cloud, estate, bob):
     token = token_of(bob)
     before = estates.dump(cloud)
     for path in estate.paths('POST'):
-        if path in CREATING:
+        if path in CREATING or path.endswith('/selected'):
             continue
         fields = {**estate.ids, **estate.fields, 'form_token': token}
         response = post(bob, path, fields)
         assert response.status_int in (403, 404), path
         assert leaks(estate, response, path, *fields.values()) == [], path
         assert estates.changed(before, estates.dump(cloud)) == [], path
+
+
+def test_no_selection_changes_resources_of_another_project(cloud, estate, bob):
+    before = estates.dump(cloud)
+    ids = set(estate.ids.values())
+    selected = {f'selected-{id}': 'on' for id in ids}
+    common = {'form_token': token_of(bob), 'status': 'error', 'confirm': str(len(ids))}
+    paths = [path for path in estate.paths('POST') if path.endswith('/selected')]
+    assert len(paths) == 4
+    for path in paths:
+        for action in ('delete', 'reset-status'):
+            fields = {**common, **selected, 'action': action}
+            response = post(bob, path, fields)
+            if response.status_int != 403:
+                assert f'0 accepted, {len(ids)} refused' in response.text, path
+            assert leaks(estate, response, path, *fields) == [], path
+            assert estates.changed(before, estates.dump(cloud)) == [], path
 
 
 @pytest.mark.parametrize('name', ['snapshot_id', 'replica_id', 'access_id'])

@@ -3,8 +3,10 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import services, shares
+from manila_lite.api.ui.overview import KINDS
+from manila_lite.db.models import quotas, services, shares
 from manila_lite.db.queries.recovery import overview
+from manila_lite.quota import limits
 
 INSTANCE = shares.ShareInstance.__table__
 SERVICE = services.Service.__table__
@@ -212,3 +214,26 @@ def test_pages_are_grouped_for_those_who_see_them(alice, root):
         assert len(named) == groups
         assert page.html.count('aria-labelledby="group-') == groups
     assert '/ui/charts' not in alice.open('/ui/').links
+
+
+def test_totals_are_true_at_any_size_and_those_of_the_project(
+    cloud, api, alice, bob, root
+):
+    for _ in range(2):
+        api.create()
+    cloud.settle()
+    usage = quotas.QuotaUsage.__table__
+    cloud.db.write(
+        lambda session: session.run(
+            usage.update().where(usage.c.resource == 'shares').values(in_use=123456)
+        )
+    )
+    for browser, shown in ((alice, True), (root, True), (bob, False)):
+        found = 'Shares 123,456' in browser.open('/ui/').text
+        assert found is shown
+
+
+def test_every_kind_has_a_title_and_a_usage_that_quotas_know():
+    assert set(KINDS) == set(overview.RESOURCES)
+    used = {kind.usage for kind in KINDS.values()} - {None}
+    assert used <= set(limits.NAMES)

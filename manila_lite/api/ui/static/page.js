@@ -3,14 +3,14 @@
 (() => {
   const say = (text) => { document.getElementById('said').textContent = text; };
 
-  // A region that is being used is left alone: typing, an open form, text
-  // that is selected.
+  // A region that is being used is left alone: typing, an open form, rows
+  // or text that are selected.
   const isUsed = (region) => {
     const selection = document.getSelection();
     return document.hidden
       || (region.contains(document.activeElement)
         && document.activeElement.matches('input, select, textarea, summary'))
-      || region.querySelector('details[open]')
+      || region.querySelector('details[open], input:checked')
       || (selection && !selection.isCollapsed
         && region.contains(selection.anchorNode));
   };

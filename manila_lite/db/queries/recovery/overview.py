@@ -10,11 +10,16 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import engine, shares
+from manila_lite.db.models import engine, quotas, shares
 from manila_lite.db.planner import filter_only
 from manila_lite.db.queries.recovery.figures import HEALTHY as HEALTHY_STATUSES
 from manila_lite.db.queries.recovery.recovery_kinds import KINDS, ResourceKind
-from manila_lite.db.rows import ConditionCountRow, ConditionRow, NamedShareRow
+from manila_lite.db.rows import (
+    ConditionCountRow,
+    ConditionRow,
+    NamedShareRow,
+    UsageTotalRow,
+)
 from manila_lite.db.session import Session
 from manila_lite.states import (
     access_rule,
@@ -32,6 +37,7 @@ MOST = 200
 """Rows that are counted of each kind and condition."""
 
 JOURNAL = engine.Transition.__table__
+USAGE = quotas.QuotaUsage.__table__
 WORK = engine.Work.__table__
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -208,6 +214,33 @@ def count(
     statement = _counts(project_id is not None, session.dialect)
     rows = session.rows(statement, **values)
     return [row for row in rows if row.number]
+
+
+@functools.cache
+def _totals(of_project: bool) -> sa.Select:
+    found = (
+        sa.select(
+            USAGE.c.resource,
+            sa.cast(sa.func.sum(USAGE.c.in_use), sa.BigInteger).label('number'),
+        )
+        .where(USAGE.c.scope == 'project')
+        .group_by(USAGE.c.resource)
+    )
+    if of_project:
+        found = found.where(USAGE.c.project_id == sa.bindparam('project'))
+    return found
+
+
+def list_totals(
+    session: Session, project_id: str | None
+) -> typing.Sequence[UsageTotalRow]:
+    """Return how much there is of each resource that quotas limit.
+
+    It is that of a project, or with None of all. Usage is kept when resources
+    are created and deleted, so nothing is counted here.
+    """
+    values = {} if project_id is None else {'project': project_id}
+    return session.rows(_totals(project_id is not None), **values)
 
 
 @functools.cache
