@@ -4,6 +4,7 @@ The API decides; a reason that is known before spares the user the attempt.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
 import typing
 
 from manila_lite.api.ui import front
@@ -165,6 +166,85 @@ def confirm(visit: Visit, name: str) -> None:
     """Raise Refused unless the name of the resource was typed."""
     if visit.form.get('confirm') != name:
         raise Refused(400, f'Nothing was done: to confirm, type the name {name}.')
+
+
+_QUOTAS = {'size': 'gigabytes'}
+"""What a quota calls a field."""
+
+
+def wrong_field(refused: Refused | None, names: Iterable[str]) -> str | None:
+    """Return the field of a form that a refusal is about, if it names one.
+
+    The API names a field as requests do, what it has not found in words, and
+    a quota by what it limits.
+    """
+    if refused is None:
+        return None
+    text = str(refused.public_message).lower()
+    spellings: tuple[Callable[[str], str], ...] = (
+        str,
+        lambda name: name.removesuffix('_id').replace('_', ' '),
+        lambda name: _QUOTAS.get(name, name),
+    )
+    for spell in spellings:
+        found = [
+            name
+            for name in names
+            if re.search(rf'\b{re.escape(spell(name))}s?\b', text)
+        ]
+        if found:
+            return max(found, key=len)
+    return None
+
+
+class TypeChoice(typing.NamedTuple):
+    """Share types for a form, each once, with what it needs.
+
+    `default` is chosen at first, if there is a default type.
+    """
+
+    options: list[tuple[str, str]]
+    default: str
+    need_network: bool
+
+
+def types(visit: Visit) -> TypeChoice:
+    """Return the share types that the caller may use."""
+    found = (visit.api.find('/types') or {'share_types': []})['share_types']
+    needing = {
+        one['id']
+        for one in found
+        if one['required_extra_specs'].get('driver_handles_share_servers') in _TRUE
+    }
+    options = [
+        (
+            one['id'],
+            one['name'] + (' (needs a share network)' if one['id'] in needing else ''),
+        )
+        for one in found
+    ]
+    return TypeChoice(options, default_of(found), bool(needing))
+
+
+def default_of(types: Iterable[Mapping]) -> str:
+    """Return the id of the default type, or an empty one without it."""
+    return next((one['id'] for one in types if one['is_default']), '')
+
+
+_TRUE = (True, 'True', 'true')
+
+
+def choices(found: Mapping | None, key: str, value: str = 'id') -> list[tuple]:
+    """Return the options of a list of the API, by name."""
+    return [
+        (one[value], one['name'] or one['id']) for one in (found or {}).get(key, ())
+    ]
+
+
+def zones(visit: Visit) -> list[tuple]:
+    """Return the zones as options; none if there is only one to choose."""
+    found = choices(visit.api.find('/availability-zones'), 'availability_zones', 'name')
+    return found if len(found) > 1 else []
 
 
 def number(text: str) -> int | str:

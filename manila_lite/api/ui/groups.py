@@ -11,6 +11,13 @@ from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 
 _COLLECTION = 'share-groups'
+_FIELDS = (
+    'name',
+    'share_group_type_id',
+    'share_type',
+    'share_network_id',
+    'availability_zone',
+)
 _SNAPSHOTS = 'share-group-snapshots'
 
 
@@ -117,7 +124,7 @@ def act_on_selected(visit: Visit) -> Answer:
 
 def create(visit: Visit) -> Answer:
     """Request an empty share group."""
-    names = ('name', 'share_group_type_id', 'share_network_id')
+    names = ('name', 'share_group_type_id', 'share_network_id', 'availability_zone')
     body: dict[str, object] = {
         name: visit.form[name] for name in names if visit.form.get(name)
     }
@@ -135,15 +142,21 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     found = listing.read(
         visit, COLLECTION, f'/{_COLLECTION}/detail', 'share_groups', all_projects=True
     )
-    types = visit.api.find('/types') or {'share_types': []}
-    group_types = visit.api.find('/share-group-types') or {}
+    group_types = visit.api.find('/share-group-types')
+    networks = visit.api.find('/share-networks', limit=listing.PARTS)
     return visit.page(
         'groups.html',
         refused.code if refused else 200,
         list=found,
         many=_ACTIONS.allowed(visit, COLLECTION.many),
-        types=types['share_types'],
-        group_types=group_types.get('share_group_types', []),
+        types=actions.types(visit),
+        group_types=actions.choices(group_types, 'share_group_types'),
+        default_group_type=actions.default_of(
+            (group_types or {}).get('share_group_types', ())
+        ),
+        networks=actions.choices(networks, 'share_networks'),
+        zones=actions.zones(visit),
+        wrong=actions.wrong_field(refused, _FIELDS),
         may_create=visit.ctx.can('share_group:create'),
         refused=refused and refused.public_message,
         form=visit.form,

@@ -12,6 +12,7 @@ from manila_lite.db.queries.shares import shares_on
 from manila_lite.states.share_network import SHARE_NETWORK
 
 _COLLECTION = 'share-networks'
+_FIELDS = ('name', 'availability_zone', 'neutron_net_id', 'neutron_subnet_id')
 _NEUTRON = ('neutron_net_id', 'neutron_subnet_id')
 SERVICE_TYPES = ('active_directory', 'kerberos', 'ldap')
 SERVICE_FIELDS = (
@@ -165,6 +166,8 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         refused.code if refused else 200,
         list=found,
         many=_ACTIONS.allowed(visit, COLLECTION.many),
+        zones=actions.zones(visit),
+        wrong=actions.wrong_field(refused, _FIELDS),
         may_create=visit.ctx.can('share_network:create'),
         sees_services=visit.ctx.can('security_service:index'),
         refused=refused and refused.public_message,
@@ -277,7 +280,10 @@ def _list_services(visit: Visit, refused: Refused | None = None) -> Answer:
         refused.code if refused else 200,
         list=found,
         fields=SERVICE_FIELDS,
-        types=SERVICE_TYPES,
+        types=[(one, one.replace('_', ' ')) for one in SERVICE_TYPES],
+        wrong=actions.wrong_field(
+            refused, ('type', 'password', *(name for name, _ in SERVICE_FIELDS))
+        ),
         may_create=visit.ctx.can('security_service:create'),
         may_delete=visit.ctx.can('security_service:delete'),
         refused=refused and refused.public_message,

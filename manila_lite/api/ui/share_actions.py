@@ -5,6 +5,7 @@ import typing
 
 from manila_lite.api.ui import actions
 from manila_lite.api.ui.actions import Action, Actions, Form, Request, Requested
+from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.visit import Visit
 from manila_lite.states.share_instance import SHARE_INSTANCE
 
@@ -106,15 +107,46 @@ ACTIONS = Actions(
 )
 
 
+FIELDS = (
+    'name',
+    'size',
+    'share_proto',
+    'share_type',
+    'share_network_id',
+    'share_group_id',
+    'availability_zone',
+    'metadata',
+)
+"""The fields of a new share."""
+
+
+def _metadata(text: str) -> dict[str, str]:
+    """Return the metadata of lines `key=value`; raises Refused."""
+    found = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        key, sign, value = line.partition('=')
+        if not sign:
+            raise Refused(400, f'metadata: {line} must be key=value.')
+        found[key.strip()] = value.strip()
+    return found
+
+
 def create(visit: Visit) -> dict:
     """Request a new share; raises Refused."""
     form = visit.form
-    body = {
+    body: dict[str, object] = {
         'name': form.get('name') or None,
         'size': actions.number(form.get('size', '')),
         'share_proto': form.get('share_proto', ''),
     }
-    for name in ('share_type', 'share_network_id', 'share_group_id'):
+    for name in (
+        'share_type',
+        'share_network_id',
+        'share_group_id',
+        'availability_zone',
+    ):
         if form.get(name):
             body[name] = form[name]
+    if form.get('metadata'):
+        body['metadata'] = _metadata(form['metadata'])
     return visit.api.send('POST', '/shares', {'share': body})['share']

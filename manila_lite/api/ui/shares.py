@@ -25,8 +25,6 @@ PARTS = listing.PARTS
 FAILURES = 3
 """Newest failures that are shown above the facts of a share."""
 
-_PROTOCOLS = ('NFS', 'CIFS', 'CEPHFS', 'GLUSTERFS', 'HDFS', 'MAPRFS')
-
 
 COLLECTION = Collection(
     '/ui/shares',
@@ -90,18 +88,20 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         all_projects=visit.ctx.can('share:list_all_projects'),
         convert={'metadata': listing.pair},
     )
-    types = visit.api.find('/types') or {'share_types': []}
     networks = visit.api.find('/share-networks', limit=PARTS)
     groups = visit.api.find('/share-groups', limit=PARTS)
+    protocols = map(str.upper, visit.services.conf.enabled_share_protocols)
     return visit.page(
         'shares.html',
         refused.code if refused else 200,
         list=found,
         many=share_actions.ACTIONS.allowed(visit, COLLECTION.many),
-        types=types['share_types'],
-        networks=(networks or {}).get('share_networks', []),
-        groups=(groups or {}).get('share_groups', []),
-        protocols=_PROTOCOLS,
+        types=actions.types(visit),
+        networks=actions.choices(networks, 'share_networks'),
+        groups=actions.choices(groups, 'share_groups'),
+        zones=actions.zones(visit),
+        protocols=[(one, one) for one in protocols],
+        wrong=actions.wrong_field(refused, share_actions.FIELDS),
         may_create=visit.ctx.can('share:create'),
         refused=refused and refused.public_message,
         form=visit.form,
