@@ -1,9 +1,13 @@
 """The first page: what is healthy, worked on, stuck or failed."""
 
+import dataclasses
 import datetime
 import typing
+import urllib.parse
 
 from manila_lite import exception
+from manila_lite.api.ui import conditions, share_actions, shares
+from manila_lite.api.ui.listing import Column, Listing
 from manila_lite.api.ui.visit import Answer, Visit
 from manila_lite.db.queries.recovery import overview
 from manila_lite.db.rows import NamedShareRow
@@ -16,6 +20,19 @@ FAILURES = 10
 
 MESSAGES = 200
 """The newest failures, which are grouped by their reason."""
+
+REASON = ('resource_type', 'action_id', 'detail_id')
+"""What failures have in common that are for one reason."""
+
+FAILED_SHARES = dataclasses.replace(
+    shares.COLLECTION,
+    columns=(
+        Column('Name', is_wide=False),
+        Column('Status', is_wide=False),
+        Column('Last', is_wide=False),
+        Column('Request'),
+    ),
+)
 
 HOUR = datetime.timedelta(hours=1)
 
@@ -54,6 +71,24 @@ class Failure(typing.NamedTuple):
     number: int
     shares: dict[str, str]
 
+    @property
+    def query(self) -> str:
+        """The query of the page with all shares that failed for this reason."""
+        return urllib.parse.urlencode({name: self.newest[name] for name in REASON})
+
+
+class FailedShare(typing.NamedTuple):
+    """A share that a request has failed for, with the newest message.
+
+    It is `selected` for actions if it is still in a status that failed.
+    """
+
+    id: str
+    name: str
+    statuses: list[str]
+    newest: dict
+    selected: bool
+
 
 def show(visit: Visit) -> Answer:
     """Show the numbers of resources by condition, services and failures."""
@@ -66,8 +101,7 @@ def show(visit: Visit) -> Answer:
         row.resource: row.number
         for row in visit.services.db.read(overview.list_totals, visit.project_id)
     }
-    answer = visit.api.find('/messages', message_level='ERROR', limit=MESSAGES)
-    messages = (answer or {}).get('messages', [])
+    messages = _newest_failures(visit)
     named = _shares_of(visit, messages)
     found = visit.api.find('/services')
     services = found and found['services']
@@ -86,6 +120,11 @@ def show(visit: Visit) -> Answer:
         missing=[one for one in services or () if not _serves(one)],
         problems=_problems(visit, counts, services or (), messages, named),
     )
+
+
+def _newest_failures(visit: Visit) -> list[dict]:
+    answer = visit.api.find('/messages', message_level='ERROR', limit=MESSAGES)
+    return (answer or {}).get('messages', [])
 
 
 def _serves(service: dict) -> bool:
@@ -109,7 +148,7 @@ def _by_reason(
     found: dict[tuple, Failure] = {}
     for one in messages:
         # The words of administrators differ in times and names.
-        reason = one['resource_type'], one['action_id'], one['detail_id']
+        reason = tuple(one[name] for name in REASON)
         failure = found.setdefault(reason, Failure(one, 0, {}))
         if one['resource_id'] in named and len(failure.shares) < FAILURES:
             share = named[one['resource_id']][0]
@@ -164,6 +203,41 @@ def _is_on(
         (row.host or '').partition('#')[0] in hosts
         for row in named.get(message['resource_id'], ())
     )
+
+
+def list_failures(visit: Visit) -> Answer:
+    """Show the shares of the newest failures for one reason, to act on many."""
+    reason = {name: visit.query.get(name, '') for name in REASON}
+    if not all(reason.values()):
+        raise exception.NotFound('There is no such reason.')
+    messages = [
+        one
+        for one in _newest_failures(visit)
+        if all(one[name] == value for name, value in reason.items())
+    ]
+    named = _shares_of(visit, messages)
+    newest: dict[str, dict] = {}
+    for one in messages:
+        newest.setdefault(one['resource_id'], one)
+    return visit.page(
+        'failures.html',
+        number=len(messages),
+        messages=messages[:1],
+        list=Listing(
+            FAILED_SHARES,
+            [_failed_share(named[id], newest[id]) for id in newest if id in named],
+            None,
+            {},
+        ),
+        many=share_actions.ACTIONS.allowed(visit, FAILED_SHARES.many),
+    )
+
+
+def _failed_share(rows: list[NamedShareRow], newest: dict) -> FailedShare:
+    statuses = sorted({row.status for row in rows if row.status})
+    has_failed = any(conditions.of_status(one) == overview.FAILED for one in statuses)
+    share = rows[0]
+    return FailedShare(share.id, share.name or share.id, statuses, newest, has_failed)
 
 
 def list_rows(visit: Visit) -> Answer:

@@ -29,6 +29,7 @@ def _posts(path: str, actions: Mapping[str, Handler]) -> dict[str, dict[str, Han
 PAGES: dict[str, dict[str, Handler]] = {
     '/ui/': {'GET': overview.show},
     '/ui/rows': {'GET': overview.list_rows},
+    '/ui/failures': {'GET': overview.list_failures},
     '/ui/shares': {'GET': shares.index, 'POST': shares.create},
     '/ui/shares/selected': {'POST': shares.act_on_selected},
     '/ui/shares/{share_id}': {'GET': shares.show},

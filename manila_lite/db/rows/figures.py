@@ -77,10 +77,11 @@ class ConditionRow(Protocol):
 
 
 class NamedShareRow(Protocol):
-    """The name of a share, and the host of one of its instances."""
+    """The name of a share, with the status and host of one of its instances."""
 
     id: str
     name: str | None
+    status: str | None
     host: str | None
 
 

@@ -53,10 +53,11 @@ IDS = {
 PATHS = [
     template.format_map(IDS)
     for template, handlers in site.PAGES.items()
-    # The overview and its rows are in test_overview.
-    if 'GET' in handlers and template not in ('/ui/', '/ui/rows')
+    # The overview and its rows are in test_overview; failures need a query.
+    if 'GET' in handlers and template not in ('/ui/', '/ui/rows', '/ui/failures')
 ]
 QUERIES = [
+    '/ui/shares?metadata=key%3Dvalue',
     '/ui/networks?status=error',
     '/ui/groups?status=error',
     '/ui/servers?status=error',

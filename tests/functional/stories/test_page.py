@@ -129,6 +129,11 @@ def test_failure_leads_from_the_overview_to_the_share(browser, service):
     sign_in(browser, service)
     # The overview refreshes itself until the share has failed.
     browser.see('share type requires')
+    browser.click('a[href^="/ui/failures"]')
+    browser.see('✗ error')
+    assert browser.find('input[aria-label="Select lost"]').is_selected()
+    assert check(browser) == []
+    browser.open(f'{service.root}/ui/')
     browser.click('a.failed[href*="kind=share_instance"]')
     browser.see('Shares: failed')
     assert check(browser) == []

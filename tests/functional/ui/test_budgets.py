@@ -16,6 +16,7 @@ MANY = 6
 BUDGETS = {
     '/ui/': 9,
     '/ui/rows': 2,
+    '/ui/failures': 3,
     '/ui/shares': 6,
     '/ui/shares/{share_id}': 23,
     '/ui/shares/{share_id}/migration': 8,
@@ -55,6 +56,8 @@ def costs(cloud, estate, browser):
             path = template.format_map(estate.ids)
             if template == '/ui/rows':
                 path += '?kind=share_instance&condition=healthy'
+            if template == '/ui/failures':
+                path += '?resource_type=SHARE&action_id=006&detail_id=001'
             browser.send('GET', path)
             before = cloud.statements
             browser.send('GET', path)

@@ -10,6 +10,7 @@ LONG = 5000 * 'x'
 PATHS = [
     '/ui/',
     '/ui/rows',
+    '/ui/failures',
     '/ui/shares',
     '/ui/groups',
     '/ui/networks',
@@ -26,6 +27,9 @@ PATHS = [
 NAMES = [
     'kind',
     'condition',
+    'resource_type',
+    'action_id',
+    'detail_id',
     'status',
     'name~',
     'offset',

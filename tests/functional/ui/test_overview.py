@@ -1,5 +1,8 @@
 """What the overview shows, to whom, and what it costs."""
 
+import re
+import urllib.parse
+
 import pytest
 import sqlalchemy as sa
 
@@ -74,6 +77,59 @@ def test_failures_for_one_reason_are_one_row_with_their_shares(
     assert 'share 2' in page.text
     assert '3 requests failed in the last hour.' in page.text
     assert 'share type requires' not in bob.open('/ui/').text
+
+
+def failures(browser):
+    page = browser.open('/ui/')
+    (link,) = [one for one in page.links if one.startswith('/ui/failures?')]
+    return browser.open(link)
+
+
+def test_shares_of_a_failure_are_acted_on_together(cloud, api, admin_api, alice, bob):
+    create_type(admin_api, 'nowhere')
+    for number in range(3):
+        api.create(share_type='nowhere', name=f'lost {number}')
+    healthy = api.create(name='mine')['id']
+    cloud.settle()
+    page = failures(alice)
+    assert 'share type requires' in page.text
+    assert page.html.count('checked') == 3
+    assert healthy not in page.html
+    form = page.form('/ui/shares/selected')
+    selected = dict.fromkeys(re.findall('selected-[^"]+', page.html), 'on')
+    fields = {**selected, 'action': 'delete'}
+    refused = alice.submit(form, expect=400, confirm='2', **fields)
+    assert 'Nothing was done: 3 shares were selected' in refused.text
+    assert '3 accepted, 0 refused.' in alice.submit(form, confirm='3', **fields).text
+    cloud.settle()
+    # The messages stay, and name no shares that are gone.
+    assert not [one for one in alice.open('/ui/').links if 'failures?' in one]
+    where = urllib.parse.urlsplit(alice.address).path
+    assert where == '/ui/'
+    hidden = bob.open('/ui/failures?resource_type=SHARE&action_id=001&detail_id=008')
+    assert 'lost' not in hidden.text
+
+
+def test_shares_that_work_again_are_not_selected_for_actions(
+    cloud, api, root, alice, sign_in
+):
+    share = api.create(name='mine')['id']
+    cloud.settle()
+    cloud.driver('alpha').faults.fail_next('extend_share', error=ValueError())
+    api.act(share, 'extend', {'new_size': 2})
+    cloud.settle()
+    assert f'name="selected-{share}" checked' in failures(root).html
+    fields = {'action': 'reset-status', 'status': 'available', 'confirm': '1'}
+    form = failures(root).form('/ui/shares/selected')
+    root.submit(form, **fields, **{f'selected-{share}': 'on'})
+    assert f'name="selected-{share}" aria-label' in failures(root).html
+    assert 'value="reset-status"' not in failures(alice).html
+    assert 'selected-' not in failures(sign_in('rita')).html
+
+
+@pytest.mark.parametrize('query', ['', '?resource_type=SHARE', '?detail_id=008'])
+def test_a_reason_is_named_whole(alice, query):
+    assert alice.send('GET', f'/ui/failures{query}').status_int == 404
 
 
 def test_health_is_told_in_one_sentence(cloud, api, alice, root):

@@ -302,7 +302,12 @@ def list_rows(
 
 
 _NAMED = (
-    sa.select(SHARE.c.id, SHARE.c.display_name.label('name'), INSTANCE.c.host)
+    sa.select(
+        SHARE.c.id,
+        SHARE.c.display_name.label('name'),
+        INSTANCE.c.status,
+        INSTANCE.c.host,
+    )
     .select_from(SHARE.outerjoin(INSTANCE, INSTANCE.c.share_id == SHARE.c.id))
     .where(SHARE.c.id.in_(sa.bindparam('ids', expanding=True)))
 )
@@ -312,7 +317,7 @@ _NAMED_OF_PROJECT = _NAMED.where(SHARE.c.project_id == sa.bindparam('project'))
 def list_names(
     session: Session, share_ids: typing.Collection[str], project_id: str | None
 ) -> typing.Sequence[NamedShareRow]:
-    """Return id, name and host of these shares, once for each instance.
+    """Return id, name, status and host of these shares, once for each instance.
 
     Those of other projects are left out, if one is given.
     """
