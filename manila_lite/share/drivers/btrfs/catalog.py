@@ -33,18 +33,6 @@ class Kind(enum.StrEnum):
     SNAPSHOT = 'snapshots'
 
 
-class Role:
-    """The role that is recorded of a replica.
-
-    A retiring one was active, and lets no clients in. Only its successor
-    knows whether the promotion was completed.
-    """
-
-    ACTIVE = 'active'
-    RETIRING = 'retiring'
-    PASSIVE = 'passive'
-
-
 class Catalog:
     """The records of one pool, by kind and name."""
 

@@ -3,9 +3,9 @@
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records, samba
+from manila_lite.share.drivers.files.replicas import READABLE, Role
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.nfs_exports import format_exports
-from manila_lite.share.drivers.local.replica import READABLE, ReplicaRole
 from manila_lite.share.drivers.local.roles import LocalRoles
 from manila_lite.share.drivers.local.store import LocalItem
 
@@ -53,7 +53,7 @@ class LocalAccess:
         rules: list[base.AccessRuleForDriver],
         role: str,
     ) -> base.AccessReplies:
-        if role == ReplicaRole.ACTIVE:
+        if role == Role.ACTIVE:
             return self._write_export(item, record, rules)
         if share['replication_type'] == READABLE:
             return self._write_export(item, record, rules, read_only=True)

@@ -10,8 +10,9 @@ import pathlib
 
 from manila_lite.host import Host
 from manila_lite.share.drivers import base, records
+from manila_lite.share.drivers.files.replicas import ReplicaUnreachable
 from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.replica import LocalReplica, ReplicaUnreachable
+from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.store import LocalItem, LocalStore
 from manila_lite.share.drivers.replica_lists import ReplicaList, find_active
 

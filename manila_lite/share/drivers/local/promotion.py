@@ -9,16 +9,15 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.replica import (
-    LocalReplica,
-    ReplicaRole,
+from manila_lite.share.drivers.files.replicas import (
     ReplicaUnreachable,
+    Role,
     format_time,
     ignoring_read_only,
-    raising_unreachable,
 )
+from manila_lite.share.drivers.local.backend import LocalBackend
+from manila_lite.share.drivers.local.peers import LocalPeers
+from manila_lite.share.drivers.local.replica import LocalReplica, raising_unreachable
 from manila_lite.share.drivers.replica_lists import ACTIVE, OUT_OF_SYNC, ReplicaList
 
 LOG = log.getLogger(__name__)
@@ -172,7 +171,7 @@ class LocalPromotion:
             return
         with contextlib.suppress(ReplicaUnreachable):
             state = active.state()
-            if state.role != ReplicaRole.ACTIVE and state.source == own.name:
+            if state.role != Role.ACTIVE and state.source == own.name:
                 with raising_unreachable():
                     active.become_active(self._next_generation([own, active]))
 
@@ -186,7 +185,7 @@ def _is_promoted(
     again.
     """
     state = own.state()
-    if state.role != ReplicaRole.ACTIVE:
+    if state.role != Role.ACTIVE:
         return False
     for other in others:
         with contextlib.suppress(ReplicaUnreachable):
@@ -194,5 +193,5 @@ def _is_promoted(
             if other.state().generation >= state.generation:
                 return False
     with contextlib.suppress(ReplicaUnreachable):
-        return active is None or active.state().role != ReplicaRole.ACTIVE
+        return active is None or active.state().role != Role.ACTIVE
     return True

@@ -24,8 +24,13 @@ import time
 import typing
 import uuid
 
-from manila_lite import exception
 from manila_lite.share.drivers import records, trees
+from manila_lite.share.drivers.files.replicas import (
+    READABLE,
+    ReplicaUnreachable,
+    Role,
+    ignoring_read_only,
+)
 from manila_lite.share.drivers.local import tree_changes, tree_sync
 from manila_lite.share.drivers.local.store import (
     FOLLOWER,
@@ -35,8 +40,6 @@ from manila_lite.share.drivers.local.store import (
     LocalItem,
     LocalStore,
 )
-
-READABLE, DR = 'readable', 'dr'
 
 _INCOMING = 'incoming'
 
@@ -57,18 +60,6 @@ _LOST_DISK_ERRNOS = frozenset(
 """Errors of a missing directory or a broken disk."""
 
 
-class ReplicaRole:
-    """The role recorded for a replica.
-
-    A retiring replica was active and can no longer be written to. Only its
-    successor knows whether the promotion was completed.
-    """
-
-    ACTIVE = 'active'
-    RETIRING = 'retiring'
-    PASSIVE = 'passive'
-
-
 @dataclasses.dataclass(frozen=True)
 class ReplicaRecord:
     """The content of `replica.json`.
@@ -78,16 +69,12 @@ class ReplicaRecord:
     never been a complete copy.
     """
 
-    role: str = ReplicaRole.ACTIVE
+    role: str = Role.ACTIVE
     generation: int = 0
     source: str | None = None
     source_host: str | None = None
     synced_at: float | None = None
     is_whole: bool = True
-
-
-class ReplicaUnreachable(exception.ShareBackendException):
-    """The other replica is missing, or does not have the expected role."""
 
 
 _FLUSH_VALID_NS = 10**9
@@ -166,7 +153,7 @@ class LocalReplica:
         (work / 'data').mkdir()
         records.write(
             work / REPLICA,
-            dataclasses.asdict(ReplicaRecord(role=ReplicaRole.PASSIVE, is_whole=False)),
+            dataclasses.asdict(ReplicaRecord(role=Role.PASSIVE, is_whole=False)),
             durable=True,
         )
         self.item.publish(work, record)
@@ -217,7 +204,7 @@ class LocalReplica:
         if other.state() != leader:
             raise ReplicaUnreachable(msg=f'{other.item.path} has changed its role')
         after = ReplicaRecord(
-            role=ReplicaRole.PASSIVE,
+            role=Role.PASSIVE,
             generation=leader.generation,
             source=other.name,
             source_host=other.host,
@@ -289,7 +276,7 @@ class LocalReplica:
         """Become an outdated follower of another replica."""
         self.write_state(
             ReplicaRecord(
-                role=ReplicaRole.PASSIVE,
+                role=Role.PASSIVE,
                 generation=self.state().generation,
                 source=leader.name,
                 source_host=leader.host,
@@ -317,7 +304,7 @@ class LocalReplica:
             self.write_state(
                 dataclasses.replace(
                     before,
-                    role=ReplicaRole.RETIRING,
+                    role=Role.RETIRING,
                     source=successor.name,
                     source_host=successor.host,
                 )
@@ -339,20 +326,3 @@ class LocalReplica:
             with raising_unreachable(), ignoring_read_only():
                 stack.enter_context(self.store.locked_work_directory(self.name))
             yield
-
-
-@contextlib.contextmanager
-def ignoring_read_only() -> Iterator[None]:
-    """Ignore errors of a read-only file system, which needs no lock."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno != errno.EROFS:
-            raise
-
-
-def format_time(at: float | None) -> str:
-    """Return a time of synchronisation as logs show it."""
-    if at is None:
-        return 'an unknown time'
-    return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(at))

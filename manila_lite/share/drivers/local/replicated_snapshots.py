@@ -6,14 +6,11 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import base, trees
+from manila_lite.share.drivers.files.replicas import ReplicaUnreachable
 from manila_lite.share.drivers.files.replicated_snapshots import ReplicatedSnapshots
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.replica import (
-    LocalReplica,
-    ReplicaUnreachable,
-    raising_unreachable,
-)
+from manila_lite.share.drivers.local.replica import LocalReplica, raising_unreachable
 from manila_lite.share.drivers.local.snapshots import LocalSnapshots
 from manila_lite.share.drivers.local.store import LocalItem
 from manila_lite.share.drivers.space import is_out_of_space

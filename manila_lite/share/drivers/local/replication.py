@@ -13,18 +13,18 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.files.replicas import (
+    ReplicaUnreachable,
+    Role,
+    format_time,
+    ignoring_read_only,
+)
+from manila_lite.share.drivers.files.replication import Replication
 from manila_lite.share.drivers.local.access import LocalAccess
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
 from manila_lite.share.drivers.local.promotion import LocalPromotion
-from manila_lite.share.drivers.local.replica import (
-    LocalReplica,
-    ReplicaRole,
-    ReplicaUnreachable,
-    format_time,
-    ignoring_read_only,
-    raising_unreachable,
-)
+from manila_lite.share.drivers.local.replica import LocalReplica, raising_unreachable
 from manila_lite.share.drivers.local.replicated_snapshots import (
     LocalReplicatedSnapshots,
 )
@@ -32,22 +32,18 @@ from manila_lite.share.drivers.local.roles import LocalRoles
 from manila_lite.share.drivers.local.shares import LocalShares
 from manila_lite.share.drivers.local.snapshots import LocalSnapshots
 from manila_lite.share.drivers.replica_lists import (
-    ACTIVE,
     IN_SYNC,
     OUT_OF_SYNC,
     ReplicaList,
     SnapshotList,
     find_active,
-    replica_state_reply,
 )
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
 
 
-class LocalReplication:
-    """Replicas on this back end, which copy the active one."""
-
+class LocalReplication(Replication):
     def __init__(
         self,
         backend: LocalBackend,
@@ -59,10 +55,9 @@ class LocalReplication:
         promotion: LocalPromotion,
         replicated_snapshots: LocalReplicatedSnapshots,
     ):
+        super().__init__(peers, roles.role_of, shares.get_share_status)
         self._backend = backend
         self._peers = peers
-        self._roles = roles
-        self._shares = shares
         self._snapshots = snapshots
         self._access = access
         self._promotion = promotion
@@ -123,23 +118,6 @@ class LocalReplication:
             ):
                 own.unregister_from(active)
 
-    def update_replica_state(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
-        replica_snapshots: list[base.ReplicaSnapshot],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ReplicaStateReply:
-        """Copy what has changed, unless another thread is doing so."""
-        replica_state = self._update(
-            context, replica_list, replica, access_rules, replica_snapshots
-        )
-        return replica_state_reply(
-            replica_state, self._peers.own_replica(replica).state().synced_at
-        )
-
     def _update(
         self,
         context: RequestContext,
@@ -153,12 +131,12 @@ class LocalReplication:
         if own.item.find() is None:
             raise exception.ShareResourceNotFound(share_id=replica['id'])
         active = self._peers.reachable_active(replica_list)
-        was_active = own.state().role != ReplicaRole.PASSIVE
+        was_active = own.state().role != Role.PASSIVE
         is_synced = False
         with self._backend.store.try_locked_work_directory(own.name) as work:
             if work is not None and active is not None:
                 is_synced = self._follow(replica, own, active, work)
-        if was_active and own.state().role == ReplicaRole.PASSIVE:
+        if was_active and own.state().role == Role.PASSIVE:
             # It may have been unreachable when the roles changed.
             self._access.update_access(context, replica, access_rules, [], [], [])
         missing = [
@@ -170,26 +148,6 @@ class LocalReplication:
         ]
         is_recent = is_synced or self._is_within_recovery_point(own, replica_list)
         return IN_SYNC if is_recent and not missing else OUT_OF_SYNC
-
-    def get_replica_status(
-        self,
-        replica: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
-        """Return the status, as for a share.
-
-        It is an error if the others do not follow the replica even though it
-        should be active.
-        """
-        status = self._shares.get_share_status(replica, share_server)
-        if (
-            replica['replica_state'] == ACTIVE
-            and self._roles.role_of(replica) != ReplicaRole.ACTIVE
-        ):
-            LOG.error('Replica %s is no longer active', replica['name'])
-            status['status'] = 'error'
-            status['replica_state'] = OUT_OF_SYNC
-        return status
 
     def _follow(
         self,
@@ -203,14 +161,12 @@ class LocalReplication:
         before = own.state()
         try:
             leader = active.state()
-            if leader.role == ReplicaRole.PASSIVE or (
-                leader.generation < before.generation
-            ):
+            if leader.role == Role.PASSIVE or (leader.generation < before.generation):
                 # A promotion was interrupted and will be repeated.
                 raise ReplicaUnreachable(
                     msg=f'{active.item.path} is not recorded as active'
                 )
-            if before.role != ReplicaRole.PASSIVE:
+            if before.role != Role.PASSIVE:
                 LOG.warning(
                     'Replica %(name)s is no longer active; changes that '
                     '%(other)s does not have will be lost',
@@ -259,7 +215,7 @@ class LocalReplication:
         )
         return (
             leader is not None
-            and state.role == ReplicaRole.PASSIVE
+            and state.role == Role.PASSIVE
             and state.source == leader['name']
             and not own.has_pending_changes()
             and state.synced_at is not None

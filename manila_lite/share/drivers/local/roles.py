@@ -6,15 +6,10 @@ import dataclasses
 from oslo_log import log
 
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.files.replicas import DR, ReplicaUnreachable, Role
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.replica import (
-    DR,
-    LocalReplica,
-    ReplicaRecord,
-    ReplicaRole,
-    ReplicaUnreachable,
-)
+from manila_lite.share.drivers.local.replica import LocalReplica, ReplicaRecord
 from manila_lite.share.drivers.local.store import SHARES
 from manila_lite.share.drivers.replica_lists import ACTIVE
 
@@ -32,9 +27,9 @@ class LocalRoles:
         """Return the effective role: both sides have to agree on it."""
         own = self._peers.own_replica(share)
         if share['replica_state'] not in (None, ACTIVE):
-            return ReplicaRole.PASSIVE
+            return Role.PASSIVE
         state = own.state()
-        if state.role == ReplicaRole.RETIRING:
+        if state.role == Role.RETIRING:
             return self._recovered_role(own, state)
         return state.role
 
@@ -42,34 +37,28 @@ class LocalRoles:
         """Become active again if the successor has not become active."""
         with self._backend.store.try_locked_work_directory(own.name) as work:
             if work is None or own.state() != state:
-                return ReplicaRole.PASSIVE  # the promotion is in progress
+                return Role.PASSIVE  # the promotion is in progress
             other = self._peers.replica_at(state.source_host, state.source)
             if other is None:
-                return ReplicaRole.PASSIVE
+                return Role.PASSIVE
             with contextlib.suppress(ReplicaUnreachable):
                 other.record()
                 successor = other.state()
                 if (
-                    successor.role != ReplicaRole.ACTIVE
+                    successor.role != Role.ACTIVE
                     or successor.generation <= state.generation
                 ):
                     own.write_state(
                         dataclasses.replace(
-                            state,
-                            role=ReplicaRole.ACTIVE,
-                            source=None,
-                            source_host=None,
+                            state, role=Role.ACTIVE, source=None, source_host=None
                         )
                     )
-                    return ReplicaRole.ACTIVE
-        return ReplicaRole.PASSIVE
+                    return Role.ACTIVE
+        return Role.PASSIVE
 
     def denies_all_access(self, share: base.ShareForDriver) -> bool:
         """Return whether clients are denied whatever the rules say."""
-        return (
-            share['replication_type'] == DR
-            and self.role_of(share) != ReplicaRole.ACTIVE
-        )
+        return share['replication_type'] == DR and self.role_of(share) != Role.ACTIVE
 
     def demote_superseded(self) -> None:
         """Deny writing to replicas that others have replaced meanwhile.
@@ -96,7 +85,7 @@ def _is_superseded(own: LocalReplica, other: LocalReplica) -> bool:
         other.record()
         here, there = own.state(), other.state()
         return (
-            here.role == there.role == ReplicaRole.ACTIVE
+            here.role == there.role == Role.ACTIVE
             and there.generation > here.generation
         )
     return False

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
-import errno
 import time
 
 from oslo_log import log
@@ -13,16 +12,17 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.catalog import Kind, Role
+from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.moves import closing
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
-from manila_lite.share.drivers.btrfs.moves.replicas import (
-    DR,
-    Replica,
-    ReplicaState,
-    ReplicaUnreachable,
-)
+from manila_lite.share.drivers.btrfs.moves.replicas import Replica, ReplicaState
 from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
+from manila_lite.share.drivers.files.replicas import (
+    DR,
+    ReplicaUnreachable,
+    Role,
+    ignoring_read_only,
+)
 from manila_lite.share.drivers.replica_lists import (
     ACTIVE,
     OUT_OF_SYNC,
@@ -203,7 +203,7 @@ def _retiring(active: Replica, successor: Replica) -> Iterator[None]:
                     source=successor.name,
                     source_host=successor.host,
                 )
-                with _ignoring_read_only():
+                with ignoring_read_only():
                     active.write_state(retiring)
         except exception.ShareBackendException as error:
             raise ReplicaUnreachable(msg=f'{active.name}: {error}') from error
@@ -212,15 +212,6 @@ def _retiring(active: Replica, successor: Replica) -> Iterator[None]:
         except BaseException:
             with contextlib.suppress(OSError):
                 active.write_state(before)
-            raise
-
-
-@contextlib.contextmanager
-def _ignoring_read_only() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno != errno.EROFS:
             raise
 
 

@@ -8,15 +8,13 @@ replicas claim to be active, the one with the highest generation is.
 
 import dataclasses
 
-from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.catalog import Kind, Role
+from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.moves.copies import Copies
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.files.replicas import DR, ReplicaUnreachable, Role
 from manila_lite.share.drivers.records import Record
-
-READABLE, DR = 'readable', 'dr'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,10 +34,6 @@ class ReplicaState:
     shown: str | None = None
     synced_at: float | None = None
     others: dict[str, str] = dataclasses.field(default_factory=dict)
-
-
-class ReplicaUnreachable(exception.ShareBackendException):
-    """The other replica is missing, or does not have the expected role."""
 
 
 class Replica:

@@ -5,7 +5,6 @@ only what the promotion of a replica ends there, and the copies that are sent.
 """
 
 import contextlib
-import time
 
 from oslo_log import log
 
@@ -13,15 +12,11 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.catalog import Kind, Role
+from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.exports.access import BtrfsAccess
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.moves.promotion import BtrfsPromotion
-from manila_lite.share.drivers.btrfs.moves.replicas import (
-    Replica,
-    ReplicaState,
-    ReplicaUnreachable,
-)
+from manila_lite.share.drivers.btrfs.moves.replicas import Replica, ReplicaState
 from manila_lite.share.drivers.btrfs.moves.replicated_snapshots import (
     BtrfsReplicatedSnapshots,
 )
@@ -30,23 +25,25 @@ from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
 from manila_lite.share.drivers.btrfs.moves.transfer import TransferFailed
 from manila_lite.share.drivers.btrfs.volumes.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.volumes.snapshots import BtrfsSnapshots
+from manila_lite.share.drivers.files.replicas import (
+    ReplicaUnreachable,
+    Role,
+    format_time,
+)
+from manila_lite.share.drivers.files.replication import Replication
 from manila_lite.share.drivers.replica_lists import (
-    ACTIVE,
     ERROR,
     IN_SYNC,
     OUT_OF_SYNC,
     ReplicaList,
     SnapshotList,
-    replica_state_reply,
 )
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
 
 
-class BtrfsReplication:
-    """Replicas on this back end, which copy the active one."""
-
+class BtrfsReplication(Replication):
     def __init__(
         self,
         backend: BtrfsBackend,
@@ -59,9 +56,9 @@ class BtrfsReplication:
         promotion: BtrfsPromotion,
         replicated_snapshots: BtrfsReplicatedSnapshots,
     ):
+        super().__init__(peers, roles.role_of, shares.get_share_status)
         self._backend = backend
         self._peers = peers
-        self._roles = roles
         self._syncing = syncing
         self._shares = shares
         self._snapshots = snapshots
@@ -143,23 +140,6 @@ class BtrfsReplication:
                 other.copies.discard(own.name)
                 other.copies.remove_empty()
 
-    def update_replica_state(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
-        replica_snapshots: list[base.ReplicaSnapshot],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ReplicaStateReply:
-        """Copy what has changed; no state if another thread is doing so."""
-        replica_state = self._update(
-            context, replica_list, replica, access_rules, replica_snapshots
-        )
-        return replica_state_reply(
-            replica_state, self._peers.own_replica(replica).state().synced_at
-        )
-
     def _update(
         self,
         context: RequestContext,
@@ -239,26 +219,6 @@ class BtrfsReplication:
         with self._backend.changing(own.name):
             own.become_passive(leader, replication_type)
 
-    def get_replica_status(
-        self,
-        replica: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
-        """Return the status, as for a share.
-
-        It is an error if the others do not follow the replica even though it
-        should be active.
-        """
-        status = self._shares.get_share_status(replica)
-        if (
-            replica['replica_state'] == ACTIVE
-            and self._roles.role_of(replica) != Role.ACTIVE
-        ):
-            LOG.error('Replica %s is no longer active', replica['name'])
-            status['status'] = 'error'
-            status['replica_state'] = OUT_OF_SYNC
-        return status
-
 
 def _is_full(error: Exception) -> bool:
     """Return whether our own pool has no space for what is new."""
@@ -268,10 +228,3 @@ def _is_full(error: Exception) -> bool:
         return error.is_out_of_space
     cause = error if isinstance(error, OSError) else error.__cause__
     return isinstance(cause, OSError) and is_out_of_space(cause)
-
-
-def format_time(at: float | None) -> str:
-    """Return a time of synchronisation as logs show it."""
-    if at is None:
-        return 'an unknown time'
-    return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(at))

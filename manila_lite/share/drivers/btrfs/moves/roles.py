@@ -5,14 +5,10 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.catalog import Role
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
-from manila_lite.share.drivers.btrfs.moves.replicas import (
-    READABLE,
-    Replica,
-    ReplicaState,
-)
+from manila_lite.share.drivers.btrfs.moves.replicas import Replica, ReplicaState
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.files.replicas import READABLE, Role
 from manila_lite.share.drivers.replica_lists import ACTIVE
 
 LOG = log.getLogger(__name__)

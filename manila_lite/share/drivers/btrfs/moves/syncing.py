@@ -11,14 +11,10 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
-from manila_lite.share.drivers.btrfs.catalog import Kind, Role
+from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.moves.copies import ONCE, Copies
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
-from manila_lite.share.drivers.btrfs.moves.replicas import (
-    Replica,
-    ReplicaState,
-    ReplicaUnreachable,
-)
+from manila_lite.share.drivers.btrfs.moves.replicas import Replica, ReplicaState
 from manila_lite.share.drivers.btrfs.moves.sending import (
     CommonCopy,
     by_content,
@@ -26,6 +22,7 @@ from manila_lite.share.drivers.btrfs.moves.sending import (
     send_changes,
 )
 from manila_lite.share.drivers.btrfs.moves.transfer import TransferFailed
+from manila_lite.share.drivers.files.replicas import ReplicaUnreachable, Role
 from manila_lite.share.drivers.replica_lists import ReplicaList
 
 LOG = log.getLogger(__name__)

@@ -10,10 +10,11 @@ import typing
 
 from oslo_log import log
 
-from manila_lite.share.drivers.btrfs.catalog import Kind, Role
+from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.volumes.limits import Volume
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.files.replicas import Role
 
 LOG = log.getLogger(__name__)
 
