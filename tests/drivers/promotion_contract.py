@@ -5,6 +5,7 @@ import datetime
 import pytest
 
 from manila_lite import exception
+from tests.drivers.contract import call_or_skip
 from tests.drivers.driver_harness import CTX
 from tests.drivers.replication_sites import PASSIVE_LEVELS
 
@@ -110,6 +111,16 @@ class PromotionContract:
         sites.apply_rules(sites.here)
         assert sites.levels(sites.here) == PASSIVE_LEVELS[sites.style]
         assert sites.levels() == {'rw'}
+
+    def test_replica_that_others_have_replaced_reports_an_error(self, sites):
+        sites.create_in_sync()
+        before = sites.share_for(sites.here)
+        sites.promote()
+        status = call_or_skip(
+            sites.here.driver.get_replica_status, before, sites.here.server
+        )
+        assert status['status'] == 'error'
+        assert status['replica_state'] == 'out_of_sync'
 
     def test_promotion_back_and_forth_keeps_the_content(self, sites):
         sites.create_in_sync()
