@@ -121,6 +121,7 @@ class Message(base.Base):
     __tablename__ = 'messages'
     __table_args__ = base.table_args(
         sa.Index(None, 'project_id', 'created_at', 'id'),
+        sa.Index(None, 'created_at', 'id'),
         sa.Index(None, 'resource_id', 'created_at'),
         sa.Index(None, 'expires_at'),
     )

@@ -14,6 +14,7 @@ from manila_lite.db.models import (
     shares,
     snapshots,
 )
+from manila_lite.db.planner import filter_only
 from manila_lite.db.queries import pages
 from manila_lite.db.rows import (
     MessageRow,
@@ -32,6 +33,10 @@ BACKUP = share_backups.ShareBackup.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
+
+_EXPIRES_AT = sa.type_coerce(
+    filter_only(MESSAGE.c.expires_at), MESSAGE.c.expires_at.type
+)
 
 SORT_KEYS = tuple(
     column.name
@@ -133,7 +138,8 @@ def list_messages(
     one of SORT_KEYS. Messages with equal keys are ordered by id.
     """
     conditions = [
-        MESSAGE.c.expires_at > session.now,
+        # Nearly all are kept still; the newest are wanted.
+        session.now < _EXPIRES_AT,
         *(MESSAGE.c[name] == text for name, text in (filters or {}).items()),
     ]
     if project_id is not None:

@@ -57,6 +57,7 @@ PATHS = [
     if 'GET' in handlers and template not in ('/ui/', '/ui/rows', '/ui/failures')
 ]
 QUERIES = [
+    '/ui/failures?resource_type=SHARE&action_id=002&detail_id=001',
     '/ui/shares?metadata=key%3Dvalue',
     '/ui/networks?status=error',
     '/ui/groups?status=error',
