@@ -17,7 +17,7 @@ from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import BINARY
 from manila_lite.scheduler.choose import Choice, choose
 from manila_lite.scheduler.filters.capacity import allocation_limits
-from manila_lite.scheduler.filters.service_up import ServiceUp
+from manila_lite.scheduler.filters.places import ServiceUp
 from manila_lite.scheduler.pool_reader import PoolReader
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest

@@ -10,9 +10,11 @@ from typing import Any, Literal, NamedTuple, overload
 
 from manila_lite import exception, plugins
 from manila_lite.scheduler.filters import Filter
-from manila_lite.scheduler.filters.retry import RetryFilter
-from manila_lite.scheduler.filters.service_up import ServiceUp
-from manila_lite.scheduler.filters.share_group import ShareGroupFilter
+from manila_lite.scheduler.filters.places import (
+    RetryFilter,
+    ServiceUp,
+    ShareGroupFilter,
+)
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.scheduler.weighers import Weigher

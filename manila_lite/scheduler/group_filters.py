@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from manila_lite.scheduler.filters import Filter
-from manila_lite.scheduler.filters.driver import DriverFilter
-from manila_lite.scheduler.filters.share_group import ConsistentSnapshotFilter
+from manila_lite.scheduler.filters.capabilities import DriverFilter
+from manila_lite.scheduler.filters.places import ConsistentSnapshotFilter
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 

@@ -56,7 +56,6 @@ PLACES = {
     'rpc': 'unit/rpc',
     'scheduler': 'functional/scheduler',
     'scheduler/filters': 'unit/scheduler/filters',
-    'scheduler/weighers': 'unit/scheduler/weighers',
     'share/drivers': 'drivers',
     'share/manager': 'functional/share',
     'share/operations': 'functional/share',

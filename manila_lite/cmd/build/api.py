@@ -15,7 +15,7 @@ from manila_lite.cmd.build.registry import Registry
 from manila_lite.cmd.native_thread import run_in_native_thread
 from manila_lite.db import read_limit
 from manila_lite.policies.enforcer import Enforcer
-from manila_lite.scheduler.filters.extra_specs import mismatch_reason
+from manila_lite.scheduler.filters.capabilities import mismatch_reason
 from manila_lite.scheduler.pools import Capabilities, Pool
 
 

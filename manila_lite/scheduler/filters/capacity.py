@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from manila_lite.scheduler.expressions import to_number
 from manila_lite.scheduler.filters import Filter
-from manila_lite.scheduler.filters.extra_specs import matches
+from manila_lite.scheduler.filters.capabilities import matches
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 

@@ -11,7 +11,7 @@ from manila_lite import context
 from manila_lite.api import app, routes, versions
 from manila_lite.db import models
 from manila_lite.db.queries.services import incarnations
-from manila_lite.scheduler.filters import extra_specs
+from manila_lite.scheduler.filters import capabilities as extra_specs
 from manila_lite.scheduler.pools import Capabilities, Pool
 
 MINE = 'e1284adea3ee4d2482af5ed214f3ad90'

@@ -12,19 +12,22 @@ from manila_lite import exception, plugins
 from manila_lite.scheduler import filters, weighers
 from manila_lite.scheduler.choose import choose, load, namespace
 from manila_lite.scheduler.filters import Filter
-from manila_lite.scheduler.filters.affinity import AffinityFilter
-from manila_lite.scheduler.filters.availability_zone import AvailabilityZoneFilter
-from manila_lite.scheduler.filters.backend_name import ShareBackendNameFilter
-from manila_lite.scheduler.filters.capabilities import CapabilitiesFilter
+from manila_lite.scheduler.filters.capabilities import (
+    CapabilitiesFilter,
+    CreateFromSnapshotFilter,
+    DriverFilter,
+    ShareBackendNameFilter,
+    ShareReplicationFilter,
+)
 from manila_lite.scheduler.filters.capacity import CapacityFilter
-from manila_lite.scheduler.filters.create_from_snapshot import CreateFromSnapshotFilter
-from manila_lite.scheduler.filters.driver import DriverFilter
-from manila_lite.scheduler.filters.replication import ShareReplicationFilter
-from manila_lite.scheduler.filters.retry import IgnoreAttemptedHostsFilter, RetryFilter
-from manila_lite.scheduler.filters.service_up import ServiceUp
-from manila_lite.scheduler.weighers import Weigher
-from manila_lite.scheduler.weighers.capacity import CapacityWeigher
-from manila_lite.scheduler.weighers.goodness import GoodnessWeigher
+from manila_lite.scheduler.filters.places import (
+    AffinityFilter,
+    AvailabilityZoneFilter,
+    IgnoreAttemptedHostsFilter,
+    RetryFilter,
+    ServiceUp,
+)
+from manila_lite.scheduler.weighers import CapacityWeigher, GoodnessWeigher, Weigher
 from tests.support import entry_points
 from tests.support.reference import table
 from tests.unit.scheduler.builders import pool, request

@@ -4,7 +4,7 @@ import pytest
 
 from manila_lite import plugins
 from manila_lite.scheduler import choose
-from manila_lite.scheduler.filters.service_up import ServiceUp
+from manila_lite.scheduler.filters.places import ServiceUp
 from tests.unit.scheduler.builders import pool, request
 
 FILTERS = choose.load(plugins.names(choose.namespace('filters')), 'filters')

@@ -1,9 +1,9 @@
 """Check whether a back end can hold all shares of a share server."""
 
 from manila_lite.scheduler.destinations import plan, rejection_reasons
-from manila_lite.scheduler.filters.availability_zone import AvailabilityZoneFilter
 from manila_lite.scheduler.filters.capabilities import CapabilitiesFilter
 from manila_lite.scheduler.filters.capacity import CapacityFilter
+from manila_lite.scheduler.filters.places import AvailabilityZoneFilter
 from tests.unit.scheduler.builders import pool
 
 FILTERS = [AvailabilityZoneFilter(), CapacityFilter(), CapabilitiesFilter()]

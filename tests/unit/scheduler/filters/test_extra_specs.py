@@ -3,7 +3,7 @@
 from hypothesis import given, strategies as st
 import pytest
 
-from manila_lite.scheduler.filters.extra_specs import matches, mismatch_reason
+from manila_lite.scheduler.filters.capabilities import matches, mismatch_reason
 from tests.unit.scheduler.builders import pool
 
 # fmt: off

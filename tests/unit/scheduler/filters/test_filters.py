@@ -2,16 +2,22 @@
 
 import pytest
 
-from manila_lite.scheduler.filters.affinity import AffinityFilter, AntiAffinityFilter
-from manila_lite.scheduler.filters.availability_zone import AvailabilityZoneFilter
-from manila_lite.scheduler.filters.backend_name import ShareBackendNameFilter
-from manila_lite.scheduler.filters.capabilities import CapabilitiesFilter
-from manila_lite.scheduler.filters.create_from_snapshot import CreateFromSnapshotFilter
-from manila_lite.scheduler.filters.driver import DriverFilter
-from manila_lite.scheduler.filters.host import OnlyHostFilter
-from manila_lite.scheduler.filters.replication import ShareReplicationFilter
-from manila_lite.scheduler.filters.retry import IgnoreAttemptedHostsFilter, RetryFilter
-from manila_lite.scheduler.filters.service_up import ServiceUp
+from manila_lite.scheduler.filters.capabilities import (
+    CapabilitiesFilter,
+    CreateFromSnapshotFilter,
+    DriverFilter,
+    ShareBackendNameFilter,
+    ShareReplicationFilter,
+)
+from manila_lite.scheduler.filters.places import (
+    AffinityFilter,
+    AntiAffinityFilter,
+    AvailabilityZoneFilter,
+    IgnoreAttemptedHostsFilter,
+    OnlyHostFilter,
+    RetryFilter,
+    ServiceUp,
+)
 from tests.unit.scheduler.builders import pool, request
 
 HERE, BACKEND = 'alpha@gold#one', 'alpha@gold'

@@ -4,10 +4,12 @@ import math
 
 import pytest
 
-from manila_lite.scheduler.weighers.capacity import CapacityWeigher
-from manila_lite.scheduler.weighers.goodness import GoodnessWeigher
-from manila_lite.scheduler.weighers.host_affinity import HostAffinityWeigher
-from manila_lite.scheduler.weighers.pool import PoolWeigher
+from manila_lite.scheduler.weighers import (
+    CapacityWeigher,
+    GoodnessWeigher,
+    HostAffinityWeigher,
+    PoolWeigher,
+)
 from tests.unit.scheduler.builders import pool, request
 
 
