@@ -9,8 +9,8 @@ from manila_lite.api import (
     faults,
     health,
     identity,
+    links,
     middleware,
-    proxies,
     router,
     routes,
     versions,
@@ -19,7 +19,7 @@ from manila_lite.api import (
 from manila_lite.api.auth import caller
 from manila_lite.api.services import ApiServices
 from manila_lite.api.ui import entry
-from manila_lite.api.v2 import api_description, versions as version_list
+from manila_lite.api.v2 import versions as api_description, versions as version_list
 from manila_lite.policies.enforcer import Enforcer
 
 App = typing.Callable[..., typing.Iterable[bytes]]
@@ -99,7 +99,7 @@ def _with_optional_middlewares(conf: cfg.ConfigOpts, app: App) -> App:
     if 'oslo_middleware' in sections:
         from oslo_middleware import http_proxy_to_wsgi
 
-        app = proxies.ProxyHeaders(http_proxy_to_wsgi.HTTPProxyToWSGI(app, conf))
+        app = links.ProxyHeaders(http_proxy_to_wsgi.HTTPProxyToWSGI(app, conf))
     return app
 
 

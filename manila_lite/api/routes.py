@@ -1,23 +1,26 @@
 """The route table: every operation of the API, one row per window."""
 
 from manila_lite.api.router import Route, action, delete, get, post, put, serve
-from manila_lite.api.v2 import api_description
+from manila_lite.api.v2 import versions
 from manila_lite.api.v2.access.resource_locks import ResourceLocksController
 from manila_lite.api.v2.access.rule_resource import (
     ShareAccessMetadataController,
     ShareAccessRulesController,
 )
 from manila_lite.api.v2.access.snapshot_rules import SnapshotAccessListController
-from manila_lite.api.v2.admin.availability_zones import AvailabilityZonesController
-from manila_lite.api.v2.admin.extensions import ExtensionsController
-from manila_lite.api.v2.admin.limits import LimitsController
 from manila_lite.api.v2.admin.messages import MessagesController
-from manila_lite.api.v2.admin.quota_class_sets import QuotaClassSetsController
-from manila_lite.api.v2.admin.quota_sets import QuotaSetsController
+from manila_lite.api.v2.admin.quota_sets import (
+    QuotaClassSetsController,
+    QuotaSetsController,
+)
 from manila_lite.api.v2.admin.recovery import RecoveryController
 from manila_lite.api.v2.admin.scheduler_stats import SchedulerStatsController
 from manila_lite.api.v2.admin.services import ServicesController
-from manila_lite.api.v2.api_description import ApiDescriptionController
+from manila_lite.api.v2.admin.site import (
+    AvailabilityZonesController,
+    ExtensionsController,
+    LimitsController,
+)
 from manila_lite.api.v2.backups import (
     ShareBackupActionsController,
     ShareBackupsController,
@@ -33,18 +36,20 @@ from manila_lite.api.v2.groups.snapshots import (
 from manila_lite.api.v2.networks.actions import ShareNetworkActionsController
 from manila_lite.api.v2.networks.security_services import SecurityServicesController
 from manila_lite.api.v2.networks.share_networks import ShareNetworksController
-from manila_lite.api.v2.networks.subnet_metadata import (
+from manila_lite.api.v2.networks.subnets import (
     ShareNetworkSubnetMetadataController,
+    ShareNetworkSubnetsController,
 )
-from manila_lite.api.v2.networks.subnets import ShareNetworkSubnetsController
-from manila_lite.api.v2.replicas.actions import ShareReplicaActionsController
-from manila_lite.api.v2.replicas.export_locations import (
+from manila_lite.api.v2.replicas import (
+    ShareReplicaActionsController,
     ShareReplicaExportLocationsController,
+    ShareReplicaMetadataController,
+    ShareReplicasController,
 )
-from manila_lite.api.v2.replicas.metadata import ShareReplicaMetadataController
-from manila_lite.api.v2.replicas.replicas import ShareReplicasController
-from manila_lite.api.v2.servers.actions import ShareServerActionsController
-from manila_lite.api.v2.servers.share_servers import ShareServersController
+from manila_lite.api.v2.servers.share_servers import (
+    ShareServerActionsController,
+    ShareServersController,
+)
 from manila_lite.api.v2.shares.actions import ShareActionsController
 from manila_lite.api.v2.shares.export_locations import (
     ShareExportLocationMetadataController,
@@ -64,21 +69,20 @@ from manila_lite.api.v2.shares.metadata import ShareMetadataController
 from manila_lite.api.v2.shares.migrations import ShareMigrationController
 from manila_lite.api.v2.shares.shares import SharesController
 from manila_lite.api.v2.shares.transfers import ShareTransfersController
-from manila_lite.api.v2.snapshots.actions import SnapshotActionsController
-from manila_lite.api.v2.snapshots.export_locations import (
-    SnapshotExportLocationsController,
-    SnapshotInstanceExportLocationsController,
+from manila_lite.api.v2.snapshots.actions import (
+    SnapshotActionsController,
+    SnapshotManageController,
+    SnapshotMetadataController,
 )
 from manila_lite.api.v2.snapshots.instances import (
+    SnapshotExportLocationsController,
     SnapshotInstanceActionsController,
+    SnapshotInstanceExportLocationsController,
     SnapshotInstancesController,
 )
-from manila_lite.api.v2.snapshots.manage import SnapshotManageController
-from manila_lite.api.v2.snapshots.metadata import SnapshotMetadataController
 from manila_lite.api.v2.snapshots.snapshots import SnapshotsController
 from manila_lite.api.v2.types.access import ShareTypeAccessController
 from manila_lite.api.v2.types.extra_specs import ShareTypeExtraSpecsController
-from manila_lite.api.v2.types.group_specs import ShareGroupTypeSpecsController
 from manila_lite.api.v2.types.group_types import (
     ShareGroupTypeAccessController,
     ShareGroupTypesController,
@@ -88,7 +92,8 @@ from manila_lite.api.v2.types.qos_types import (
     QosTypeSpecsController,
 )
 from manila_lite.api.v2.types.share_types import ShareTypesController
-from manila_lite.api.v2.versions import VersionsController
+from manila_lite.api.v2.types.specs import ShareGroupTypeSpecsController
+from manila_lite.api.v2.versions import ApiDescriptionController, VersionsController
 
 _METADATA = (
     get('', 'index'),
@@ -109,9 +114,7 @@ _SPECS = (
 ROUTES: list[Route] = [
     # Versions, their description and extensions
     *serve(VersionsController, '', get('/', 'index', kind='root')),
-    *serve(
-        ApiDescriptionController, '', get(api_description.PATH, 'show', kind='root')
-    ),
+    *serve(ApiDescriptionController, '', get(versions.PATH, 'show', kind='root')),
     *serve(
         ExtensionsController, '/extensions', get('', 'index'), get('/{alias}', 'show')
     ),

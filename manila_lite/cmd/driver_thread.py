@@ -1,18 +1,4 @@
-"""Under eventlet, drivers run in a native thread of their own.
-
-While a driver copies a file, or waits in a library that is not written in
-Python, no other greenlet of its thread runs. In the thread of everything else
-that would stop requests, heartbeats and leases. So calls of drivers are
-passed to a second thread, which has a hub of eventlet like the first.
-
-It is one thread, not a pool: the locks, queues and conditions that drivers
-and their libraries use are those of eventlet, which work only between the
-greenlets of one thread. Calls of the private storage, which uses the
-database, are passed back to the first thread for the same reason.
-
-With native threads nothing of this is needed, and objects are used as they
-are.
-"""
+"""Threads in which drivers run."""
 
 import atexit
 import collections
@@ -25,6 +11,19 @@ from manila_lite.cmd import CONCURRENCY
 from manila_lite.context import in_callers_context
 
 T = typing.TypeVar('T')
+
+
+def run_in_native_thread(function: Callable[..., T], *args: typing.Any) -> T:
+    """Return the result of a function that waits for nothing of eventlet's.
+
+    With native threads it runs in the thread of the caller.
+    """
+    if CONCURRENCY != 'eventlet':
+        return function(*args)
+    from eventlet import tpool
+
+    return tpool.execute(function, *args)
+
 
 _PATIENCE = 1.0  # seconds for the thread to end at exit
 

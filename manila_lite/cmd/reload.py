@@ -8,7 +8,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from manila_lite import conf as options, masking
-from manila_lite.cmd import log_levels, log_masking
+from manila_lite.cmd import logs
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.start import EXPECTED_ERRORS, one_line_message
 from manila_lite.conf import wrong_values
@@ -28,12 +28,12 @@ class Reloader:
         self._process = process
         self._conf = process.conf
         self._has_api = has_api
-        self._levels = log_levels.parse(self._conf.default_log_levels)
+        self._levels = logs.parse(self._conf.default_log_levels)
 
     def __call__(self) -> None:
         """Reload; report in the log what changed and what did not."""
         try:
-            levels = log_levels.parse(self._read().default_log_levels)
+            levels = logs.parse(self._read().default_log_levels)
             with _immutable_changes() as unchanged:
                 changed = self._conf.mutate_config_files()
         except EXPECTED_ERRORS as error:
@@ -41,8 +41,8 @@ class Reloader:
             return
         names = {f'{group or "DEFAULT"}.{name}' for group, name in changed}
         if self._set_levels(levels):
-            names.add(f'DEFAULT.{log_levels.OPTION}')
-        log_masking.install()
+            names.add(f'DEFAULT.{logs.OPTION}')
+        logs.install()
         masking.remember_secret_options(self._conf)
         LOG.info('Reloaded; changed: %s', ', '.join(sorted(names)) or 'nothing')
         if unchanged:
@@ -107,7 +107,7 @@ def _immutable_changes() -> Iterator[set[str]]:
     def collect(record: logging.LogRecord) -> bool:
         if record.levelno >= logging.WARNING and isinstance(record.args, dict):
             name = f'{record.args["group"]}.{record.args["option"]}'
-            if name != f'DEFAULT.{log_levels.OPTION}':
+            if name != f'DEFAULT.{logs.OPTION}':
                 found.add(name)
         return False
 

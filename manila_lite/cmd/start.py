@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 
 from manila_lite import conf as options, exception, masking
-from manila_lite.cmd import CONCURRENCY, log_levels, log_masking
+from manila_lite.cmd import CONCURRENCY, logs
 from manila_lite.conf import wrong_values
 from manila_lite.db import (
     engines,
@@ -213,9 +213,9 @@ def _set_up_log(conf: cfg.ConfigOpts) -> None:
             'oslo_db.sqlalchemy.exc_filters=CRITICAL',
         ]
     )
-    log_levels.parse(conf.default_log_levels)
+    logs.parse(conf.default_log_levels)
     log.setup(conf, options.PROJECT)
     masking.remember_secret_options(conf)
-    log_masking.install()
+    logs.install()
     if conf.debug:
         conf.log_opt_values(LOG, logging.DEBUG)  # masks secrets

@@ -1,6 +1,6 @@
 """The quota of snapshots: what they are charged for, and removal."""
 
-from manila_lite.db.moves import snapshots as snapshot_moves
+from manila_lite.db.moves import snapshots
 from manila_lite.db.rows import ChargedRow, SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
@@ -28,7 +28,7 @@ def remove_and_credit(
     session: Session, instance: SnapshotInstanceRow, event: str = 'deleted'
 ) -> None:
     """Remove an instance by its last move and give back its quota."""
-    if snapshot_moves.remove_instance(session, instance, event):
+    if snapshots.remove_instance(session, instance, event):
         charges.credit(session, owner_of(instance), deltas_of(instance.size))
 
 
@@ -36,4 +36,4 @@ def remove_uncharged(
     session: Session, instance: SnapshotInstanceRow, event: str = 'deferred_deleted'
 ) -> None:
     """Remove an instance whose quota was given back before."""
-    snapshot_moves.remove_instance(session, instance, event)
+    snapshots.remove_instance(session, instance, event)

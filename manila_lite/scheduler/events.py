@@ -13,7 +13,7 @@ import time
 import typing
 
 from manila_lite import exception, metrics
-from manila_lite.db.queries.services import cluster_tasks
+from manila_lite.db.queries.services import services
 from manila_lite.db.queries.work import events
 from manila_lite.db.rows import MoveOwnerRow, UnsentMoveRow
 from manila_lite.db.session import Database, Session
@@ -75,19 +75,15 @@ class EventSender:
         if start is not None and not self.db.read(events.list_unsent, start, 1):
             return 0
         if not self.db.read(
-            cluster_tasks.is_claimable, events.TASK_NAME
-        ) or not self.db.write(
-            cluster_tasks.claim, events.TASK_NAME, self.owner, LEASE
-        ):
+            services.is_claimable, events.TASK_NAME
+        ) or not self.db.write(services.claim, events.TASK_NAME, self.owner, LEASE):
             return 0
         if start is None:
             start = self.db.write(events.set_start)
         try:
             return self._send_all(start)
         finally:
-            self.db.write(
-                cluster_tasks.finish, events.TASK_NAME, self.owner, self._pause
-            )
+            self.db.write(services.finish, events.TASK_NAME, self.owner, self._pause)
 
     def _send_all(self, start: int) -> int:
         count = 0
@@ -130,7 +126,7 @@ class EventSender:
         """Mark moves as sent; return False if another process took over."""
         if ids:
             events.mark_sent(session, ids)
-        return cluster_tasks.renew(session, events.TASK_NAME, self.owner, LEASE)
+        return services.renew(session, events.TASK_NAME, self.owner, LEASE)
 
 
 def _load(session: Session, start: int) -> list[Event]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import logging
 import time
 
-from manila_lite.db.queries.services import cluster_tasks
+from manila_lite.db.queries.services import services
 from manila_lite.db.session import Database, Session
 
 LOG = logging.getLogger(__name__)
@@ -57,8 +57,8 @@ class Purge:
 
         Otherwise this only reads.
         """
-        if not self.db.read(cluster_tasks.is_claimable, self.name) or not self.db.write(
-            cluster_tasks.claim, self.name, self.owner, LEASE
+        if not self.db.read(services.is_claimable, self.name) or not self.db.write(
+            services.claim, self.name, self.owner, LEASE
         ):
             return 0
         return sum(self._run_claimed().values())
@@ -70,7 +70,7 @@ class Purge:
         """
         is_waiting = False
         while not self.db.write(
-            cluster_tasks.claim, self.name, self.owner, LEASE, early=True
+            services.claim, self.name, self.owner, LEASE, early=True
         ):
             if not is_waiting:
                 LOG.warning(
@@ -88,7 +88,7 @@ class Purge:
                 if deleted < self.batch:
                     break
                 self.sleep(PAUSE)
-        self.db.write(cluster_tasks.finish, self.name, self.owner, self.interval)
+        self.db.write(services.finish, self.name, self.owner, self.interval)
         if any(counts.values()):
             LOG.info('Purge of %s: %d rows deleted', self.name, sum(counts.values()))
         return counts
@@ -98,6 +98,6 @@ class Purge:
         return self.db.write(self._delete_batch, deletion, fsync=False)
 
     def _delete_batch(self, session: Session, deletion: Deletion) -> int:
-        if not cluster_tasks.renew(session, self.name, self.owner, LEASE):
+        if not services.renew(session, self.name, self.owner, LEASE):
             return 0  # another process has taken the task over
         return deletion(session, self.batch)

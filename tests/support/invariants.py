@@ -12,10 +12,10 @@ from manila_lite.data.gate import Copying
 from manila_lite.db import commits
 from manila_lite.db.models import (
     access,
-    encryption_keys,
     engine,
+    migrations,
     networks,
-    server_migrations,
+    quotas,
     services,
     share_backups as share_backup_models,
     share_groups as share_group_models,
@@ -52,7 +52,7 @@ from tests.support import replica_invariants
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
-KEY = encryption_keys.EncryptionKey.__table__
+KEY = quotas.EncryptionKey.__table__
 RULE = access.AccessRule.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 BACKUP = share_backup_models.ShareBackup.__table__
@@ -63,7 +63,7 @@ JOURNAL = engine.Transition.__table__
 NETWORK = networks.ShareNetwork.__table__
 SERVICE = services.Service.__table__
 POOL = services.Pool.__table__
-SERVER_MIGRATION = server_migrations.ServerMigration.__table__
+SERVER_MIGRATION = migrations.ServerMigration.__table__
 
 MACHINES = {
     machine.resource: machine

@@ -17,11 +17,9 @@ from manila_lite.db.clock import db_now
 from manila_lite.db.models import (
     access,
     engine,
-    group_types,
+    migrations as server_migrations,
     networks,
     quotas,
-    recovery,
-    server_migrations,
     services,
     share_backups,
     share_groups,
@@ -133,7 +131,7 @@ def analyze(db: Database) -> None:
 def _insert_small_tables(session: Session, sizes: Sizes) -> None:
     insert_type(session, TYPE)
     session.run(
-        sa.insert(group_types.ShareGroupType.__table__),
+        sa.insert(types.ShareGroupType.__table__),
         id=TYPE,
         name=TYPE,
         is_public=True,
@@ -492,7 +490,7 @@ def _tables(
         },
     )
     yield (
-        recovery.RecoveryLogEntry.__table__,
+        engine.RecoveryLogEntry.__table__,
         sizes.decisions,
         lambda s: {
             'resource': 'share_instance',

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import server_migrations, shares, types
+from manila_lite.db.models import migrations, shares, types
 from manila_lite.db.session import Session
 
 SHARE = shares.Share.__table__
@@ -18,7 +18,7 @@ def _flags(table: sa.Table) -> dict[str, bool]:
 SHARE_FLAGS = _flags(SHARE)
 """All flags of a share, which must have a value."""
 
-MIGRATION_FLAGS = _flags(server_migrations.ServerMigration.__table__)
+MIGRATION_FLAGS = _flags(migrations.ServerMigration.__table__)
 
 
 def insert_share(session: Session, **columns: object) -> str:

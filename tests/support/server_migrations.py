@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import server_migrations, shares, snapshots
+from manila_lite.db.models import migrations as server_migrations, shares, snapshots
 from tests.support.dhss import ShareServersCloud
 
 MIGRATION = server_migrations.ServerMigration.__table__

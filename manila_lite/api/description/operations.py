@@ -1,12 +1,14 @@
-"""Operations of the description, made from the rows of the route table."""
+"""Operations, and who may use them."""
 
 from collections.abc import Iterator
+import functools
 import inspect
 import re
 import typing
 
+from manila_lite import policies
 from manila_lite.api import answers, router, versions, wsgi
-from manila_lite.api.description import parameters, permissions, responses
+from manila_lite.api.description import parameters, responses
 from manila_lite.api.description.shapes import Shapes
 
 _WORDS = re.compile('[A-Z][a-z]+')
@@ -52,14 +54,14 @@ def describe(
                 'experimental': one.experimental,
                 'status': one.declared.status,
                 **_served(one.window),
-                **permissions.of(one.declared.policy),
+                **of(one.declared.policy),
             }
             for one in handlers
         }
     else:
         declared = handlers[0].declared
         operation['description'] = handlers[0].text
-        operation |= permissions.of(declared.policy)
+        operation |= of(declared.policy)
         if declared.body:
             schema = declared.body.json_schema(minor)
             operation['requestBody'] = _body(schema)
@@ -189,3 +191,35 @@ def _successes(
 def _shape(controller: type[wsgi.Controller], answer: answers.Shape) -> answers.Shape:
     """Return the shape of an answer of the controller."""
     return answer(controller) if inspect.isfunction(answer) else answer
+
+
+_PART = re.compile(r'\b(role|rule):([\w:-]+)')
+
+
+def of(policy: str | wsgi.Unchecked) -> dict[str, typing.Any]:
+    """Return what the description of an operation says about its policy."""
+    if isinstance(policy, wsgi.Unchecked):
+        return {'x-openstack-policy': None, 'x-openstack-check': policy.value}
+    found: dict[str, typing.Any] = {'x-openstack-policy': policy}
+    default = _defaults().get(policy)
+    if default is not None:
+        found['x-openstack-default-check'] = default
+        found['x-openstack-default-roles'] = sorted(_roles(default, set()))
+    return found
+
+
+@functools.cache
+def _defaults() -> dict[str, str]:
+    return {rule.name: rule.check_str for rule in policies.list_rules()}
+
+
+def _roles(check: str, seen: set[str]) -> set[str]:
+    """Return the roles that a check mentions, also in other rules."""
+    roles: set[str] = set()
+    for kind, name in _PART.findall(check):
+        if kind == 'role':
+            roles.add(name)
+        elif name not in seen:
+            seen.add(name)
+            roles |= _roles(_defaults().get(name, ''), seen)
+    return roles

@@ -6,10 +6,17 @@ converts the value sent to the value that handlers use: `'10'` becomes 10,
 which may be a secret.
 """
 
-from manila_lite.api.schema.base import Check, Type, ValidationError, anything
+from manila_lite.api.schema.base import (
+    Check,
+    Type,
+    ValidationError,
+    alias,
+    anything,
+    since,
+    until,
+)
 from manila_lite.api.schema.bodies import Schema, body_of, schema
 from manila_lite.api.schema.containers import array, mapping, metadata, obj
-from manila_lite.api.schema.fields import alias, since, until
 from manila_lite.api.schema.scalars import (
     BOOLEAN_WORD,
     FALSE_WORDS,

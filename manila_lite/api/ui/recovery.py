@@ -1,7 +1,7 @@
 """Resources in flight, what recovery would do, and what it did."""
 
 from manila_lite.api.ui.visit import Answer, Visit
-from manila_lite.db.queries.work import journal
+from manila_lite.db.queries.work import events
 from manila_lite.share.operations import recovery
 
 ROWS = 100
@@ -20,7 +20,7 @@ def in_flight(visit: Visit) -> Answer:
         'in_flight.html',
         rows=rows,
         most=ROWS,
-        last=visit.services.db.read(journal.list_last_moves, ids),
+        last=visit.services.db.read(events.list_last_moves, ids),
         kind=kind,
         kinds=recovery.RESOURCES,
         free=(recovery.NOBODY, recovery.ABANDONED),

@@ -6,7 +6,7 @@ import typing
 
 from manila_lite.api.ui import html
 from manila_lite.db.queries.shares import history
-from manila_lite.db.queries.work import journal
+from manila_lite.db.queries.work import events as journal
 from manila_lite.db.rows import (
     DriverCallRow,
     MoveRow,

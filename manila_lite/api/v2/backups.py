@@ -9,10 +9,10 @@ from manila_lite.api.fields import Field, fields, fn
 from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
-from manila_lite.api.v2.groups.criteria import Criteria
+from manila_lite.api.v2.groups.share_groups import Criteria
 from manila_lite.api.v2.targets import ShareBackupTargetController
 from manila_lite.db import rows
-from manila_lite.db.queries.backups import share_backups
+from manila_lite.db.queries import share_backups
 
 _LONGEST_TYPE = 32  # that of the published column
 _NAME = s.string(255, nullable=True)

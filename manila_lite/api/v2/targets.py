@@ -11,8 +11,8 @@ from manila_lite.api import wsgi
 from manila_lite.api.v2.metadata import IdentifiedRow
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
+from manila_lite.db.queries import share_backups
 from manila_lite.db.queries.access import views as access_views
-from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.groups import share_groups, snapshots as group_snapshots
 from manila_lite.db.queries.networks import security_services, share_networks, subnets
 from manila_lite.db.queries.replicas import replicas

@@ -1,6 +1,7 @@
-"""The list of API versions, which clients read first."""
+"""The versions and the description of the API."""
 
 from manila_lite.api import answers, versions, wsgi
+from manila_lite.api.filters import Filter
 
 _MEDIA_TYPE = 'application/vnd.openstack.share+json;version=1'
 
@@ -49,3 +50,17 @@ class VersionsController(wsgi.Controller):
     def index(self, req: wsgi.Request) -> dict:
         """List the versions; there is only /v2."""
         return document(req.public_url)
+
+
+POLICY = 'api_description:get'
+PATH = '/openapi.json'
+
+
+class ApiDescriptionController(wsgi.Controller):
+    @wsgi.method(POLICY, answer=dict, query=(Filter('version'),))
+    def show(self, req: wsgi.Request) -> bytes:
+        """Describe the version of the query, or that of the request."""
+        wanted = req.query.get('version')
+        return self.services.describe(
+            self.services.conf, req.minor if wanted is None else versions.parse(wanted)
+        )

@@ -12,7 +12,7 @@ from manila_lite.cmd.build.health import DatabaseCheck, checks_of_others
 from manila_lite.cmd.build.metrics import page_of_service
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registry import Registry
-from manila_lite.cmd.native_thread import run_in_native_thread
+from manila_lite.cmd.driver_thread import run_in_native_thread
 from manila_lite.db import read_limit
 from manila_lite.policies.enforcer import Enforcer
 from manila_lite.scheduler.filters.capabilities import mismatch_reason

@@ -1,4 +1,4 @@
-"""Limits, and the usage that they restrict."""
+"""Quotas, usages, and the keys that shares are encrypted with."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -64,3 +64,20 @@ class QuotaUsage(base.Base):
     in_use = mapped_column(sa.BigInteger, nullable=False)
     reserved = mapped_column(sa.BigInteger, nullable=False)
     hard_limit = mapped_column(sa.BigInteger, nullable=False)
+
+
+class EncryptionKey(base.Base):
+    """A key that shares of a project use, as long as one does.
+
+    `uses` is the number of these shares. The key is charged once, to the
+    user and the share type of the share that has used it first.
+    """
+
+    __tablename__ = 'encryption_keys'
+    __table_args__ = base.table_args()
+
+    project_id = mapped_column(base.Name, primary_key=True)
+    key_ref = mapped_column(base.Id, primary_key=True)
+    user_id = mapped_column(base.Name)
+    share_type_id = mapped_column(base.Id)
+    uses = mapped_column(sa.Integer, nullable=False)

@@ -1,4 +1,4 @@
-"""Share types, their extra specs, and the projects of private ones."""
+"""Share types, group types and QoS types."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -37,3 +37,73 @@ class ShareTypeProject(base.Base):
         sa.ForeignKey('share_types.id', ondelete='CASCADE'), primary_key=True
     )
     project_id = mapped_column(base.Name, primary_key=True)
+
+
+class ShareGroupType(base.Base):
+    __tablename__ = 'share_group_types'
+    __table_args__ = base.table_args()
+
+    id = mapped_column(base.Id, primary_key=True)
+    name = mapped_column(base.Name, nullable=False, unique=True)
+    is_public = mapped_column(sa.Boolean, nullable=False, default=True)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
+
+
+class ShareGroupTypeShareType(base.Base):
+    """A share type that the shares of such a group may have."""
+
+    __tablename__ = 'share_group_type_share_type_mappings'
+    __table_args__ = base.table_args()
+
+    share_group_type_id = mapped_column(
+        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'), primary_key=True
+    )
+    share_type_id = mapped_column(
+        sa.ForeignKey('share_types.id'), primary_key=True, index=True
+    )
+
+
+class ShareGroupTypeSpec(base.Base):
+    __tablename__ = 'share_group_type_specs'
+    __table_args__ = base.table_args()
+
+    share_group_type_id = mapped_column(
+        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'), primary_key=True
+    )
+    spec_key = mapped_column(base.Name, primary_key=True)
+    spec_value = mapped_column(base.Name, nullable=False)
+
+
+class ShareGroupTypeProject(base.Base):
+    __tablename__ = 'share_group_type_projects'
+    __table_args__ = base.table_args()
+
+    share_group_type_id = mapped_column(
+        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'), primary_key=True
+    )
+    project_id = mapped_column(base.Name, primary_key=True)
+
+
+class QosType(base.Base):
+    """A profile of quality of service that administrators define."""
+
+    __tablename__ = 'qos_types'
+    __table_args__ = base.table_args(sa.Index(None, 'created_at', 'id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    name = mapped_column(base.Name, nullable=False, unique=True)
+    description = mapped_column(base.Name)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
+
+
+class QosTypeSpec(base.Base):
+    __tablename__ = 'qos_type_specs'
+    __table_args__ = base.table_args()
+
+    qos_type_id = mapped_column(
+        sa.ForeignKey('qos_types.id', ondelete='CASCADE'), primary_key=True
+    )
+    spec_key = mapped_column(base.Name, primary_key=True)
+    spec_value = mapped_column(base.Name, nullable=False)

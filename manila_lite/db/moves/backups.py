@@ -4,7 +4,7 @@ The share is moved first, as requests do it. A share that an administrator
 has reset keeps its status.
 """
 
-from manila_lite.db.queries.backups import share_backups
+from manila_lite.db.queries import share_backups
 from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching

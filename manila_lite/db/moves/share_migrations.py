@@ -8,7 +8,7 @@ data is never left in a status in which recovery would delete it.
 from oslo_db import exception as db_exc
 
 from manila_lite import exception
-from manila_lite.db.moves import migrated_snapshots, shares as share_moves
+from manila_lite.db.moves import shares as share_moves, snapshots
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.services import pools, services
@@ -66,7 +66,7 @@ def place(session: Session, source: InstanceRow, host: str, zone: str | None) ->
     except db_exc.DBReferenceError:
         # The type was deleted after it was read.
         raise exception.ShareTypeNotFound(share_type_id=type_id) from None
-    migrated_snapshots.place(session, source.id, id)
+    snapshots.place(session, source.id, id)
     migrations.update(session, source.share_id, destination_instance_id=id)
     fire(session, SHARE_TASK, source.share_id, 'placed', updated_at=session.now)
 
@@ -125,7 +125,7 @@ def give_up(session: Session, share_id: str, error: str) -> None:
         return
     _fail(session, migration.source_instance_id)
     _fail(session, migration.destination_instance_id)
-    migrated_snapshots.give_up(
+    snapshots.give_up(
         session, migration.source_instance_id, migration.destination_instance_id
     )
     migrations.close(session, share_id, error)
@@ -139,7 +139,7 @@ def _return(session: Session, migration: ShareMigrationRow) -> None:
         {'id': migration.source_instance_id},
         updated_at=session.now,
     )
-    migrated_snapshots.roll_back(
+    snapshots.roll_back(
         session, migration.source_instance_id, migration.destination_instance_id
     )
 
@@ -199,7 +199,7 @@ def cut_over(
         )
         moves.write()
     if error is None:
-        migrated_snapshots.cut_over(session, source.id, destination.id)
+        snapshots.cut_over(session, source.id, destination.id)
         share_moves.remove_instance(session, source, 'migrated_away')
         pools.adjust_allocated(session, source.host, -source.size)
     else:

@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import driver_data
+from manila_lite.db.models import engine
 from manila_lite.db.session import Session
 
-DATA = driver_data.DriverPrivateData.__table__
+DATA = engine.DriverPrivateData.__table__
 
 _OF_ENTITY = DATA.c.entity_uuid == sa.bindparam('of_entity')
 _IS_KEY = DATA.c.key == sa.bindparam('of_key')

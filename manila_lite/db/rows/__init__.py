@@ -7,11 +7,8 @@ instance is placed, but typed as set where readers only act on placed ones.
 """
 
 from manila_lite.db.rows.access import *
-from manila_lite.db.rows.backups import *
 from manila_lite.db.rows.figures import *
 from manila_lite.db.rows.groups import *
-from manila_lite.db.rows.journal import *
-from manila_lite.db.rows.locks import *
 from manila_lite.db.rows.messages import *
 from manila_lite.db.rows.migrations import *
 from manila_lite.db.rows.networks import *
@@ -19,10 +16,7 @@ from manila_lite.db.rows.pages import *
 from manila_lite.db.rows.quotas import *
 from manila_lite.db.rows.recovery import *
 from manila_lite.db.rows.replicas import *
-from manila_lite.db.rows.resources import *
 from manila_lite.db.rows.servers import *
 from manila_lite.db.rows.services import *
 from manila_lite.db.rows.shares import *
 from manila_lite.db.rows.snapshots import *
-from manila_lite.db.rows.transfers import *
-from manila_lite.db.rows.types import *

@@ -4,7 +4,7 @@ import datetime
 import typing
 from typing import Protocol
 
-from manila_lite.db.rows.resources import OwnedRow
+from manila_lite.db.rows.pages import OwnedRow
 
 
 class ShareNetworkRow(OwnedRow, Protocol):

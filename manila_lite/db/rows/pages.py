@@ -1,4 +1,4 @@
-"""The page of a list that a request asks for."""
+"""Pages of lists, and what any resource is known by."""
 
 import datetime
 from typing import NamedTuple, Protocol
@@ -36,3 +36,32 @@ class Page(Protocol):
 
     @property
     def sort_dir(self) -> str: ...
+
+
+class OwnedRow(Protocol):
+    """The owner of a resource, as authorization and messages need it."""
+
+    project_id: str
+    user_id: str | None
+
+
+class IdRow(Protocol):
+    """A row of which only the id matters."""
+
+    id: str
+
+
+class IdStatusRow(Protocol):
+    """The id and the status of a resource."""
+
+    id: str
+    status: str
+
+
+class TypeAccessRow(Protocol):
+    """A project that may use a private type.
+
+    The id of the type is there, too, as `TypeTables.type_key` names it.
+    """
+
+    project_id: str

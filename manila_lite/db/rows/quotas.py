@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from manila_lite.db.rows.resources import OwnedRow
+from manila_lite.db.rows.pages import OwnedRow
 
 
 class ChargedRow(OwnedRow, Protocol):

@@ -1,9 +1,10 @@
-"""Resources in flight, their work and decisions of recovery."""
+"""What recovery finds and decides."""
 
 import datetime
 from typing import Protocol
 
-from manila_lite.db.rows.resources import OwnedRow
+from manila_lite.db.rows.figures import MoveRow
+from manila_lite.db.rows.pages import OwnedRow
 
 
 class StuckRow(OwnedRow, Protocol):
@@ -79,3 +80,19 @@ class HoldingWorkRow(Protocol):
     health: str | None
     blocker_kind: str | None
     blocker_owner: str | None
+
+
+class UnsentMoveRow(MoveRow, Protocol):
+    """A move that has not been sent; the parent is that of a row now gone."""
+
+    parent_id: str | None
+    project_id: str | None
+    reason: str | None
+
+
+class MoveOwnerRow(Protocol):
+    """The parent and the project of a row."""
+
+    id: str
+    parent_id: str | None
+    project_id: str | None

@@ -3,7 +3,7 @@
 import datetime
 from typing import NamedTuple, Protocol
 
-from manila_lite.db.rows.resources import OwnedRow
+from manila_lite.db.rows.pages import OwnedRow
 
 
 class ReplicaTarget(OwnedRow, Protocol):

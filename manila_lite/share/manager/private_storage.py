@@ -5,7 +5,7 @@ import typing
 import uuid
 
 from manila_lite import exception
-from manila_lite.db.models.driver_data import MAX_KEY_LENGTH, MAX_VALUE_LENGTH
+from manila_lite.db.models.engine import MAX_KEY_LENGTH, MAX_VALUE_LENGTH
 from manila_lite.db.queries import private_data
 from manila_lite.db.session import Database, Session
 from manila_lite.work import table

@@ -15,7 +15,7 @@ import orjson
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.queries.backups import share_backups
+from manila_lite.db.queries import share_backups
 from manila_lite.db.queries.shares import instances as share_instances, shares
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, insert_row

@@ -10,8 +10,8 @@ from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
+from manila_lite.db.queries import share_backups
 from manila_lite.db.queries.access import locks
-from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.replicas import replicas as replica_rows
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.services import pools, services

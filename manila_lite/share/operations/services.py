@@ -1,4 +1,4 @@
-"""Accept requests about services."""
+"""Services, and work that none of them can do."""
 
 import dataclasses
 from typing import Annotated
@@ -8,8 +8,11 @@ from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.services import services
 from manila_lite.db.session import Database, Session, transaction
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.share import BINARY, EnsuringRpc
+from manila_lite.host import Host
+from manila_lite.rpc.contract import Client, work_kinds
+from manila_lite.rpc.share import BINARY, EnsuringRpc, ProvisioningRpc, SnapshotsRpc
+from manila_lite.states.machine import Machine
+from manila_lite.work import waiting
 
 
 @dataclasses.dataclass(eq=False)
@@ -29,3 +32,31 @@ class Services:
         if not services.begin_ensuring(session, service.id):
             raise exception.ServiceAlreadyEnsuring(binary=BINARY, host=host)
         self.ensuring.on(host).ensure_shares(session, ctx, service_id=service.id)
+
+
+EVENT = 'delete_unserved'
+
+_CREATIONS = frozenset(
+    {'create_share_instance', 'create_share_from_snapshot', 'create_snapshot_instance'}
+)
+_KINDS = [
+    kind
+    for contract in (ProvisioningRpc, SnapshotsRpc)
+    for kind, durable in work_kinds(contract).items()
+    if durable.method in _CREATIONS
+]
+
+
+def can_delete(
+    session: Session, machine: Machine, status: str, host: str | None, down_time: float
+) -> bool:
+    """Whether it may be deleted in this status: its back end is down."""
+    if host is None or not machine[EVENT].can_leave(status):
+        return False
+    row = services.find(session, Host.parse(host).service_host, BINARY)
+    return row is None or not services.is_up(row, down_time)
+
+
+def withdraw_creation(session: Session, machine: Machine, id: str) -> bool:
+    """Delete the work that creates it, if no worker has tried it yet."""
+    return waiting.withdraw_unclaimed(session, machine.resource, id, _KINDS)

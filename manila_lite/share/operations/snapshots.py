@@ -23,7 +23,7 @@ from manila_lite.quota.shares import owner_of, size_deltas
 from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ReplicatedSnapshotsRpc, SnapshotsRpc
-from manila_lite.share.operations import reverts, unserved
+from manila_lite.share.operations import reverts, services
 from manila_lite.share.operations.migration_guards import refuse_reset, refuse_running
 from manila_lite.share.operations.replication import snapshots as replicated_snapshots
 from manila_lite.share.operations.replication.snapshots import LockedReplicas
@@ -260,16 +260,16 @@ class Snapshots:
 
         Returns False if that is not the case.
         """
-        if len(found) != 1 or not unserved.can_delete(
+        if len(found) != 1 or not services.can_delete(
             session, SNAPSHOT_INSTANCE, found[0].status, found[0].host, self.down_time
         ):
             return False
         id = found[0].instance_id
-        fire(session, SNAPSHOT_INSTANCE, id, unserved.EVENT)
+        fire(session, SNAPSHOT_INSTANCE, id, services.EVENT)
         instance = snapshots.find(session, id)
         assert instance is not None  # the guard has found it
         release_share(session, instance.share_instance_id, excluding=id)
-        if unserved.withdraw_creation(session, SNAPSHOT_INSTANCE, id):
+        if services.withdraw_creation(session, SNAPSHOT_INSTANCE, id):
             snapshot_quota.remove_and_credit(session, instance)
         else:
             self.work.on(instance.host).delete_snapshot_instance(

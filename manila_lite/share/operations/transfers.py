@@ -19,8 +19,8 @@ from manila_lite.conf import Option, seconds
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves.access_rules import deny_all
+from manila_lite.db.queries import share_backups
 from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.shares import instances as share_instances, transfers
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types

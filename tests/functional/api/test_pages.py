@@ -11,7 +11,6 @@ from manila_lite.api import routes, versions, wsgi
 from manila_lite.api.filters import Filter
 from manila_lite.api.v2 import literals
 from manila_lite.db.models import (
-    group_types,
     locks,
     networks,
     services,
@@ -19,6 +18,7 @@ from manila_lite.db.models import (
     shares,
     snapshots,
     transfers,
+    types,
 )
 from manila_lite.db.queries import pages
 from tests.functional.api import differences
@@ -309,7 +309,7 @@ def _insert(session, table, values):
     """Insert rows of the project of the tests; three are equally old."""
     if table is share_groups.ShareGroup.__table__:
         session.run(
-            sa.insert(group_types.ShareGroupType.__table__),
+            sa.insert(types.ShareGroupType.__table__),
             id=GROUP_TYPE,
             name=GROUP_TYPE,
             is_public=True,

@@ -5,21 +5,18 @@ import logging
 from oslo_config import cfg
 import pytest
 
-from manila_lite.cmd import log_levels
+from manila_lite.cmd import logs
 from tests.support.manage_command import manage
 
 
 def test_levels_are_names_and_numbers():
-    assert log_levels.parse(['a=WARN', 'b.c=5', 'a=ERROR']) == {
-        'a': logging.ERROR,
-        'b.c': 5,
-    }
+    assert logs.parse(['a=WARN', 'b.c=5', 'a=ERROR']) == {'a': logging.ERROR, 'b.c': 5}
 
 
 @pytest.mark.parametrize('pair', ['a', 'a=', 'a=warn', 'a=1.5', 'a = INFO'])
 def test_level_that_logging_does_not_know_is_refused(pair):
     with pytest.raises(cfg.Error, match=f'"{pair}" is not logger=LEVEL'):
-        log_levels.parse(['b=INFO', pair])
+        logs.parse(['b=INFO', pair])
 
 
 def test_command_with_an_unknown_level_reports_it_in_one_line(configured):

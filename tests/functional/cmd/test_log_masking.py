@@ -9,7 +9,7 @@ from oslo_log import formatters, log
 import pytest
 
 from manila_lite.api import request_log
-from manila_lite.cmd import log_masking, plain_lines
+from manila_lite.cmd import logs
 from manila_lite.context import RequestContext, logged_as
 
 SECRET = 'password=hunter2'
@@ -22,8 +22,8 @@ class Stream:
         self._output = io.StringIO()
         handler = logging.StreamHandler(self._output)
         handler.setFormatter(formatter)
-        log_masking.mask_handler(handler)
-        log_masking.mask_handler(handler)
+        logs.mask_handler(handler)
+        logs.mask_handler(handler)
         self.logger = logging.Logger('any')
         self.logger.addHandler(handler)
 
@@ -103,7 +103,7 @@ def test_handlers_of_all_loggers_are_masked(monkeypatch):
     logger = logging.getLogger('library.with.its.own.handler')
     logger.addHandler(handler)
     try:
-        log_masking.install()
+        logs.install()
         logger.error(SECRET)
     finally:
         logger.removeHandler(handler)
@@ -123,9 +123,9 @@ def test_line_of_a_request_looks_like_those_of_the_library(has_caller):
     formatter = formatters.ContextFormatter(config=conf, datefmt=conf.log_date_format)
     with logged_as(caller) if has_caller else contextlib.nullcontext():
         expected = formatter.format(record)
-        plain = plain_lines.for_formatter(formatter)
+        plain = logs.for_formatter(formatter)
         assert plain.handles(record)
         assert plain.format(record) == expected
     assert ('me us here' in expected) == has_caller
     conf.set_override('logging_user_identity_format', '%(user)s')
-    assert not plain_lines.for_formatter(formatter)
+    assert not logs.for_formatter(formatter)

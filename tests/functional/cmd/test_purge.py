@@ -6,14 +6,7 @@ import json
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import (
-    cluster_tasks,
-    driver_calls,
-    engine,
-    recovery,
-    server_migrations,
-    services,
-)
+from manila_lite.db.models import engine, migrations, services
 from manila_lite.db.queries.services import incarnations
 from tests.support import sampling
 from tests.support.manage_command import manage
@@ -22,10 +15,10 @@ from tests.support.rows import MIGRATION_FLAGS
 JOURNAL = engine.Transition.__table__
 MESSAGE = services.Message.__table__
 SERVICE = services.Service.__table__
-TASK = cluster_tasks.ClusterTask.__table__
-MIGRATION = server_migrations.ServerMigration.__table__
-CALL = driver_calls.DriverCall.__table__
-DECISION = recovery.RecoveryLogEntry.__table__
+TASK = engine.ClusterTask.__table__
+MIGRATION = migrations.ServerMigration.__table__
+CALL = engine.DriverCall.__table__
+DECISION = engine.RecoveryLogEntry.__table__
 
 INSTANCE = {'resource': 'share_instance', 'resource_id': 'one'}
 EVERY_TABLE = {

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from manila_lite.api import paging
 from manila_lite.db.queries.shares import (
-    displayed_instance,
+    instance_views,
     shares as share_rows,
     views as share_views,
 )
@@ -101,7 +101,7 @@ def test_python_and_sql_choose_the_same_instance(db):
             row.id: row.speaker
             for row in session.rows(
                 sa.select(
-                    SHARE.c.id, displayed_instance.select_column('id').label('speaker')
+                    SHARE.c.id, instance_views.select_column('id').label('speaker')
                 )
             )
         }
@@ -116,7 +116,7 @@ def test_python_and_sql_choose_the_same_instance(db):
                 .order_by(INSTANCE.c.created_at)
             )
         )
-        best = min(rows, key=displayed_instance.instance_rank)
+        best = min(rows, key=instance_views.instance_rank)
         assert in_sql[share_id] == best.id
         assert shown(db, share_id) == (best.status, best.host)
         assert db.read(share_rows.get_target, share_id).status == best.status

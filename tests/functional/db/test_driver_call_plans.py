@@ -5,14 +5,14 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import driver_calls
+from manila_lite.db.models import engine
 from manila_lite.db.queries.shares import history
 from manila_lite.db.queries.work import retention
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans
 from tests.support import databases
 
-CALL = driver_calls.DriverCall.__table__
+CALL = engine.DriverCall.__table__
 ROWS = 20_000
 INSTANCES = 2000
 NOON = datetime.datetime(2026, 5, 1, 12)

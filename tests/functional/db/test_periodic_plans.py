@@ -12,14 +12,14 @@ import sqlalchemy as sa
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.groups import member_sources
 from manila_lite.db.queries.recovery import recovery
-from manila_lite.db.queries.replicas import role_corrections, updates as replica_updates
+from manila_lite.db.queries.replicas import updates
 from manila_lite.db.queries.servers import idle_servers
 from manila_lite.db.queries.services import (
-    cluster_tasks,
     disks,
     incarnations,
     pools,
     samples,
+    services,
 )
 from manila_lite.db.queries.shares import (
     instances,
@@ -141,15 +141,10 @@ QUERIES = {
     'recycle bin': (shares.list_expired, SERVICE),
     'expired transfers': (share_transfers.list_expired, SERVICE),
     'recycle bin, unplaced': (shares.list_expired, None),
-    'replicas': (replica_updates.list_page, SERVICE, '', 100),
-    'corrections of roles': (
-        role_corrections.list_times,
-        'some replica',
-        ['corrected'],
-        OLD,
-    ),
+    'replicas': (updates.list_page, SERVICE, '', 100),
+    'corrections of roles': (updates.list_times, 'some replica', ['corrected'], OLD),
     'pass over replicas': (
-        replica_updates.is_work_pending,
+        updates.is_work_pending,
         'replica_updates.update_share_replicas',
         7,
     ),
@@ -201,7 +196,7 @@ QUERIES = {
     'figures of a slot': (samples.measure, samples.FINE, 1_000_000),
     'figures of a day': (samples.measure, samples.DAY, 3000),
     'old samples': (samples.prune, samples.FINE, 1_000_000),
-    'due purge': (cluster_tasks.is_claimable, 'old rows'),
+    'due purge': (services.is_claimable, 'old rows'),
 }
 
 
@@ -223,7 +218,7 @@ def db(request, tmp_path_factory):
 
 def begin_events(session):
     """Let all moves belong to events, as after some time."""
-    cluster_tasks.claim(session, events.TASK_NAME, 'sender', 0.0)
+    services.claim(session, events.TASK_NAME, 'sender', 0.0)
     session.run(sa.update(events.TASK).values(position=0))
 
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from manila_lite.db.queries.replicas import updates as replica_updates
+from manila_lite.db.queries.replicas import updates
 from tests.functional.db import test_snapshot_plans
 from tests.functional.db.query_plans import plans
 from tests.functional.db.test_snapshot_plans import SHARES, TABLES, id_of
@@ -47,18 +47,18 @@ def fill(session):
 
 
 def test_replicas_to_be_updated_are_found_by_an_index(db):
-    (plan,) = plans(db, replica_updates.list_page, 'h@b', '', 1000)
+    (plan,) = plans(db, updates.list_page, 'h@b', '', 1000)
     assert PASSIVE in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
-    assert len(db.read(replica_updates.list_page, 'h@b', '', 1000)) == REPLICAS
+    assert len(db.read(updates.list_page, 'h@b', '', 1000)) == REPLICAS
 
 
 def test_pages_follow_each_other_in_order(db):
-    whole = [row.id for row in db.read(replica_updates.list_page, 'h@b', '', 1000)]
+    whole = [row.id for row in db.read(updates.list_page, 'h@b', '', 1000)]
     assert whole == sorted(whole)
     found, after = [], ''
-    while page := db.read(replica_updates.list_page, 'h@b', after, 7):
+    while page := db.read(updates.list_page, 'h@b', after, 7):
         found += [row.id for row in page]
         after = found[-1]
     assert found == whole
-    assert db.read(replica_updates.list_page, 'h@c', '', 7) == []
+    assert db.read(updates.list_page, 'h@c', '', 7) == []

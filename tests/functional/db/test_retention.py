@@ -5,13 +5,7 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import (
-    cluster_tasks,
-    engine,
-    server_migrations,
-    services,
-    share_servers,
-)
+from manila_lite.db.models import engine, migrations, services, share_servers
 from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.work import retention
 from manila_lite.db.session import Database
@@ -23,8 +17,8 @@ pytestmark = sampling.dialects
 
 
 JOURNAL = engine.Transition.__table__
-MIGRATION = server_migrations.ServerMigration.__table__
-TASK = cluster_tasks.ClusterTask.__table__
+MIGRATION = migrations.ServerMigration.__table__
+TASK = engine.ClusterTask.__table__
 SERVICE = services.Service.__table__
 DAY = 86400.0
 

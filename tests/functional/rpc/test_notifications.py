@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import conf as options, exception
-from manila_lite.db.models import cluster_tasks, engine
+from manila_lite.db.models import engine
 from manila_lite.db.queries.work import events as queries
 from manila_lite.db.session import Database
 from manila_lite.rpc import notifications
@@ -20,7 +20,7 @@ from tests.support import databases, sampling
 from tests.support.processes import free_port
 
 JOURNAL = engine.Transition.__table__
-TASK = cluster_tasks.ClusterTask.__table__
+TASK = engine.ClusterTask.__table__
 MOVES = 3
 TRACED = {events.__file__, queries.__file__, notifications.__file__}
 

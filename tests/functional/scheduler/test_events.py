@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db import models
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import cluster_tasks, engine
+from manila_lite.db.models import engine
 from manila_lite.db.queries.work import events, retention
 from manila_lite.scheduler import events as sender
 from manila_lite.scheduler.event_kinds import KINDS
@@ -24,7 +24,7 @@ from tests.unit.states.test_states import MACHINES
 
 ROOT = pathlib.Path(__file__).parents[3]
 JOURNAL = engine.Transition.__table__
-TASK = cluster_tasks.ClusterTask.__table__
+TASK = engine.ClusterTask.__table__
 
 
 class Bus:

@@ -7,8 +7,8 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import cluster_tasks, engine
-from manila_lite.db.queries.services import cluster_tasks as cluster_tasks_queries
+from manila_lite.db.models import engine
+from manila_lite.db.queries.services import services
 from manila_lite.db.queries.work import retention
 from manila_lite.scheduler.purge import Purge
 from manila_lite.work import table
@@ -18,7 +18,7 @@ pytestmark = sampling.dialects
 
 
 JOURNAL = engine.Transition.__table__
-TASK = cluster_tasks.ClusterTask.__table__
+TASK = engine.ClusterTask.__table__
 ROWS = 25
 
 
@@ -167,12 +167,12 @@ def test_process_that_was_paused_for_too_long_stops(db, connect):
 
 
 def test_purge_now_waits_for_that_of_another_process(db, connect):
-    db.write(cluster_tasks_queries.claim, 'purge', 'scheduler', 60.0)
+    db.write(services.claim, 'purge', 'scheduler', 60.0)
     waits = []
 
     def end_the_other(seconds):
         waits.append(count_moves(db))
-        db.write(cluster_tasks_queries.finish, 'purge', 'scheduler', 3600.0)
+        db.write(services.finish, 'purge', 'scheduler', 3600.0)
 
     command = build(connect(), 'command')
     command.sleep = end_the_other

@@ -8,15 +8,15 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import driver_calls, samples as models, services
+from manila_lite.db.models import engine, services
 from manila_lite.db.queries.services import samples
 from manila_lite.scheduler.sampler import Sampler
 from tests.support import sampling
 
 pytestmark = sampling.dialects
 
-SAMPLE = models.Sample.__table__
-CALL = driver_calls.DriverCall.__table__
+SAMPLE = engine.Sample.__table__
+CALL = engine.DriverCall.__table__
 POOL = services.Pool.__table__
 FINE, DAY = samples.FINE, samples.DAY
 ONE_SLOT = {'': {'queued': 1}, 'node@a#b': {'used': 2.0}}

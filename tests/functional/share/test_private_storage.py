@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import driver_data
+from manila_lite.db.models import engine
 from manila_lite.db.session import Database
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.work import table
@@ -16,7 +16,7 @@ from tests.support import cloud_snapshots, sampling
 from tests.support.dhss import SERVER, ShareServersCloud
 from tests.support.replicated import ReplicatedCloud
 
-DATA = driver_data.DriverPrivateData.__table__
+DATA = engine.DriverPrivateData.__table__
 DRIVER = '\nshare_driver = tests.support.remembering_driver.RememberingDriver'
 SHARE = '5e7c2a90-1b4d-4f63-8a0e-9d2f7b6c1e35'
 OTHER = '0c9d1f7e-6a35-4b28-9e40-7f2b8d5a3c16'

@@ -4,13 +4,13 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.api.ui import site
-from manila_lite.db.models import recovery, shares
+from manila_lite.db.models import engine, shares
 from tests.functional.ui import estate as estates
 from tests.support import share_groups, share_servers
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
-LOG = recovery.RecoveryLogEntry.__table__
+LOG = engine.RecoveryLogEntry.__table__
 MANY = 6
 
 BUDGETS = {

@@ -7,7 +7,7 @@ from webob import exc
 from manila_lite import exception
 from manila_lite.api import schema, wsgi
 from manila_lite.api.router import action, delete, get, post, put, serve
-from manila_lite.api.v2.admin.extensions import ExtensionsController
+from manila_lite.api.v2.admin.site import ExtensionsController
 from manila_lite.api.v2.versions import VersionsController
 
 OWN_PROJECT, OTHER_PROJECT = 'abcdef0123', 'fedcba9876'

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from manila_lite.api.health import NotKnown
-from manila_lite.api.v2 import versions as version_list
+from manila_lite.api.v2 import versions
 
 ID = re.compile(r'req-[a-f0-9]{8}(-[a-f0-9]{4}){3}-[a-f0-9]{12}')
 COMPUTE, PLAIN = 'x-compute-request-id', 'x-openstack-request-id'
@@ -18,7 +18,7 @@ def test_root_lists_the_versions_with_300(client):
     for path in ('/', ''):
         response = client('GET', path)
         assert response.status_int == 300
-        assert response.json == version_list.document('http://localhost')
+        assert response.json == versions.document('http://localhost')
 
 
 def test_v2_lists_the_same_with_200(client):
@@ -28,7 +28,7 @@ def test_v2_lists_the_same_with_200(client):
 
 
 def test_version_list_has_the_published_form():
-    (ours,) = version_list.document('http://172.18.198.54:8786')['versions']
+    (ours,) = versions.document('http://172.18.198.54:8786')['versions']
     self_link, documentation = sorted(
         ours.pop('links'), key=lambda link: link['rel'], reverse=True
     )
@@ -66,7 +66,7 @@ def test_v2_without_slash_redirects_to_v2_with_one(client):
 
 def test_base_url_is_written_into_the_version_list(make_client):
     client = make_client('[DEFAULT]\nosapi_share_base_URL = https://out.example/\n')
-    assert client('GET', '/').json == version_list.document('https://out.example')
+    assert client('GET', '/').json == versions.document('https://out.example')
     assert client('GET', '/v2').headers['Location'] == 'https://out.example/v2/'
 
 

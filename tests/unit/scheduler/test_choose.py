@@ -341,11 +341,16 @@ def test_broken_entry_point_is_a_bad_configuration(install, target):
         load(['Broken'], 'weighers')
 
 
+def _modules(folder, package):
+    return [f'{package}.{found.name}' for found in pkgutil.iter_modules(folder)]
+
+
 @pytest.mark.parametrize('package, base', [(filters, Filter), (weighers, Weigher)])
 def test_our_entry_points_have_the_names_of_their_classes(package, base):
     ours = {}
-    for found in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f'{package.__name__}.{found.name}')
+    folder = getattr(package, '__path__', ())
+    for found in [package.__name__, *_modules(folder, package.__name__)]:
+        module = importlib.import_module(found)
         ours |= {
             name: value
             for name, value in vars(module).items()

@@ -1,4 +1,4 @@
-"""Quota sets: the limits of a project, or of one user or type in it."""
+"""Quota sets of projects, users, share types and classes."""
 
 from collections.abc import Callable, Mapping
 import typing
@@ -201,3 +201,44 @@ def _check_id(name: str, id: str) -> str:
             'white space at either end'
         )
     return id
+
+
+_NAME_LENGTH = 255
+
+CLASS_UPDATE = s.schema(
+    wrapper='quota_class_set',
+    missing=400,
+    extra='refuse',
+    class_name=s.anything,
+    **LIMITS,
+)
+
+
+class QuotaClassSetsController(wsgi.Controller):
+    @wsgi.method('quota_class_set:show', answer={'quota_class_set': SHOWN})
+    def show(self, req: wsgi.Request, class_name: str) -> dict:
+        limits = self.services.db.read(
+            sets.show_class, self.services.limits, class_name
+        )
+        return {
+            'quota_class_set': {
+                'id': class_name,
+                **limits_of_version(limits, req.minor),
+            }
+        }
+
+    @wsgi.method(
+        'quota_class_set:update', body=CLASS_UPDATE, answer={'quota_class_set': UPDATED}
+    )
+    def update(self, req: wsgi.Request, args: dict, class_name: str) -> dict:
+        """Set some limits; they apply at once to projects without own ones."""
+        if len(class_name) > _NAME_LENGTH:
+            raise exception.InvalidInput(
+                reason=f'the name of a class may have at most {_NAME_LENGTH} characters'
+            )
+        args.pop('class_name', None)  # the one in the URL counts
+        check_not_empty(args)
+        limits = self.services.db.write(
+            sets.change_class, self.services.limits, class_name, args
+        )
+        return {'quota_class_set': limits_of_version(limits, req.minor)}

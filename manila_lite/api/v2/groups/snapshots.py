@@ -9,7 +9,7 @@ from manila_lite.api.fields import LINKS, Field, attr, child, extra, fields
 from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
-from manila_lite.api.v2.groups.criteria import Criteria
+from manila_lite.api.v2.groups.share_groups import Criteria
 from manila_lite.api.v2.targets import GroupSnapshotTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.groups import snapshots

@@ -1,24 +1,47 @@
-"""Actions that migrate share servers, for administrators.
-
-Published clients send the experimental header, but it is not required. Task
-states have the wire names of `task_state_names`.
-"""
+"""Migrations of share servers."""
 
 import typing
 
 from manila_lite import exception
 from manila_lite.api import answers, schema as s, wsgi
 from manila_lite.api.fields import timestamp
-from manila_lite.api.v2.servers.task_state_names import (
-    task_state_from_wire,
-    task_state_to_wire,
-)
 from manila_lite.db import rows
 from manila_lite.share.operations.servers.migration_checks import MigrationOptions
 from manila_lite.share.operations.servers.migrations import (
     CAPABILITIES,
     OPTIONAL_OPERATIONS,
 )
+from manila_lite.states.share_server import TaskState
+
+WIRE_NAMES: dict[str, str | None] = {
+    TaskState.NONE: None,
+    TaskState.STARTING: 'migration_starting',
+    TaskState.MIGRATING: 'migration_driver_in_progress',
+    TaskState.PHASE1_DONE: 'migration_driver_phase1_done',
+    TaskState.COMPLETING: 'migration_completing',
+    TaskState.CANCELLING: 'migration_cancel_in_progress',
+    TaskState.COMPLETED: 'migration_success',
+    TaskState.CANCELLED: 'migration_cancelled',
+    TaskState.ERROR: 'migration_error',
+}
+
+_TASK_STATES = {name: task_state for task_state, name in WIRE_NAMES.items()}
+
+
+def task_state_to_wire(stored: str | None) -> str | None:
+    """Return the wire name of a value of the column `task_state`."""
+    return None if stored is None else WIRE_NAMES[stored]
+
+
+def task_state_from_wire(name: str | None) -> str | None:
+    """Return the `TaskState` of either name, or None for other names.
+
+    Null is `TaskState.NONE`, the state without a migration.
+    """
+    if name in _TASK_STATES:
+        return _TASK_STATES[name]
+    return name if name in WIRE_NAMES and name != TaskState.NONE else None
+
 
 MIGRATE = s.schema(
     ['host', *CAPABILITIES],

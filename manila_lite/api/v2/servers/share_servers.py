@@ -1,4 +1,4 @@
-"""Share servers: list, show, delete, manage; for administrators."""
+"""Share servers."""
 
 from collections.abc import Mapping
 import typing
@@ -7,10 +7,12 @@ from manila_lite import exception
 from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.fields import Field, child, fields, fn, fn2
 from manila_lite.api.filters import Filter, exact
-from manila_lite.api.v2.servers.task_state_names import (
+from manila_lite.api.v2.servers.migrations import (
+    ShareServerMigrationsController,
     task_state_from_wire,
     task_state_to_wire,
 )
+from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.targets import ShareServerTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.servers import views as server_views
@@ -175,3 +177,37 @@ def _by_task_state(found: server_views.ShareServerFilter, word: str) -> None:
         found.match_nothing = True
     else:
         found.exact['task_state'] = name
+
+
+UNMANAGE = s.schema(force=s.boolean)
+
+
+class ShareServerActionsController(
+    ShareServerMigrationsController, ShareServerTargetController
+):
+    @wsgi.action(
+        'unmanage',
+        since='2.49',
+        policy='share_server:unmanage_share_server',
+        body=UNMANAGE,
+        refused={
+            exception.InvalidStatus: exception.InvalidShareServer,
+            # The published code of this error is 400 for unmanage.
+            exception.ShareServerInUse: exception.InvalidShareServer,
+        },
+    )
+    def unmanage(
+        self, req: wsgi.Request, server: rows.ServerTarget, args: dict
+    ) -> None:
+        """Request that a server is unmanaged; it stays on the back end."""
+        self.services.share_servers.unmanage(
+            req.ctx, server, force=args.get('force', False)
+        )
+
+    @wsgi.action(
+        'reset_status', since='2.49', policy='share_server:reset_status', body=STATUS
+    )
+    def reset_status(
+        self, req: wsgi.Request, server: rows.ServerTarget, args: dict
+    ) -> None:
+        self.services.share_servers.reset_status(req.ctx, server, args['status'])

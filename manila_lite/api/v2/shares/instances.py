@@ -5,7 +5,7 @@ from manila_lite.api import answers, paging, wsgi
 from manila_lite.api.fields import Field, fields
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2.replicas.replica_state_names import replica_state_field
+from manila_lite.api.v2.replicas import replica_state_field
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.shares.shares import (
     EXPORT_PATHS_UNTIL,

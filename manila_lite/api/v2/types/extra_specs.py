@@ -9,8 +9,13 @@ from manila_lite.api import schema, versions, wsgi
 from manila_lite.api.fields import Field, const, fields
 from manila_lite.api.schema import ValidationError
 from manila_lite.api.v2.types import specs
-from manila_lite.api.v2.types.spec_values import KEY, SENT, TEXT, checked_value
-from manila_lite.api.v2.types.specs import TypeSpecsController
+from manila_lite.api.v2.types.specs import (
+    KEY,
+    SENT,
+    TEXT,
+    TypeSpecsController,
+    checked_value,
+)
 from manila_lite.db.queries.types import (
     qos_types,
     records as share_type_records,

@@ -9,7 +9,7 @@ from manila_lite.api.fields import Field, fields, fn2
 from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals
-from manila_lite.api.v2.types import group_specs, share_types
+from manila_lite.api.v2.types import share_types, specs
 from manila_lite.api.v2.types.access import TypeAccessController
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import group_types
@@ -24,7 +24,7 @@ CREATE = schema.schema(
         ['name', 'share_types'],
         name=schema.trimmed(255, 1),
         share_types=schema.array(schema.trimmed(255, 1)),
-        group_specs=group_specs.GROUP_SPECS,
+        group_specs=specs.GROUP_SPECS,
         is_public=schema.boolean,
     ),
 )

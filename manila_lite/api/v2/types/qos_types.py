@@ -7,8 +7,7 @@ from manila_lite.api.fields import Field, fields
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.types import specs
-from manila_lite.api.v2.types.spec_values import SENT, Specs
-from manila_lite.api.v2.types.specs import TypeSpecsController
+from manila_lite.api.v2.types.specs import SENT, Specs, TypeSpecsController
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import qos_types
 from manila_lite.db.queries.types.qos_types import QosTypeFilter, QosTypeRecord

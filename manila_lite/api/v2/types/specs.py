@@ -1,12 +1,14 @@
-"""The specs of all kinds of types: one controller."""
+"""Extra specs of types and group types."""
 
 from collections.abc import Mapping
+import re
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers, wsgi
-from manila_lite.api.v2.types.spec_values import SENT
+from manila_lite.api import answers, schema, versions, wsgi
+from manila_lite.api.schema import ValidationError
 from manila_lite.context import RequestContext
+from manila_lite.db.queries.types import group_types
 from manila_lite.db.queries.types.tables import SpecTables
 from manila_lite.db.session import Session
 
@@ -75,3 +77,87 @@ class TypeSpecsController(wsgi.Controller):
 
     def check_merge(self, session: Session, id: str, specs: Mapping[str, str]) -> None:
         """Raise if a locked type may not get these specs."""
+
+
+TEXT = schema.string(255, 1)
+"""The value of a spec, as it is stored."""
+
+KEY = re.compile(r'[\w.:-]{1,255}')
+_check_text = TEXT.at(versions.MAX)
+SENT = dict[str, str | bool | int | float]
+"""The shape of specs as they were sent."""
+
+_JSON_TYPES = {bool: 'boolean', int: 'integer', float: 'number'}
+
+
+def checked_value(key: str, value: typing.Any, kinds: tuple[type, ...]) -> str:
+    """Return the value of a spec, a text or one of these kinds, as text."""
+    try:
+        if not KEY.fullmatch(key):
+            raise ValidationError(
+                'must be a key of 1 to 255 letters, digits, and _ . : -'
+            )
+        return _check_text(str(value) if type(value) in kinds else value)
+    except ValidationError as error:
+        raise error.inside(key[:40]) from None
+
+
+class Specs(schema.Type):
+    """An object of specs: texts and values of some types, kept as text."""
+
+    def __init__(self, *kinds: type):
+        self._kinds = kinds
+
+    def at(self, minor: int) -> schema.Check:
+        def check(specs: typing.Any) -> dict[str, str]:
+            if type(specs) is not dict:
+                raise ValidationError('must be an object')
+            return {
+                key: checked_value(key, value, self._kinds)
+                for key, value in specs.items()
+            }
+
+        return check
+
+    def json_schema(self, minor: int) -> dict:
+        return {
+            'type': 'object',
+            'propertyNames': {'pattern': f'^{KEY.pattern}$'},
+            'additionalProperties': {
+                'anyOf': [
+                    TEXT.json_schema(minor),
+                    *({'type': _JSON_TYPES[kind]} for kind in self._kinds),
+                ]
+            },
+        }
+
+
+GROUP_SPECS = Specs(bool)
+
+CREATE = schema.schema(['group_specs'], group_specs=GROUP_SPECS)
+UPDATE = schema.body_of(GROUP_SPECS)
+
+
+class ShareGroupTypeSpecsController(TypeSpecsController):
+    tables = group_types.TABLES
+    get_type = staticmethod(group_types.get)
+    specs_key = 'group_specs'
+    policies = {
+        'list': 'share_group_types_spec:index',
+        'show': 'share_group_types_spec:show',
+    }
+
+    @wsgi.method('share_group_types_spec:create', body=CREATE, answer=sent_all)
+    def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
+        """Set some specs; responds with them as they were sent."""
+        return self.set_all(req, args, type_id)
+
+    @wsgi.method('share_group_types_spec:update', body=UPDATE, answer=SENT)
+    def update(self, req: wsgi.Request, args: dict, type_id: str, key: str) -> dict:
+        """Set the spec that the URL names."""
+        return self.set_one(req, args, type_id, key)
+
+    @wsgi.method('share_group_types_spec:delete', status=204)
+    def delete(self, req: wsgi.Request, type_id: str, key: str) -> None:
+        """Delete one spec."""
+        self.delete_one(req, type_id, key)

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import sqlalchemy as sa
 
 from manila_lite.db.models import (
-    encryption_keys,
     engine,
+    migrations,
     networks,
+    quotas,
     share_backups,
     share_groups,
-    share_migrations,
     shares,
     snapshots,
 )
@@ -27,8 +27,8 @@ NETWORK = networks.ShareNetwork.__table__
 BACKUP = share_backups.ShareBackup.__table__
 GROUP = share_groups.ShareGroup.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
-KEY = encryption_keys.EncryptionKey.__table__
-MIGRATION = share_migrations.ShareMigration.__table__
+KEY = quotas.EncryptionKey.__table__
+MIGRATION = migrations.ShareMigration.__table__
 WORK = engine.Work.__table__
 
 Charge = tuple[Owner, Mapping[str, int]]

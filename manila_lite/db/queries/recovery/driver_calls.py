@@ -4,10 +4,10 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import driver_calls
+from manila_lite.db.models import engine
 from manila_lite.db.session import Session
 
-CALL = driver_calls.DriverCall.__table__
+CALL = engine.DriverCall.__table__
 
 _INSERT = sa.insert(CALL)
 _DELETE = sa.delete(CALL).where(CALL.c.id.in_(sa.bindparam('ids', expanding=True)))

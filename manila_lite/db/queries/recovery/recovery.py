@@ -11,13 +11,13 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import engine, recovery, services
+from manila_lite.db.models import engine, services
 from manila_lite.db.queries.recovery.recovery_kinds import (
     KINDS,
     Condition,
     ResourceKind,
 )
-from manila_lite.db.queries.work import blocking_work
+from manila_lite.db.queries.work import queues
 from manila_lite.db.rows import (
     HoldingWorkRow,
     InFlightRow,
@@ -30,7 +30,7 @@ from manila_lite.host import Host
 
 WORK = engine.Work.__table__
 JOURNAL = engine.Transition.__table__
-LOG = recovery.RecoveryLogEntry.__table__
+LOG = engine.RecoveryLogEntry.__table__
 SERVICE = services.Service.__table__
 
 
@@ -289,12 +289,12 @@ def _holding_work(resources: tuple[str, ...]) -> sa.Select:
                         (WORK.c.lease_until - db_now()).label('lease_left'),
                         (db_now() - SERVICE.c.heartbeat_at).label('heartbeat_age'),
                         SERVICE.c.health,
-                        *blocking_work.SHOWN,
+                        *queues.SHOWN,
                     )
                     .select_from(
                         kind.table.join(WORK, holder)
                         .outerjoin(SERVICE, SERVICE.c.host == WORK.c.queue)
-                        .outerjoin(blocking_work.BLOCKER, blocking_work.IS_BLOCKER)
+                        .outerjoin(queues.BLOCKER, queues.IS_BLOCKER)
                     )
                     .where(kind.table.c.id.in_(ids))
                 )

@@ -11,11 +11,10 @@ import sqlalchemy as sa
 from manila_lite.db.models import (
     access,
     engine,
+    migrations,
     networks,
-    server_migrations,
     share_backups,
     share_groups,
-    share_migrations,
     share_servers,
     shares,
     snapshots,
@@ -44,8 +43,8 @@ SNAPSHOT = snapshots.Snapshot.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 NETWORK = networks.ShareNetwork.__table__
 SERVER = share_servers.ShareServer.__table__
-MIGRATION = server_migrations.ServerMigration.__table__
-SHARE_MIGRATION = share_migrations.ShareMigration.__table__
+MIGRATION = migrations.ServerMigration.__table__
+SHARE_MIGRATION = migrations.ShareMigration.__table__
 RULE = access.InstanceAccessRule.__table__
 GROUP = share_groups.ShareGroup.__table__
 BACKUP = share_backups.ShareBackup.__table__

@@ -1,6 +1,7 @@
-"""The replicas of a back end that have to be updated, page by page."""
+"""Which replicas are to be updated, and roles that are to be corrected."""
 
 from collections.abc import Collection
+import datetime
 import typing
 
 import sqlalchemy as sa
@@ -10,7 +11,7 @@ from manila_lite.db.rows import ReplicaIdRow, SyncedReplica
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
-from manila_lite.states.share_replica import PASSIVE, ReplicaState
+from manila_lite.states.share_replica import PASSIVE, SHARE_REPLICA, ReplicaState
 
 POLLED_STATUSES = SHARE_INSTANCE.at_rest - {InstanceStatus.AWAITING_TRANSFER}
 """The statuses in which no other work will report on a replica.
@@ -160,3 +161,32 @@ def update_copying_snapshot(
         _UPDATE_COPYING.values(updated_at=session.now, **values),
         instance_id=snapshot_instance_id,
     )
+
+
+LOG = engine.RecoveryLogEntry.__table__
+
+_TIMES = (
+    sa.select(LOG.c.made_at)
+    .where(
+        LOG.c.resource_id == sa.bindparam('replica_id'),
+        LOG.c.resource == SHARE_REPLICA.resource,
+        LOG.c.made_at >= sa.bindparam('since'),
+        LOG.c.action.in_(sa.bindparam('actions', expanding=True)),
+    )
+    .order_by(LOG.c.id.desc())
+)
+
+
+def list_times(
+    session: Session,
+    replica_id: str,
+    actions: typing.Collection[str],
+    since: datetime.datetime,
+) -> list[datetime.datetime]:
+    """Return when the log had these actions on a replica, newest first."""
+    return [
+        row.made_at
+        for row in session.rows(
+            _TIMES, replica_id=replica_id, actions=sorted(actions), since=since
+        )
+    ]

@@ -7,8 +7,8 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.models import (
+    migrations,
     networks,
-    server_migrations,
     services,
     share_groups,
     share_servers,
@@ -26,7 +26,7 @@ from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.states.share_replica import PASSIVE, READABLE
 
-MIGRATION = server_migrations.ServerMigration.__table__
+MIGRATION = migrations.ServerMigration.__table__
 SERVER = share_servers.ShareServer.__table__
 OF_SUBNET = share_servers.ShareServerSubnet.__table__
 NETWORK = networks.ShareNetwork.__table__

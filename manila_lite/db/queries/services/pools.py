@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from manila_lite import masking
 from manila_lite.db.clock import db_now, larger_of
-from manila_lite.db.models import engine, server_migrations, services, shares
+from manila_lite.db.models import engine, migrations, services, shares
 from manila_lite.db.rows import PoolAllocationRow, PoolReportRow, PoolRow, PoolSizeRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
@@ -25,7 +25,7 @@ ZONE = services.AvailabilityZone.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
 WORK = engine.Work.__table__
-MIGRATION = server_migrations.ServerMigration.__table__
+MIGRATION = migrations.ServerMigration.__table__
 
 _LIST = (
     sa.select(

@@ -12,12 +12,12 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import driver_calls, engine, samples
+from manila_lite.db.models import engine
 from manila_lite.db.queries.services import pools
 from manila_lite.db.session import Session
 
-SAMPLE = samples.Sample.__table__
-CALL = driver_calls.DriverCall.__table__
+SAMPLE = engine.Sample.__table__
+CALL = engine.DriverCall.__table__
 WORK = engine.Work.__table__
 
 FINE, DAY = 300, 86400

@@ -3,10 +3,10 @@
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import cluster_tasks
+from manila_lite.db.models import engine
 from manila_lite.db.session import Session
 
-TASK = cluster_tasks.ClusterTask.__table__
+TASK = engine.ClusterTask.__table__
 
 _INSERT = sa.insert(TASK).values(due_at=db_now())
 _DELETE = sa.delete(TASK).where(TASK.c.name == sa.bindparam('of_task'))

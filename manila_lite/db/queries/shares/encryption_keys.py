@@ -5,12 +5,12 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import encryption_keys, shares
+from manila_lite.db.models import quotas, shares
 from manila_lite.db.queries.quotas.counts import UNCOUNTED
 from manila_lite.db.queries.quotas.quotas import Owner
 from manila_lite.db.session import Session
 
-KEY = encryption_keys.EncryptionKey.__table__
+KEY = quotas.EncryptionKey.__table__
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 

@@ -5,9 +5,9 @@ import datetime
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import access, driver_calls, engine, shares, snapshots
+from manila_lite.db.models import access, engine, shares, snapshots
 from manila_lite.db.models.base import NEVER
-from manila_lite.db.queries.work import blocking_work
+from manila_lite.db.queries.work import queues
 from manila_lite.db.rows import DriverCallRow, RuleOfInstanceRow, WorkOfResourceRow
 from manila_lite.db.session import Session
 from manila_lite.states import (
@@ -21,7 +21,7 @@ from manila_lite.states import (
 INSTANCE = shares.ShareInstance.__table__
 RULE = access.InstanceAccessRule.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-CALL = driver_calls.DriverCall.__table__
+CALL = engine.DriverCall.__table__
 WORK = engine.Work.__table__
 
 _OF_INSTANCES = (
@@ -73,9 +73,9 @@ _WORK = (
         WORK.c.owner,
         WORK.c.request_id,
         WORK.c.created_at,
-        *blocking_work.SHOWN,
+        *queues.SHOWN,
     )
-    .select_from(WORK.outerjoin(blocking_work.BLOCKER, blocking_work.IS_BLOCKER))
+    .select_from(WORK.outerjoin(queues.BLOCKER, queues.IS_BLOCKER))
     .where(
         WORK.c.resource.in_(sa.bindparam('resources', expanding=True)),
         WORK.c.resource_id.in_(sa.bindparam('ids', expanding=True)),

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine, share_migrations, shares
-from manila_lite.db.queries.work import blocking_work
+from manila_lite.db.models import engine, migrations as share_migrations, shares
+from manila_lite.db.queries.work import queues
 from manila_lite.db.rows import ShareMigrationRow, ShareTaskRow, ShownShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_task import SHARE_TASK
@@ -109,7 +109,7 @@ def _with_work(migrations: sa.Select) -> sa.Select:
             WORK.c.state.label('work_state'),
             WORK.c.owner.label('work_owner'),
             WORK.c.error.label('work_error'),
-            *blocking_work.SHOWN,
+            *queues.SHOWN,
         )
         .select_from(
             found.join(SHARE, SHARE.c.id == found.c.share_id)
@@ -121,7 +121,7 @@ def _with_work(migrations: sa.Select) -> sa.Select:
                     WORK.c.resource_id == found.c.share_id,
                 ),
             )
-            .outerjoin(blocking_work.BLOCKER, blocking_work.IS_BLOCKER)
+            .outerjoin(queues.BLOCKER, queues.IS_BLOCKER)
         )
         .order_by(found.c.share_id, WORK.c.created_at)
     )

@@ -10,7 +10,7 @@ from manila_lite import exception
 from manila_lite.db.models import share_backups, share_groups, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import MetadataTable
-from manila_lite.db.queries.shares import displayed_instance
+from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.rows import ExpiredShareRow, ShareTarget
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance as instance_states, snapshot_instance
@@ -58,7 +58,7 @@ _IS_PASSIVE = INSTANCE.c.replica_state.in_(sorted(PASSIVE))
 _TARGET = (
     _INSTANCES.with_only_columns(
         *(
-            displayed_instance.select_column('status').label('status')
+            instance_views.select_column('status').label('status')
             if column is INSTANCE.c.status
             else column
             for column in _INSTANCES.selected_columns

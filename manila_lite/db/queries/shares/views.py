@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from manila_lite.db.models import services, shares, types
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import has_pairs
-from manila_lite.db.queries.shares import displayed_instance
-from manila_lite.db.queries.shares.displayed_instance import instance_rank
+from manila_lite.db.queries.shares import instance_views
+from manila_lite.db.queries.shares.instance_views import instance_rank
 from manila_lite.db.queries.shares.shares import METADATA
 from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
@@ -47,7 +47,7 @@ _IS_VISIBLE = (
 # Filters apply to the instance that the share is shown with.
 _IS_DISPLAYED = sa.or_(
     SHARE.c.replication_type.is_(None),
-    INSTANCE.c.id == displayed_instance.select_column('id'),
+    INSTANCE.c.id == instance_views.select_column('id'),
 )
 
 SHARE_COLUMNS = frozenset(column.name for column in SHARE.c)
@@ -269,7 +269,7 @@ def _sort_value(page: Page) -> sa.ColumnElement:
     # A subquery gives one value for each share: with a join, a share with
     # several instances would appear several times in the page.
     return (
-        displayed_instance.select_column(page.sort_key)
+        instance_views.select_column(page.sort_key)
         if page.sort_key in INSTANCE_SORT_KEYS
         else SHARE.c[page.sort_key]
     )

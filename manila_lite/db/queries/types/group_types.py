@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.models import group_types
+from manila_lite.db.models import types
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.tables import (
     TypeErrors,
@@ -18,10 +18,10 @@ from manila_lite.db.queries.types.tables import (
 )
 from manila_lite.db.session import Session
 
-TYPE = group_types.ShareGroupType.__table__
-SPEC = group_types.ShareGroupTypeSpec.__table__
-PROJECT = group_types.ShareGroupTypeProject.__table__
-SHARE_TYPE = group_types.ShareGroupTypeShareType.__table__
+TYPE = types.ShareGroupType.__table__
+SPEC = types.ShareGroupTypeSpec.__table__
+PROJECT = types.ShareGroupTypeProject.__table__
+SHARE_TYPE = types.ShareGroupTypeShareType.__table__
 
 TABLES = TypeTables(
     TYPE,

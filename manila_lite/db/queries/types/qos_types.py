@@ -7,7 +7,7 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import qos_types, shares
+from manila_lite.db.models import shares, types
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.tables import SpecErrors, SpecTables
@@ -15,8 +15,8 @@ from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 
-TYPE = qos_types.QosType.__table__
-SPEC = qos_types.QosTypeSpec.__table__
+TYPE = types.QosType.__table__
+SPEC = types.QosTypeSpec.__table__
 INSTANCE = shares.ShareInstance.__table__
 
 DEFAULT_OF_SHARE_TYPE = 'default_qos_type'

@@ -1,25 +1,18 @@
-"""Moves in the journal that have not been sent as events.
+"""Events and the journal."""
 
-Each row of the journal says whether it has been sent. A position would not
-do: a transaction may commit after another one whose rows have greater ids,
-and a reader that has passed them would never see its rows. `start` is the
-id from which on moves are sent; earlier ones were made before the first
-sender ran.
-"""
-
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 import typing
 
 import sqlalchemy as sa
 
 from manila_lite.db import models, owners
-from manila_lite.db.models import cluster_tasks, engine
-from manila_lite.db.rows import MoveOwnerRow, UnsentMoveRow
+from manila_lite.db.models import engine
+from manila_lite.db.rows import MoveOwnerRow, MoveRow, UnsentMoveRow
 from manila_lite.db.session import Session
 from manila_lite.states import machine
 
 JOURNAL = engine.Transition.__table__
-TASK = cluster_tasks.ClusterTask.__table__
+TASK = engine.ClusterTask.__table__
 
 TASK_NAME = 'events'
 """The task of the cluster whose position is the start."""
@@ -110,3 +103,41 @@ def find_owners(
             for row in session.rows(_GONE, resources=list(resources), ids=gone)
         }
     return found
+
+
+Ids = Mapping[str, Collection[str]]
+"""Ids of resources by the names of their state machines."""
+
+
+def list_last_moves(session: Session, ids: Ids) -> dict[tuple[str, str], MoveRow]:
+    """Return the last move of each resource that the journal has."""
+    parts = [
+        sa.select(sa.func.max(JOURNAL.c.id))
+        .where(JOURNAL.c.resource == resource, JOURNAL.c.resource_id.in_(some))
+        .group_by(JOURNAL.c.resource_id)
+        for resource, some in ids.items()
+        if some
+    ]
+    if not parts:
+        return {}
+    newest = [row[0] for row in session.rows(sa.union_all(*parts))]
+    rows = session.rows(sa.select(JOURNAL).where(JOURNAL.c.id.in_(newest)))
+    return {(row.resource, row.resource_id): row for row in rows}
+
+
+def list_moves(session: Session, ids: Ids, *, most: int) -> Sequence[MoveRow]:
+    """Return the newest moves of all these resources, newest first."""
+    parts = [
+        sa.select(
+            sa.select(JOURNAL)
+            .where(JOURNAL.c.resource == resource, JOURNAL.c.resource_id.in_(some))
+            .order_by(JOURNAL.c.id.desc())
+            .limit(most)
+            .subquery()
+        )
+        for resource, some in ids.items()
+        if some
+    ]
+    if not parts:
+        return []
+    return session.rows(sa.union_all(*parts).order_by(sa.desc('id')).limit(most))

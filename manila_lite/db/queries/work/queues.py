@@ -1,8 +1,4 @@
-"""Queues of work: which of them are full.
-
-No statement counts a queue: it looks for the work that makes it full, so
-that a queue of a million rows costs no more than one at its limit.
-"""
+"""Queues of work."""
 
 from collections.abc import Sequence
 import datetime
@@ -137,3 +133,14 @@ def lock_unserved(session: Session, host: str, silence: float) -> bool:
     """
     found = session.value(_LOCK_UNSERVED, of_host=host, silence=silence)
     return found is not None
+
+
+BLOCKER = WORK.alias('blocker')
+
+IS_BLOCKER = sa.and_(
+    BLOCKER.c.running_key == engine.EXCLUSION_KEY, WORK.c.state == 'queued'
+)
+"""The condition of a join of work with what it waits for."""
+
+SHOWN = (BLOCKER.c.kind.label('blocker_kind'), BLOCKER.c.owner.label('blocker_owner'))
+"""Columns of that work; null if nothing is waited for."""

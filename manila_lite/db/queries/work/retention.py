@@ -10,15 +10,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import (
-    driver_calls,
-    engine,
-    recovery,
-    server_migrations,
-    services,
-    share_servers,
-    shares,
-)
+from manila_lite.db.models import engine, migrations, services, share_servers, shares
 from manila_lite.db.queries.work import events
 from manila_lite.db.session import Session
 
@@ -63,10 +55,10 @@ _NOT_NEWEST = _JOURNAL.c.id < sa.select(sa.func.max(_JOURNAL.c.id)).scalar_subqu
 
 JOURNAL = _expired(_JOURNAL, 'made_at', _NOT_NEWEST)
 """Without the newest move."""
-DECISIONS = _expired(recovery.RecoveryLogEntry.__table__, 'made_at')
+DECISIONS = _expired(engine.RecoveryLogEntry.__table__, 'made_at')
 MESSAGES = _expired(services.Message.__table__, 'expires_at')
-DRIVER_CALLS = _expired(driver_calls.DriverCall.__table__, 'started_at')
-SERVER_MIGRATIONS = _expired(server_migrations.ServerMigration.__table__, 'ended_at')
+DRIVER_CALLS = _expired(engine.DriverCall.__table__, 'started_at')
+SERVER_MIGRATIONS = _expired(migrations.ServerMigration.__table__, 'ended_at')
 """Running ones have no such time."""
 
 

@@ -6,7 +6,7 @@ from manila_lite import exception
 from manila_lite.db.session import Session
 from manila_lite.messages import Action, Detail, detail_in
 from manila_lite.share.drivers.base import AccessReply
-from manila_lite.share.manager.driver_view.access_view import RuleView
+from manila_lite.share.manager.driver_view.share_view import RuleView
 from manila_lite.states.access_rule import RuleState
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim

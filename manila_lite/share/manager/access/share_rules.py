@@ -29,9 +29,8 @@ from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.drivers.base import AccessReply, AccessRuleForDriver, ShareDriver
 from manila_lite.share.manager.access.refusals import notify_failed, notify_refused
-from manila_lite.share.manager.driver_view import access_view, share_view
-from manila_lite.share.manager.driver_view.access_view import RuleView
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance, RuleView
 from manila_lite.share.manager.endpoint import outdated, owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.removal import was_never_made
@@ -143,7 +142,7 @@ class AccessEndpoint:
         self._move(session, instance.row.id, rules, _TAKE)
         return SyncRound(
             instance,
-            access_view.rule_views(instance.row, rules, self.driver, state_of=_taken),
+            share_view.rule_views(instance.row, rules, self.driver, state_of=_taken),
             bool(lost) or stale or job.abandoned,
         )
 

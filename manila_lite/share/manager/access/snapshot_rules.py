@@ -33,11 +33,11 @@ from manila_lite.share.drivers.base import (
     normalise_access_replies,
 )
 from manila_lite.share.manager.access.refusals import notify_failed, notify_refused
-from manila_lite.share.manager.driver_view import access_view, share_view
-from manila_lite.share.manager.driver_view.access_view import RuleView
+from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import (
     LoadedSnapshot,
     NameTemplates,
+    RuleView,
 )
 from manila_lite.share.manager.endpoint import Owned, outdated, owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
@@ -302,7 +302,7 @@ def _update(
 def _rules(
     session: Session, snapshot: LoadedSnapshot, driver: ShareDriver
 ) -> list[RuleView]:
-    return access_view.rule_views(
+    return share_view.rule_views(
         snapshot.share.row,
         snapshot_rules.list_for_instance(session, snapshot.row.id),
         driver,

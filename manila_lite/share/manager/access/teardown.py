@@ -14,9 +14,8 @@ from manila_lite.share.drivers.base import (
     ShareForDriver,
     ShareServerMapping,
 )
-from manila_lite.share.manager.driver_view import access_view
-from manila_lite.share.manager.driver_view.access_view import RuleView
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance, RuleView
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.removal import begin
 from manila_lite.states.access_rule import ACCESS_RULE, SHARE_INSTANCE_ACCESS
@@ -48,7 +47,7 @@ def queue_denials(
             fire_matching(
                 session, ACCESS_RULE, event, {'share_instance_id': instance.row.id}
             )
-    return Teardown(instance, access_view.rule_views(instance.row, rows, driver))
+    return Teardown(instance, share_view.rule_views(instance.row, rows, driver))
 
 
 def deny_all(

@@ -15,7 +15,7 @@ from manila_lite.share.drivers.base import (
     ShareForDriver,
     SnapshotForDriver,
 )
-from manila_lite.share.manager.driver_view import access_view, share_view
+from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import (
     LoadedInstance,
     LoadedSnapshot,
@@ -76,7 +76,7 @@ class ReplicatedShare(typing.NamedTuple):
             return []
         return [
             rule.for_driver
-            for rule in access_view.rule_views(
+            for rule in share_view.rule_views(
                 replica.row, self.rules.get(replica_id, ()), driver, read_only=read_only
             )
             if not rule.hidden and rule.state not in DENIED

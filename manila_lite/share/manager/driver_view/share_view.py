@@ -1,21 +1,29 @@
-"""Share and snapshot instances as read for work, and as given to drivers."""
+"""Shares, access rules and backups as drivers see them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import datetime
+import ipaddress
 import typing
 
-from manila_lite.db.queries.shares import instances as share_instances
+import orjson
+
+from manila_lite.db.queries.shares import instances as share_instances, shares
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import qos_types
 from manila_lite.db.rows import (
+    AccessRuleRow,
     DetailedInstance,
     ExportLocationRow,
     InstanceRow,
     MigratingSnapshotRow,
+    ShareBackupRow,
     SnapshotInstanceRow,
 )
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import (
+    AccessRuleForDriver,
+    ShareBackupForDriver,
+    ShareDriver,
     ShareForDriver,
     ShareServerForDriver,
     SnapshotForDriver,
@@ -222,3 +230,99 @@ def snapshot_for_driver(
         updated_at=row.updated_at,
         metadata=snapshot.metadata,
     )
+
+
+READ_ONLY = 'ro'
+
+
+class RuleView(typing.NamedTuple):
+    """A rule on an instance, and its form for the driver.
+
+    A `hidden` rule is not given to the driver, which could not handle it.
+    """
+
+    id: str
+    mapping_id: str
+    state: str
+    hidden: bool
+    for_driver: AccessRuleForDriver
+
+
+def rule_views(
+    instance: InstanceRow,
+    rows: Iterable[AccessRuleRow],
+    driver: ShareDriver,
+    *,
+    state_of: Callable[[AccessRuleRow], str] = lambda row: row.state,
+    read_only: bool | None = None,
+) -> list[RuleView]:
+    """Return the rules of an instance.
+
+    `rows` come from `share_rules.list_for_instance`. This is the only
+    place that applies the cast to read-only; `read_only` overrides the
+    flag of the instance.
+    """
+    if read_only is None:
+        read_only = instance.cast_rules_to_readonly
+    hides_ipv6 = instance.share_proto.upper() == 'NFS' and not driver.ipv6_implemented
+    return [
+        RuleView(
+            row.id,
+            row.mapping_id,
+            state_of(row),
+            hides_ipv6 and _is_ipv6(row),
+            AccessRuleForDriver(
+                id=row.id,
+                share_id=row.share_id,
+                access_type=row.access_type,
+                access_to=row.access_to,
+                access_level=READ_ONLY if read_only else row.access_level,
+                access_key=row.access_key,
+                state=state_of(row),
+            ),
+        )
+        for row in rows
+    ]
+
+
+def _is_ipv6(row: AccessRuleRow) -> bool:
+    return (
+        row.access_type == 'ip'
+        and ipaddress.ip_network(row.access_to, strict=False).version == 6
+    )
+
+
+class LoadedBackup(typing.NamedTuple):
+    """A backup, and the share that is read or written."""
+
+    row: ShareBackupRow
+    share: LoadedInstance
+
+    def for_driver(self, name_template: str) -> ShareBackupForDriver:
+        row = self.row
+        return ShareBackupForDriver(
+            id=row.id,
+            share_id=row.share_id,
+            name=name_template % row.id,
+            project_id=row.project_id,
+            user_id=row.user_id,
+            display_name=row.name,
+            display_description=row.description,
+            status=row.status,
+            size=row.size,
+            host=row.host,
+            topic=row.topic,
+            backup_type=row.backup_type,
+            backup_options=orjson.loads(row.backup_options or '{}'),
+            availability_zone=row.availability_zone,
+            progress=str(row.progress),
+            restore_progress=str(row.restore_progress),
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+
+
+def load_backup(session: Session, row: ShareBackupRow, share_id: str) -> LoadedBackup:
+    """Read the share that a backup is made of or restored to."""
+    target = shares.get_target(session, share_id)
+    return LoadedBackup(row, load_instance(session, target.instance_id))

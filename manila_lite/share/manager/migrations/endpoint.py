@@ -39,7 +39,7 @@ from manila_lite.share.manager.migrations.steps import (
     ShareMigrationSteps,
     is_copied,
 )
-from manila_lite.share.manager.servers.migration_progress import Progress, read_progress
+from manila_lite.share.manager.servers.migration_checks import Progress, read_progress
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_task import RUNNING, SHARE_TASK, ShareTask
 from manila_lite.work import table

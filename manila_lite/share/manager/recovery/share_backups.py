@@ -7,7 +7,7 @@ import dataclasses
 from typing import Annotated
 
 from manila_lite.conf import Option
-from manila_lite.db.queries.backups import share_backups
+from manila_lite.db.queries import share_backups
 from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire

@@ -18,7 +18,7 @@ from manila_lite import exception, messages
 from manila_lite.conf import Option
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.access_rules import mark_for_resync, retry_failed_rules
-from manila_lite.db.queries.replicas import replicas, updates as replica_updates
+from manila_lite.db.queries.replicas import replicas, updates
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import exports as snapshot_exports, snapshots
 from manila_lite.db.rows import (
@@ -150,7 +150,7 @@ class OutcomeWriter:
     def write_synced(self, job: Claim, replicas: Sequence[SyncedReplica]) -> None:
         """Record when passive replicas had the content of their share."""
         if replicas:
-            self.db.write(replica_updates.record_synced, replicas, by=job, fsync=False)
+            self.db.write(updates.record_synced, replicas, by=job, fsync=False)
 
     def write_healed(
         self, job: Claim, replica: LoadedInstance, details: Mapping[str, typing.Any]
@@ -229,7 +229,7 @@ class OutcomeWriter:
                     updated_at=session.now,
                 )
             else:
-                replica_updates.update_copying_snapshot(
+                updates.update_copying_snapshot(
                     session, row.id, **changed_fields(current, outcome.values)
                 )
         except (exception.InvalidStatus, exception.ResourceNotFound):
@@ -293,7 +293,7 @@ class OutcomeWriter:
                 for one in rows
                 if one.id == row.id
                 and one.replica_generation == row.replica_generation
-                and one.status in replica_updates.POLLED_STATUSES
+                and one.status in updates.POLLED_STATUSES
             ),
             None,
         )

@@ -16,11 +16,7 @@ from manila_lite import messages
 from manila_lite.conf import Option
 from manila_lite.coordination import Coordinator, NullCoordinator
 from manila_lite.db.queries.recovery import recovery as recovery_rows
-from manila_lite.db.queries.replicas import (
-    replicas,
-    role_corrections,
-    updates as replica_updates,
-)
+from manila_lite.db.queries.replicas import replicas, updates
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import InstanceRow, ReplicaRow
 from manila_lite.db.session import Database, Session
@@ -95,7 +91,7 @@ class RoleWriter:
         self, session: Session, row: InstanceRow, on_backend: str | None
     ) -> None:
         if (
-            replica_updates.get_generations(session, [row.id]).get(row.id)
+            updates.get_generations(session, [row.id]).get(row.id)
             != row.replica_generation
         ):
             return
@@ -118,9 +114,7 @@ class RoleWriter:
             )
 
     def _attempts(self, session: Session, row: InstanceRow) -> list[datetime.datetime]:
-        return role_corrections.list_times(
-            session, row.id, _ATTEMPTS, session.now - WINDOW
-        )
+        return updates.list_times(session, row.id, _ATTEMPTS, session.now - WINDOW)
 
     def _give_up(
         self, session: Session, row: InstanceRow, explanation: str | None = None
@@ -231,7 +225,7 @@ class ReplicaRolesEndpoint:
         generation: int,
         on_backend: str | None = None,
     ) -> None:
-        share_id = job.read(replica_updates.find_share_id, share_replica_id)
+        share_id = job.read(updates.find_share_id, share_replica_id)
         if share_id is None:
             job.finish()
             return

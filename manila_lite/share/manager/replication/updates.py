@@ -21,7 +21,7 @@ import typing
 from manila_lite import messages
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator, NullCoordinator
-from manila_lite.db.queries.replicas import updates as replica_updates
+from manila_lite.db.queries.replicas import updates
 from manila_lite.db.queries.services import services
 from manila_lite.db.rows import InstanceRow, SyncedReplica
 from manila_lite.db.session import Database, Session
@@ -141,9 +141,9 @@ class ReplicaUpdatesEndpoint:
     def _find_due_service(self, session: Session) -> int | None:
         """Return the id of the service if a pass is due."""
         service = services.get(session, self.service_host, BINARY)
-        if replica_updates.is_work_pending(
-            session, _PASS, service.id
-        ) or not replica_updates.list_page(session, self.service_host, '', 1):
+        if updates.is_work_pending(session, _PASS, service.id) or not updates.list_page(
+            session, self.service_host, '', 1
+        ):
             return None
         return service.id
 
@@ -171,9 +171,7 @@ class ReplicaUpdatesEndpoint:
             job.continue_with({**job.args, 'after': last})
 
     def _read(self, session: Session, after: str) -> ReplicaPage:
-        rows = replica_updates.list_page(
-            session, self.service_host, after, self.page + 1
-        )
+        rows = updates.list_page(session, self.service_host, after, self.page + 1)
         wanted = rows[: self.page]
         views = (
             replica_view.load_replicated_shares(
@@ -217,7 +215,7 @@ class ReplicaUpdatesEndpoint:
         """
         with ReplicaLocks(self.locks, [one.row.share_id for one in group]) as locks:
             generations = job.read(
-                replica_updates.get_generations,
+                updates.get_generations,
                 [one.row.id for one in group if locks.has(one.row.share_id)],
             )
             until = time.monotonic() + self.lock_seconds
@@ -241,7 +239,7 @@ class ReplicaUpdatesEndpoint:
     # One
 
     def update_share_replica(self, job: JobContext, share_replica_id: str) -> None:
-        share_id = job.read(replica_updates.find_share_id, share_replica_id)
+        share_id = job.read(updates.find_share_id, share_replica_id)
         if share_id is None:
             job.finish()
             return
@@ -261,7 +259,7 @@ class ReplicaUpdatesEndpoint:
         replica = view.find_replica(job.resource_id)
         if is_promoting_or_reverting([one.row for one in view.replicas]):
             return LOCKED_PAUSE
-        if replica is None or replica.row.status not in replica_updates.POLLED_STATUSES:
+        if replica is None or replica.row.status not in updates.POLLED_STATUSES:
             return None
         synced: list[SyncedReplica] = []
         try:
@@ -420,7 +418,7 @@ class ReplicaUpdatesEndpoint:
         row, is_in_error = due.row, due.row.status == InstanceStatus.ERROR
         if not (
             len(due.view.replicas) > 1
-            and job.read(replica_updates.has_failed_promotion, row.id)
+            and job.read(updates.has_failed_promotion, row.id)
             if is_in_error
             else row.replication_type in PROMOTABLE
         ):

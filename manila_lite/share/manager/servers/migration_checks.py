@@ -1,9 +1,12 @@
-"""Whether a server can be migrated, and whether a migration goes on."""
+"""Checks of migrations of share servers, and how far they are."""
 
 from collections.abc import Callable, Mapping
 import dataclasses
 import typing
 
+import orjson
+
+from manila_lite import masking
 from manila_lite.context import RequestContext
 from manila_lite.db.rows import MigrationRow, ShareServerRow
 from manila_lite.db.session import Database, Session
@@ -166,3 +169,48 @@ def is_abandoned(server: ShareServerRow, migration: MigrationRow | None) -> bool
     if server.status == ServerStatus.SERVER_MIGRATING:
         return not has_task
     return migration.phase == 1 and server.task_state != TaskState.CANCELLING
+
+
+MAX_DETAILS = 16384
+"""Details that are longer, as JSON, are left out."""
+
+_TOTAL = 'total_progress'
+
+
+class Progress(typing.NamedTuple):
+    """A percentage, None if unknown, and what else the driver reports.
+
+    `details` is JSON, with secrets masked; None if nothing was reported.
+    """
+
+    percent: int | None = None
+    details: str | None = None
+
+
+def read_progress(reply: object) -> Progress:
+    """Return the progress in a driver's reply, without what is invalid."""
+    if not isinstance(reply, Mapping):
+        return Progress()
+    return Progress(
+        _percent(reply.get(_TOTAL)),
+        _details({key: reply[key] for key in reply if key != _TOTAL}),
+    )
+
+
+def _percent(total: typing.Any) -> int | None:
+    try:
+        return min(100, max(0, int(float(total))))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _details(reported: dict[typing.Any, object]) -> str | None:
+    try:
+        text = orjson.dumps(
+            masking.mask_values(reported),
+            default=lambda value: masking.mask(str(value)),
+            option=orjson.OPT_NON_STR_KEYS,
+        ).decode()
+    except orjson.JSONEncodeError:
+        return None
+    return text if len(text) <= MAX_DETAILS else None

@@ -35,8 +35,10 @@ from manila_lite.share.manager.endpoint import outdated, require_status
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.migration_checks import (
     MigrationChecks,
+    Progress,
     WantedOptions,
     is_abandoned,
+    read_progress,
 )
 from manila_lite.share.manager.servers.migration_destinations import (
     MigrationDestinations,
@@ -46,7 +48,6 @@ from manila_lite.share.manager.servers.migration_phases import (
     ServerMigrationPhases,
     store_details,
 )
-from manila_lite.share.manager.servers.migration_progress import Progress, read_progress
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_server import SHARE_SERVER, SHARE_SERVER_TASK, TaskState

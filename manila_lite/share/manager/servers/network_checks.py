@@ -7,12 +7,7 @@ means no. All servers of the back end on the network must support it.
 from collections.abc import Sequence
 import typing
 
-from manila_lite.db.queries.networks import (
-    checks as network_checks,
-    security_services,
-    share_networks,
-    subnets,
-)
+from manila_lite.db.queries.networks import security_services, share_networks, subnets
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.manager.driver_view import server_view
@@ -144,7 +139,7 @@ class NetworkChecks:
     def _record(
         self, session: Session, network_id: str, operation: str, compatible: bool
     ) -> None:
-        network_checks.record_result(
+        share_networks.record_result(
             session, network_id, operation, self.setup.service_host, bool(compatible)
         )
 

@@ -30,8 +30,8 @@ from manila_lite.share.drivers.base import (
     normalise_export_locations,
 )
 from manila_lite.share.manager.driver_view import server_view, share_view
-from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
+from manila_lite.share.manager.driver_view.share_view import RuleView
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.network_checks import NetworkChecks

@@ -13,9 +13,9 @@ from manila_lite.share.drivers.base import (
     ShareForDriver,
     ShareServerForDriver,
 )
-from manila_lite.share.manager.driver_view import access_view, server_view, share_view
-from manila_lite.share.manager.driver_view.access_view import RuleView
+from manila_lite.share.manager.driver_view import server_view, share_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
+from manila_lite.share.manager.driver_view.share_view import RuleView
 from manila_lite.share.manager.servers.setup import ServerSetup
 
 
@@ -96,7 +96,7 @@ def load_server_with_shares(
         ],
         [share_view.share_for_driver(one, setup.names.share) for one in instances],
         {
-            one.row.id: access_view.rule_views(
+            one.row.id: share_view.rule_views(
                 one.row,
                 share_rules.list_for_instance(session, one.row.id),
                 setup.driver,

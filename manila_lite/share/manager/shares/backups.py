@@ -11,7 +11,7 @@ from typing import Annotated
 from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.db.moves import backups as moves
-from manila_lite.db.queries.backups import share_backups
+from manila_lite.db.queries import share_backups
 from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.messages import Detail
@@ -26,11 +26,11 @@ from manila_lite.share.drivers.base import (
     ShareForDriver,
     ShareServerForDriver,
 )
-from manila_lite.share.manager.driver_view import backup_view, share_view
-from manila_lite.share.manager.driver_view.backup_view import LoadedBackup
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedBackup
 from manila_lite.share.manager.endpoint import require_status, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.servers.migration_progress import read_progress
+from manila_lite.share.manager.servers.migration_checks import read_progress
 from manila_lite.states.share_backup import SHARE_BACKUP, BackupStatus
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
@@ -66,7 +66,7 @@ class DriverBackupsEndpoint:
 
     def prepare_create_backup(self, session: Session, job: Claim) -> LoadedBackup:
         row = _expect(session, job, BackupStatus.CREATING)
-        return backup_view.load_backup(session, row, row.share_id)
+        return share_view.load_backup(session, row, row.share_id)
 
     def create_backup(self, job: JobContext, share_backup_id: str) -> None:
         driver, given = self._supporting_driver(), self._values(job.prepared)
@@ -112,7 +112,7 @@ class DriverBackupsEndpoint:
 
     def prepare_restore_backup(self, session: Session, job: Claim) -> LoadedBackup:
         row = _expect(session, job, BackupStatus.RESTORING)
-        return backup_view.load_backup(
+        return share_view.load_backup(
             session, row, row.restore_share_id or row.share_id
         )
 
@@ -163,7 +163,7 @@ class DriverBackupsEndpoint:
 
     def prepare_delete_backup(self, session: Session, job: Claim) -> LoadedBackup:
         row = _expect(session, job, BackupStatus.DELETING)
-        return backup_view.load_backup(session, row, row.share_id)
+        return share_view.load_backup(session, row, row.share_id)
 
     def delete_backup(self, job: JobContext, share_backup_id: str) -> None:
         backup: LoadedBackup = job.prepared

@@ -22,9 +22,8 @@ from manila_lite.quota.transfers import change_owner
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import ShareTransfersRpc
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_view import access_view, share_view
-from manila_lite.share.manager.driver_view.access_view import RuleView
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance, RuleView
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.states.access_rule import RuleState
@@ -83,7 +82,7 @@ class ShareTransfersEndpoint:
             )
         rules = share_rules.list_for_instance(session, instance.row.id)
         return Acceptance(
-            transfer, instance, access_view.rule_views(instance.row, rules, self.driver)
+            transfer, instance, share_view.rule_views(instance.row, rules, self.driver)
         )
 
     def accept_transfer(

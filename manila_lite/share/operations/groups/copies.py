@@ -29,7 +29,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ProvisioningRpc, ShareGroupsRpc
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
-from manila_lite.share.operations.shares import insertion
+from manila_lite.share.operations.shares import placement
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.work.admission import AdmissionControl, admission_controlled
 
@@ -163,7 +163,7 @@ class ShareGroupCopies:
         share_type: TypeWithSpecs,
         qos_type_id: str | None,
     ) -> None:
-        _, instance_id = insertion.insert(
+        _, instance_id = placement.insert(
             session,
             ctx,
             {

@@ -11,7 +11,7 @@ from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.moves import migrated_snapshots
+from manila_lite.db.moves import snapshots as migrated_snapshots
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.services import pools, services
 from manila_lite.db.queries.shares import instances as share_instances, migrations

@@ -14,12 +14,7 @@ from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.queries.networks import (
-    checks as network_checks,
-    security_services,
-    share_networks,
-    subnets,
-)
+from manila_lite.db.queries.networks import security_services, share_networks, subnets
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, fire_all
@@ -28,7 +23,7 @@ from manila_lite.rpc.share import NetworkUpdatesRpc, ShareServersRpc
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.networks.checks import CheckResult, NetworkChange
-from manila_lite.share.operations.servers.release import release_unused
+from manila_lite.share.operations.servers.share_servers import release_unused
 from manila_lite.states.share_network import SHARE_NETWORK
 from manila_lite.states.share_server import SHARE_SERVER
 
@@ -219,7 +214,7 @@ class NetworkChanges:
         """Move the network and its servers to their changing statuses."""
         checks.require_ready(session, network, servers, change, self.down_time)
         checks.require_compatible(session, network.id, change, checks.hosts_of(servers))
-        network_checks.delete_all(session, network.id)
+        share_networks.delete_all(session, network.id)
         fire(session, SHARE_NETWORK, network.id, 'change', updated_at=session.now)
         fire_all(
             session,

@@ -13,7 +13,7 @@ import orjson
 
 from manila_lite import exception
 from manila_lite.db import rows
-from manila_lite.db.queries.networks import checks as network_checks, share_networks
+from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.services import services
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Session
@@ -143,17 +143,17 @@ def begin_check(
 
     Returns none if the check was started before, unless `restart` is set.
     """
-    answers = network_checks.get_results(session, network_id, change.operation)
+    answers = share_networks.get_results(session, network_id, change.operation)
     if not restart and sorted(answers) == list(hosts):
         return []
-    network_checks.start(session, network_id, change.operation, hosts)
+    share_networks.start(session, network_id, change.operation, hosts)
     return list(hosts)
 
 
 def get_result(session: Session, network_id: str, change: NetworkChange) -> CheckResult:
     """Return the answers about a change so far."""
     return combine_answers(
-        network_checks.get_results(session, network_id, change.operation)
+        share_networks.get_results(session, network_id, change.operation)
     )
 
 
@@ -161,7 +161,7 @@ def require_compatible(
     session: Session, network_id: str, change: NetworkChange, hosts: Sequence[str]
 ) -> None:
     """Refuse a change unless all back ends have confirmed it."""
-    answers = network_checks.get_results(session, network_id, change.operation)
+    answers = share_networks.get_results(session, network_id, change.operation)
     if sorted(answers) != list(hosts):
         raise exception.InvalidShareNetwork(
             reason=f'{network_id} is in use; request a check of the change first'

@@ -17,7 +17,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.reset_events import reset_event
-from manila_lite.share.operations.servers.release import release_unused
+from manila_lite.share.operations.servers.share_servers import release_unused
 from manila_lite.states.share_network import SHARE_NETWORK
 
 _QUOTA_DELTAS = {'share_networks': 1}

@@ -1,6 +1,6 @@
-"""Accept requests about share servers."""
+"""Share servers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 import typing
 from typing import Annotated
@@ -9,17 +9,19 @@ from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.networks import share_networks, subnets
 from manila_lite.db.queries.networks.subnets import Subnet
-from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.servers import (
+    migrations as server_migrations,
+    share_servers,
+)
 from manila_lite.db.queries.services import services
 from manila_lite.db.session import Database, Session, transaction
-from manila_lite.db.transitions import fire, insert_row
+from manila_lite.db.transitions import fire, fire_all, insert_row
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY, ServerMigrationRpc, ShareServersRpc
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
-from manila_lite.share.operations.servers.release import settle_migration
 from manila_lite.states.share_server import SHARE_SERVER, ServerStatus
 
 _DELETABLE = frozenset({ServerStatus.ACTIVE, ServerStatus.ERROR})
@@ -218,3 +220,56 @@ class ShareServers:
     def _refuse_used(self, session: Session, server: rows.ServerTarget) -> None:
         if share_servers.is_used(session, server.id):
             raise exception.ShareServerInUse(share_server_id=server.id)
+
+
+def release_unused(
+    session: Session,
+    ctx: RequestContext,
+    work: Client,
+    network_id: str,
+    servers: Iterable[typing.Any],
+    in_use: Callable[[str], exception.ManilaLiteError],
+) -> None:
+    """Request the deletion of servers whose network or subnet is deleted.
+
+    They are detached at once; their addresses are released when they are
+    gone. The driver is given the security services that they had joined.
+    `in_use` makes the error for a server that cannot be deleted.
+    """
+    servers = list(servers)
+    if not servers:
+        return
+    if not all(server.is_auto_deletable for server in servers):
+        raise in_use('it has share servers that are not deleted automatically')
+    ids = [server.id for server in servers]
+    try:
+        fire_all(session, SHARE_SERVER, ids, 'delete', updated_at=session.now)
+    except exception.InvalidStatus as error:
+        raise in_use('it has share servers that are busy') from error
+    # Nothing new is placed on a server that is not active.
+    if share_networks.list_share_instances(session, ids):
+        raise in_use('it has shares')
+    if share_networks.list_share_groups(session, ids):
+        raise in_use('it has share groups')
+    share_networks.detach_servers(session, ids)
+    service_ids = [
+        row.id for row in share_servers.list_security_services(session, network_id)
+    ]
+    for server in servers:
+        work.on(server.host).delete_share_server(
+            session, ctx, share_server_id=server.id, security_service_ids=service_ids
+        )
+
+
+def settle_migration(
+    session: Session, ctx: RequestContext, work: Client, server_id: str
+) -> None:
+    """Request that an open migration ends if nothing will continue it.
+
+    The service of the destination decides that when it runs the work.
+    """
+    migration = server_migrations.find_open(session, server_id)
+    if migration is not None:
+        work.on(migration.destination_host).settle_server_migration(
+            session, ctx, share_server_id=server_id
+        )

@@ -1,18 +1,24 @@
-"""Where a new share may be placed: its zones and scheduler hints."""
+"""Where a new share goes, and the rows that it begins with."""
 
 from collections.abc import Mapping
 import typing
 
+from oslo_db import exception as db_exc
+
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
+from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.services import services
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Session
+from manila_lite.db.transitions import insert_row
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE
 
 
 def get_zone(session: Session, name_or_id: str | None) -> rows.ZoneRow | None:
@@ -81,3 +87,50 @@ def parse_hints(
     if ctx.is_admin and hints.get('only_host'):
         parsed['only_host'] = hints['only_host']
     return parsed
+
+
+def insert(
+    session: Session,
+    ctx: RequestContext,
+    share: Mapping[str, typing.Any],
+    instance: Mapping[str, typing.Any],
+    metadata: Mapping[str, str],
+) -> tuple[str, str]:
+    """Insert a share of the caller that is being created.
+
+    `share` and `instance` are values of columns; the others are the same
+    for every new share. Returns the ids of the share and its instance.
+    Raises ShareTypeNotFound if the type has just been deleted.
+    """
+    share_id, instance_id = session.new_id(), session.new_id()
+    shares.insert(
+        session,
+        {
+            'id': share_id,
+            'project_id': ctx.project_id,
+            'user_id': ctx.user_id,
+            'is_soft_deleted': False,
+            'created_at': session.now,
+            **share,
+        },
+        metadata,
+    )
+    try:
+        insert_row(
+            session,
+            SHARE_INSTANCE,
+            'create',
+            id=instance_id,
+            share_id=share_id,
+            access_rules_status=RulesStatus.ACTIVE,
+            cast_rules_to_readonly=False,
+            created_at=session.now,
+            **replicas.initial_columns(share_id, share['replication_type']),
+            **instance,
+        )
+    except db_exc.DBReferenceError:
+        # The type was deleted after it was read.
+        raise exception.ShareTypeNotFound(
+            share_type_id=instance['share_type_id']
+        ) from None
+    return share_id, instance_id

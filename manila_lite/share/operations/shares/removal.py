@@ -5,8 +5,8 @@ import contextlib
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
+from manila_lite.db.queries import share_backups
 from manila_lite.db.queries.access import locks
-from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances, shares
 from manila_lite.db.queries.snapshots import snapshots
@@ -16,7 +16,7 @@ from manila_lite.quota import charges
 from manila_lite.quota.encryption_keys import release_key
 from manila_lite.quota.shares import deltas_of, owner_of, remove_and_credit
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations import unserved
+from manila_lite.share.operations import services
 from manila_lite.share.operations.replication import removal as replica_removal
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
@@ -84,8 +84,8 @@ def remove_instance(
 
 def deletion_event(session: Session, row: rows.ShareTarget, down_time: float) -> str:
     """Return the event by which a tenant's deletion begins."""
-    if unserved.can_delete(session, SHARE_INSTANCE, row.status, row.host, down_time):
-        return unserved.EVENT
+    if services.can_delete(session, SHARE_INSTANCE, row.status, row.host, down_time):
+        return services.EVENT
     return 'delete'
 
 
@@ -93,7 +93,7 @@ def remove_unserved(
     session: Session, ctx: RequestContext, provisioning: Client, row: rows.ShareTarget
 ) -> None:
     """Remove an instance that its back end may not have begun to create."""
-    if row.share_server_id is None and unserved.withdraw_creation(
+    if row.share_server_id is None and services.withdraw_creation(
         session, SHARE_INSTANCE, row.instance_id
     ):
         remove_and_credit(session, share_instances.get(session, row.instance_id))

@@ -30,7 +30,7 @@ from manila_lite.rpc.share import (
     ReplicationRpc,
     SnapshotsRpc,
 )
-from manila_lite.share.operations import unserved
+from manila_lite.share.operations import services
 from manila_lite.share.operations.groups import membership
 from manila_lite.share.operations.migration_guards import (
     refuse_migrating,
@@ -38,13 +38,7 @@ from manila_lite.share.operations.migration_guards import (
 )
 from manila_lite.share.operations.replication import guards as replica_guards, resets
 from manila_lite.share.operations.reset_events import reset_event
-from manila_lite.share.operations.shares import (
-    clone_request,
-    insertion,
-    placement,
-    removal,
-    share_request,
-)
+from manila_lite.share.operations.shares import placement, removal, share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.work.admission import (
@@ -90,8 +84,8 @@ class Shares:
         share_request.check_protocol(proto, self.protocols)
         source = None
         if request.snapshot_id:
-            source = clone_request.lock_source_shared(session, ctx, request.snapshot_id)
-            request = clone_request.complete_request(
+            source = share_request.lock_source_shared(session, ctx, request.snapshot_id)
+            request = share_request.complete_request(
                 request, source, proto, allow_other_zone=self.schedules_clones
             )
         group = membership.lock_group(session, ctx, request)
@@ -125,7 +119,7 @@ class Shares:
             replicas=1 if capabilities['replication_type'] else 0,
         )
         charge_key(session, owner, request.encryption_key_ref, limits=self.limits)
-        share_id, instance_id = insertion.insert(
+        share_id, instance_id = placement.insert(
             session,
             ctx,
             {
@@ -209,7 +203,7 @@ class Shares:
         if found is None:
             raise exception.ShareTypeNotFound(share_type_id=name)
         if source is not None:
-            clone_request.check_type(source, found.id)
+            share_request.check_same_type(source, found.id)
         share_request.check_type(request, found)
         return found
 
@@ -329,7 +323,7 @@ class Shares:
                 removal.retry_snapshots(
                     session, ctx, self.snapshots, instance.instance_id
                 )
-            if event == unserved.EVENT:
+            if event == services.EVENT:
                 removal.remove_unserved(session, ctx, self.provisioning, instance)
             elif event == 'defer_delete':
                 removal.remove_deferred(session, ctx, self.provisioning, instance)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from manila_lite.share.manager.servers.migration_progress import (
+from manila_lite.share.manager.servers.migration_checks import (
     MAX_DETAILS,
     read_progress,
 )

@@ -1,17 +1,35 @@
-"""Replicas of shares: list, show, create, delete."""
+"""Share replicas."""
 
 from collections.abc import Callable
 
 from manila_lite import exception
 from manila_lite.api import answers, paging, schema as s, wsgi
-from manila_lite.api.fields import Field, View, child, fields
+from manila_lite.api.fields import Field, View, child, fields, fn
 from manila_lite.api.filters import Filter, filters
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals, targets
-from manila_lite.api.v2.replicas.replica_state_names import replica_state_field
+from manila_lite.api.v2.metadata import MetadataController
+from manila_lite.api.v2.shares import export_locations as views
+from manila_lite.api.v2.shares.actions import STATUS
+from manila_lite.api.v2.targets import ShareReplicaTargetController
 from manila_lite.db import rows
-from manila_lite.db.queries.replicas import views as replica_views
+from manila_lite.db.queries.replicas import replicas, views as replica_views
+from manila_lite.db.queries.shares import export_locations
 from manila_lite.db.session import Database
+from manila_lite.states.share_replica import ReplicaState
+
+WIRE_NAMES = {ReplicaState.ERROR_DELETING: ReplicaState.ERROR}
+
+
+def replica_state_to_wire(stored: str | None) -> str | None:
+    """Return the wire name of a value of the column `replica_state`."""
+    return stored if stored is None else WIRE_NAMES.get(stored, stored)
+
+
+def replica_state_field(since: str | None = None) -> Field:
+    """Return the field `replica_state` of a view."""
+    return Field('replica_state', fn(replica_state_to_wire, 'replica_state'), since)
+
 
 EXPERIMENTAL = '2.11-2.55'
 REFUSED: wsgi.Refusals = {exception.InvalidStatus: exception.ReplicationException}
@@ -147,3 +165,136 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
     @wsgi.method('share_replica:delete', target=True, status=202, refused=REFUSED)
     def delete(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> None:
         self.services.replicas.delete(req.ctx, replica)
+
+
+PROMOTE = s.schema(quiesce_wait_time=s.positive_int)
+REPLICA_STATE = s.schema(['replica_state'], replica_state=s.string(255, 1))
+
+
+class ShareReplicaActionsController(ShareReplicaTargetController):
+    @wsgi.action(
+        'promote',
+        since='2.11',
+        until='2.74',
+        experimental=EXPERIMENTAL,
+        policy='share_replica:promote',
+        refused=REFUSED,
+        answer={'share_replica': DETAIL},
+        unchanged=200,
+    )
+    @wsgi.action(
+        'promote',
+        since='2.75',
+        policy='share_replica:promote',
+        body=PROMOTE,
+        refused=REFUSED,
+        answer={'share_replica': DETAIL},
+        unchanged=200,
+    )
+    def promote(
+        self, req: wsgi.Request, replica: rows.ReplicaTarget, args: dict | None = None
+    ) -> wsgi.Result:
+        """Request the promotion of a replica; 200 if it is active."""
+        accepted = self.services.replicas.promote(
+            req.ctx, replica, quiesce_wait_time=(args or {}).get('quiesce_wait_time')
+        )
+        if not accepted:
+            return wsgi.Response(status=200)
+        return show_replica(self.services.db, req, replica.id)
+
+    @wsgi.action(
+        'resync',
+        since='2.11',
+        experimental=EXPERIMENTAL,
+        policy='share_replica:resync',
+        refused=REFUSED,
+        unchanged=200,
+    )
+    def resync(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> wsgi.Result:
+        """Request an update of a replica now; 200 if it is active."""
+        accepted = self.services.replicas.resync(req.ctx, replica)
+        return None if accepted else wsgi.Response(status=200)
+
+    @wsgi.action(
+        'force_delete',
+        since='2.11',
+        experimental=EXPERIMENTAL,
+        policy='share_replica:force_delete',
+        refused=REFUSED,
+    )
+    def force_delete(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> None:
+        """Request the deletion of a replica, ignoring driver errors."""
+        self.services.replicas.force_delete(req.ctx, replica)
+
+    @wsgi.action(
+        'reset_status',
+        since='2.11',
+        experimental=EXPERIMENTAL,
+        policy='share_replica:reset_status',
+        body=STATUS,
+    )
+    def reset_status(
+        self, req: wsgi.Request, replica: rows.ReplicaTarget, args: dict
+    ) -> None:
+        self.services.replicas.reset_status(req.ctx, replica, args['status'])
+
+    @wsgi.action(
+        'reset_replica_state',
+        since='2.11',
+        experimental=EXPERIMENTAL,
+        policy='share_replica:reset_replica_state',
+        body=REPLICA_STATE,
+    )
+    def reset_replica_state(
+        self, req: wsgi.Request, replica: rows.ReplicaTarget, args: dict
+    ) -> None:
+        # As published, setting the replica state also requires the policy for
+        # setting the status.
+        req.ctx.authorize('share_replica:reset_status', replica)
+        self.services.replicas.reset_replica_state(
+            req.ctx, replica, args['replica_state']
+        )
+
+
+_OF_REPLICAS = (replica_state_field(), Field('availability_zone'))
+LOCATIONS = fields(*views.SUMMARY.rows, *_OF_REPLICAS)
+LOCATION = fields(*views.DETAIL.rows, *_OF_REPLICAS)
+
+
+class ShareReplicaExportLocationsController(ShareReplicaTargetController):
+    """Export locations of replicas; admin-only ones for admins only."""
+
+    @wsgi.method(
+        'share_replica_export_location:index',
+        target=True,
+        answer={'export_locations': [LOCATIONS]},
+    )
+    def index(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> dict:
+        return views.show_export_locations(req, self._listing(replica), LOCATIONS)
+
+    @wsgi.method(
+        'share_replica_export_location:show',
+        target=True,
+        answer={'export_location': LOCATION},
+    )
+    def show(
+        self, req: wsgi.Request, replica: rows.ReplicaTarget, export_location_id: str
+    ) -> dict:
+        found = self._listing(replica)
+        return views.show_export_location(
+            req, found, views.get_visible(req, found, export_location_id), LOCATION
+        )
+
+    def _listing(
+        self, replica: rows.ReplicaTarget
+    ) -> export_locations.ExportLocationListing:
+        return self.services.db.read(export_locations.list_for_instance, replica.id)
+
+
+class ShareReplicaMetadataController(MetadataController, ShareReplicaTargetController):
+    table = replicas.METADATA
+    policies = {
+        'get': 'share_replica:get_metadata',
+        'update': 'share_replica:update_metadata',
+        'delete': 'share_replica:delete_metadata',
+    }

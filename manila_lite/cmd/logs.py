@@ -1,14 +1,44 @@
-"""Mask secrets in all that a process logs, tracebacks included."""
+"""How processes log."""
 
+from collections.abc import Iterable
 import logging
 import sys
+import time
 import types
 import typing
 
+from oslo_context import context
 from oslo_log import formatters
 
 from manila_lite import masking
-from manila_lite.cmd import plain_lines
+from manila_lite.api import request_log
+from manila_lite.conf import BadConfiguration
+
+OPTION = 'default_log_levels'
+
+
+def parse(pairs: Iterable[str]) -> dict[str, int]:
+    """Return the level of each logger that the option names.
+
+    oslo.log accepts the same levels, but raises a bare ValueError for any
+    other, after it has set up a part of the log.
+    """
+    return dict(_parse_one(pair) for pair in pairs)
+
+
+def _parse_one(pair: str) -> tuple[str, int]:
+    name, _, level = pair.partition('=')
+    try:
+        return name, int(level)
+    except ValueError:
+        known = logging.getLevelNamesMapping()
+    if level not in known:
+        raise BadConfiguration(
+            f'{OPTION}: "{pair}" is not logger=LEVEL, with a number or '
+            f'one of {", ".join(known)} as its level'
+        )
+    return name, known[level]
+
 
 _MAX_CAUSES = 20
 _ADD_NO_TEXT = (logging.Formatter, formatters.ContextFormatter)
@@ -61,7 +91,7 @@ class _MaskingFormatter(logging.Formatter):
     def __init__(self, formatter: logging.Formatter | None):
         super().__init__()
         self._formatter = formatter or logging.Formatter()
-        self._plain = plain_lines.for_formatter(self._formatter)
+        self._plain = for_formatter(self._formatter)
 
     def format(self, record: logging.LogRecord) -> typing.Any:
         if self._plain is not None and self._plain.handles(record):
@@ -105,3 +135,62 @@ def _masked(error: BaseException, causes: int) -> BaseException:
         elif error.__context__ is not None:
             stand_in.__context__ = _masked(error.__context__, causes - 1)
     return stand_in
+
+
+_FORMAT = (
+    '%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s '
+    '[%(global_request_id)s %(request_id)s %(user_identity)s] '
+    '%(instance)s%(message)s'
+)
+_IDENTITY = (
+    '%(user)s %(project)s %(domain)s %(system_scope)s %(user_domain)s '
+    '%(project_domain)s'
+)
+_DATE = '%Y-%m-%d %H:%M:%S'
+
+
+class PlainLines:
+    """Formats as a formatter of oslo.log with default formats does."""
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._date = ''
+
+    def handles(self, record: logging.LogRecord) -> bool:
+        return record.name == request_log.NAME and not record.exc_info
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record whose message is complete."""
+        second = int(record.created)
+        if second != self._second:
+            date = time.strftime(_DATE, time.localtime(second))
+            self._second, self._date = second, date
+        else:
+            date = self._date
+        ctx: typing.Any = context.get_current()
+        if ctx is None:
+            ids = '-'
+        else:
+            ids = (
+                f'{ctx.global_request_id} {ctx.request_id} '
+                f'{ctx.user_id or "-"} {ctx.project_id or "-"} '
+                f'{ctx.domain_id or "-"} {ctx.system_scope or "-"} '
+                f'{ctx.user_domain_id or "-"} {ctx.project_domain_id or "-"}'
+            )
+        return (
+            f'{date}.{int(record.msecs):03d} {record.process} '
+            f'{record.levelname} {record.name} [{ids}] {record.msg}'
+        )
+
+
+def for_formatter(formatter: logging.Formatter) -> PlainLines | None:
+    """Return what can replace the formatter, or None."""
+    if type(formatter) is not formatters.ContextFormatter:
+        return None
+    conf = formatter.conf
+    is_default = (
+        conf.logging_context_format_string == _FORMAT
+        and conf.logging_user_identity_format == _IDENTITY
+        and conf.log_date_format == _DATE
+    )
+    return PlainLines() if is_default else None

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import services, share_backups, shares
 from manila_lite.db.queries import pages
-from manila_lite.db.queries.shares import displayed_instance
+from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.rows import Page, ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_backup import BackupStatus
@@ -51,7 +51,7 @@ _LOCK_SHARED = _GET.with_for_update(read=True, of=BACKUP)
 _RESCUED = (
     sa.select(
         *(column for column in BACKUP.c if column.name != 'host'),
-        displayed_instance.select_column('host').label('host'),
+        instance_views.select_column('host').label('host'),
     )
     .select_from(BACKUP.join(SHARE, SHARE.c.id == BACKUP.c.share_id))
     .where(_BY_ID)

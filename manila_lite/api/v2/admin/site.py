@@ -1,11 +1,36 @@
-"""Limits: the quotas of the caller's project and their usage."""
+"""What the site offers: zones, extensions, and what of its limits is used."""
 
 import typing
 
+from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field, FieldValue, fields
 from manila_lite.db.queries.quotas.quotas import Scope
+from manila_lite.db.queries.services import services
 from manila_lite.quota import sets
+
+ITEM = fields(Field('id'), Field('name'), Field('created_at'), Field('updated_at'))
+
+
+class AvailabilityZonesController(wsgi.Controller):
+    @wsgi.method('availability_zone:index', answer={'availability_zones': [ITEM]})
+    def index(self, req: wsgi.Request) -> dict:
+        """List all zones by name."""
+        rows = self.services.db.read(services.list_zones)
+        return {'availability_zones': ITEM.many(req.minor)(rows)}
+
+
+class ExtensionsController(wsgi.Controller):
+    @wsgi.method(wsgi.OPEN, answer={'extensions': list[dict]})
+    def index(self, req: wsgi.Request) -> dict:
+        """List the extensions."""
+        return {'extensions': []}
+
+    @wsgi.method(wsgi.OPEN, answer={'extension': dict})
+    def show(self, req: wsgi.Request, alias: str) -> dict:
+        """Raise ExtensionNotFound: every alias is unknown."""
+        raise exception.ExtensionNotFound(alias=alias)
+
 
 # fmt: off
 _WORDS = (
