@@ -292,17 +292,24 @@ class Map:
         self._data.read()
 
     def tests_of(self, mutation: Mutation) -> list[str]:
-        """Return the tests that run one of its lines, the nearest first."""
-        lines = self._data.contexts_by_lineno(f'{PACKAGE}/{mutation.path}')
+        """Return the tests that run one of its lines, the nearest first.
+
+        What runs when a module is imported is in no test: then those that run
+        anything of the module.
+        """
+        contexts = self._data.contexts_by_lineno(f'{PACKAGE}/{mutation.path}')
         last = mutation.line + mutation.old.count('\n')
-        found = {
-            context.rpartition('|')[0]
-            for line in range(mutation.line, last + 1)
-            for context in lines.get(line, ())
-        }
+        for lines in (range(mutation.line, last + 1), contexts):
+            found = {
+                context.rpartition('|')[0]
+                for line in lines
+                for context in contexts.get(line, ())
+            } - {''}
+            if found:
+                break
         files = nearest(mutation.path)
         return sorted(
-            found - {''}, key=lambda test: (test.partition('::')[0] not in files, test)
+            found, key=lambda test: (test.partition('::')[0] not in files, test)
         )
 
 
