@@ -37,7 +37,7 @@ class BackupDriver(abc.ABC):
 
     @abc.abstractmethod
     def create(self, backup_id: str, share: int, how: Copying) -> KeptCopy:
-        """Keep a copy of a share; it is complete and on disk on return.
+        """Copy a share; the copy is complete and on disk on return.
 
         It becomes the backup when the result is recorded. All other copies
         of this backup may be removed.
@@ -73,8 +73,8 @@ class BackupDriver(abc.ABC):
 class FolderBackups(BackupDriver):
     """Keeps each copy as a directory `<backup>.<token>` in one folder.
 
-    No name is used by two attempts, and none is moved. Which of them is the
-    backup, the record of it says.
+    No name is used by two attempts, and none is moved. The record of the
+    backup says which copy it is.
     """
 
     def __init__(self, conf: cfg.ConfigOpts):

@@ -1,6 +1,6 @@
 """The gate that every change of files by the data service passes.
 
-A worker that was paused may have lost its work to another one. So only the
+A paused worker may have lost its work to another worker. So only the
 methods of `Gate` change files, and each of them asks for the claim directly
 before it does. The worker may still be paused between that question and the
 change. What it changes then is either its own, as the name has the token of

@@ -67,7 +67,7 @@ class CopyProgress:
         try:
             self._job.checkpoint('copying', self._record, self.percent)
         except errors.UNAVAILABLE as error:
-            # The lease says for how long the copy may go on without.
+            # Until the lease expires, the copy may go on unrecorded.
             LOG.warning('The progress of a copy is not recorded: %s', error)
 
 

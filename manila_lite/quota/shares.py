@@ -122,7 +122,7 @@ def resize(
     `copies` are those of `lock_instances`. The reservations for the change
     are committed if they match, and otherwise released: the share may have
     other replicas now than when they were made. `placed` is the pool in
-    which space has been allocated already, and how much.
+    which space is already allocated, and the GiB.
     """
     before = instance.size
     if instance.replica_state is not None:

@@ -89,8 +89,8 @@ class Allocator:
             )
             if choice is None:
                 return
-            # Of what may be a second old, the best pool may only have
-            # reported again: it is still to be preferred to the others.
+            # Pools may be a second old: the best may have changed only
+            # because it reported again, and is still preferred.
             candidates = MAX_CANDIDATES if attempt else 1
             for ranked in choice.ranked[:candidates]:
                 try:

@@ -45,8 +45,8 @@ class Choice:
     """The accepted pools, best first, and how they were chosen.
 
     `remaining` holds how many pools each filter left, up to the one that
-    left none. `rejecting_filter` is the name of the one that decides why
-    there is no pool, `message_detail` the detail code of the user message;
+    left none. `rejecting_filter` is the name of the filter that explains why
+    no pool fits, `message_detail` the detail code of the user message;
     both are None if there is a pool. `missing` is the pool that the share may
     not leave, if that one is unknown.
     """

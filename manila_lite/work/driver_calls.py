@@ -1,4 +1,4 @@
-"""The driver calls of claimed work, recorded for those who look back.
+"""The driver calls of claimed work, recorded for later diagnosis.
 
 They are written in transactions that the worker makes anyway: at its next
 checkpoint, when it ends the work or gives up the claim. A call that runs

@@ -369,7 +369,7 @@ class Executor:
     def _recheck(self, claim: table.Claim) -> None:
         """Submit a comparison of the resource with the back end.
 
-        The worker may have called the driver after another one did.
+        This worker may have called the driver after its successor did.
         """
         if self.recheck is None:
             return

@@ -17,7 +17,7 @@ from manila_lite.states.machine import Machine
 
 
 def begin_share_rules(session: Session, instance_id: str) -> None:
-    """Begin whatever waits to be done about the rules of an instance.
+    """Start all pending changes to the rules of an instance.
 
     What fails next then fails for all of them.
     """
@@ -44,7 +44,7 @@ def begin_snapshot_rules(session: Session, snapshot_instance_id: str) -> None:
 
 
 def retry_failed_rules(session: Session, instance_id: str, active_id: str) -> None:
-    """Queue the failed rules of a replica, to be as on the active one.
+    """Requeue the failed rules of a replica, to match the active replica.
 
     What has failed there, too, is left in error. The work that syncs is
     submitted in the same transaction.

@@ -7,7 +7,7 @@ from manila_lite.states.share_network import SHARE_NETWORK, NetworkStatus
 
 
 def finish_change(session: Session, network_id: str, *, failed: bool) -> None:
-    """Bring a network to rest if none of its servers is changing.
+    """End the change of a network, unless a server of it is still changing.
 
     Call it in the transaction that ends the change of a server. With
     `failed` the change of the whole network has failed.

@@ -172,12 +172,12 @@ def update(session: Session, backup_id: str, values: Mapping[str, object]) -> No
 
 
 def set_progress(session: Session, backup_id: str, percent: int) -> None:
-    """Record how much of a backup that is created is done."""
+    """Record the progress of a backup, in percent."""
     session.run(_PROGRESS, backup_id=backup_id, percent=percent, now=session.now)
 
 
 def set_restore_progress(session: Session, backup_id: str, percent: int) -> None:
-    """Record how much of a backup that is restored is done."""
+    """Record the progress of a restore, in percent."""
     session.run(
         _RESTORE_PROGRESS, backup_id=backup_id, percent=percent, now=session.now
     )

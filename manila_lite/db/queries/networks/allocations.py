@@ -34,7 +34,7 @@ REMEMBERED = datetime.timedelta(days=7)
 
 
 def lock_segment(session: Session, segment: str) -> None:
-    """Lock a segment, so that nothing else allocates addresses of it."""
+    """Lock a segment against other allocations."""
     if session.value(_LOCK, of_segment=segment) is None:
         session.insert_unique(_INSERT_SEGMENT, segment=segment)
 

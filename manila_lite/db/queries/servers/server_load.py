@@ -1,4 +1,4 @@
-"""How much is on a share server, and how much may be."""
+"""The load of a share server, and its limits."""
 
 import typing
 

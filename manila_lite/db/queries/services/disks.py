@@ -206,7 +206,7 @@ def ensure_at_start(session: Session, service_host: str) -> None:
 
 
 def has_bound_resources(session: Session, host: str) -> bool:
-    """Whether a back end has what cannot follow a disk to another one."""
+    """Whether a back end has resources that cannot follow its disk elsewhere."""
     service_host = Host.parse(host).service_host
     queries = (
         sa.select(SERVER.c.id).where(

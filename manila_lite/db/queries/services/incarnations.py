@@ -1,8 +1,8 @@
 """Incarnations of services: which processes serve a host, and how well.
 
 Several processes may serve one host. Each has a row of its own, and the row
-of the service shows the best of them: one that is alive and healthy, else
-one that is alive, and of several the one that was started last.
+of the service shows the best: a live and healthy one if there is any, else a
+live one; among equals, the one started last.
 
 A session that is frozen may have locked the row of the service. Heartbeats
 are written nevertheless, and nothing waits for that row longer than

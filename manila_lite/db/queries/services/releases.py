@@ -175,7 +175,7 @@ def oldest(
 ) -> int | None:
     """Return the oldest release of the live processes of a topic.
 
-    Only of a host, if one is given; None if there is no such process.
+    With `host`, only those on that host count. None if there is no process.
     """
     if host is None:
         return session.value(_OLDEST, of_topic=topic, silence=silence)

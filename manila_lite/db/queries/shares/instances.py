@@ -405,7 +405,7 @@ def replace_export_locations(
 
     A location is a dict of path, is_admin_only and metadata. A location
     whose path exists already keeps its id and the metadata of users; what
-    the back end reports of it is changed.
+    the back end reports about it is updated.
     """
     known = {row.path: row for row in list_export_locations(session, instance_id)}
     wanted = {location['path']: location for location in locations}
