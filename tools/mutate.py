@@ -40,6 +40,8 @@ import sys
 import tempfile
 import time
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = 'manila_lite'
 # Options, rules and migrations are data that tests compare as a whole.
@@ -231,6 +233,9 @@ def copy_tree(to: pathlib.Path) -> None:
             shutil.copy2(ROOT / name, to / name)
 
 
+_PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+
+
 class Tests:
     """The tests, on a copy of the tree; samples are always the same."""
 
@@ -249,24 +254,31 @@ class Tests:
         shutil.rmtree(self.tree / '.pytest_cache', ignore_errors=True)
         mutation.apply(self.tree)
         try:
-            failed = not self._pass('-x', *arguments)
+            failed = self._run('-x', *arguments) not in _PASSED
         finally:
             file.write_bytes(original)
-        return failed and self._pass('--lf', '--lfnf=none', *arguments)
+        if not failed:
+            return False
+        code = self._run('--lf', '--lfnf=none', *arguments)
+        if code == pytest.ExitCode.USAGE_ERROR:
+            sys.exit('pytest does not know the tests: is the map of another tree?')
+        return code in _PASSED
 
     def write_map(self, to: pathlib.Path) -> None:
         """Run the tests of `make test`, and record which of them run a line."""
         settings = self.tree / 'map.ini'
         settings.write_text(f'[run]\nrelative_files = true\ndata_file = {to}\n')
-        self._pass(
+        self._run(
             f'--cov={PACKAGE}',
             f'--cov-config={settings}',
             '--cov-context=test',
             '--cov-report=',
             *TIERS['test'],
         )
+        if not to.exists():
+            sys.exit('There is no map: is pytest-cov installed?')
 
-    def _pass(self, *arguments: str) -> bool:
+    def _run(self, *arguments: str) -> int:
         ended = subprocess.run(
             [
                 *(sys.executable, '-m', 'pytest', '-q', '-n', '2'),
@@ -279,7 +291,7 @@ class Tests:
             text=True,
             check=False,
         )
-        return ended.returncode in (0, 5)  # 5: no test was selected
+        return ended.returncode
 
 
 class Map:
