@@ -10,7 +10,7 @@ import typing
 from manila_lite.api.ui import front
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.listing import Collection
-from manila_lite.api.ui.visit import Answer, Visit
+from manila_lite.api.ui.visit import Answer, Handler, Visit
 from manila_lite.states.machine import Machine
 
 Form = Mapping[str, str]
@@ -24,6 +24,9 @@ Requested = Callable[[dict, Form], Request]
 
 Reasons = dict[str, str | None]
 """Why actions are not possible, by their names; None for those that are."""
+
+MOST_SELECTED = 200
+"""Rows that one request acts on; no page shows more of them."""
 
 _SELECTED = 'selected-'
 """Begins the name of the field that selects a row, before its id."""
@@ -112,7 +115,24 @@ class Actions:
         """Return those of the actions that policies allow on resources at all."""
         return [one for one in names if visit.ctx.can(self._actions[one].policy)]
 
-    def carry_out_selected(
+    def on_selected(
+        self,
+        collection: Collection,
+        api_path: str,
+        key: str,
+        show_list: Callable[[Visit, Refused], Answer],
+    ) -> Handler:
+        """Return the handler of actions on the selected rows of a list."""
+
+        def act_on_selected(visit: Visit) -> Answer:
+            try:
+                return self._carry_out_selected(visit, collection, api_path, key)
+            except Refused as error:
+                return show_list(visit, error)
+
+        return act_on_selected
+
+    def _carry_out_selected(
         self, visit: Visit, collection: Collection, api_path: str, key: str
     ) -> Answer:
         """Act on each row that is selected, and show what became of each.
@@ -129,6 +149,12 @@ class Actions:
         ]
         if not ids:
             raise Refused(400, f'Nothing was done: select {collection.noun} first.')
+        if len(ids) > MOST_SELECTED:
+            raise Refused(
+                400,
+                f'Nothing was done: at most {MOST_SELECTED} {collection.noun} may be '
+                'selected at a time.',
+            )
         if visit.form.get('confirm', '').strip() != str(len(ids)):
             raise Refused(
                 400,
@@ -245,6 +271,14 @@ def zones(visit: Visit) -> list[tuple]:
     """Return the zones as options; none if there is only one to choose."""
     found = choices(visit.api.find('/availability-zones'), 'availability_zones', 'name')
     return found if len(found) > 1 else []
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Return key and value of metadata written as key=value; raises Refused."""
+    key, sign, value = text.partition('=')
+    if not sign:
+        raise Refused(400, f'metadata: {text} must be key=value.')
+    return key.strip(), value.strip()
 
 
 def number(text: str) -> int | str:

@@ -112,16 +112,6 @@ def index(visit: Visit) -> Answer:
     return listing.found_by_id(visit, COLLECTION) or _list(visit)
 
 
-def act_on_selected(visit: Visit) -> Answer:
-    """Act on the share groups that are selected in the list."""
-    try:
-        return _ACTIONS.carry_out_selected(
-            visit, COLLECTION, f'/{_COLLECTION}', 'share_group'
-        )
-    except Refused as error:
-        return _list(visit, error)
-
-
 def create(visit: Visit) -> Answer:
     """Request an empty share group."""
     names = ('name', 'share_group_type_id', 'share_network_id', 'availability_zone')
@@ -161,6 +151,12 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         refused=refused and refused.public_message,
         form=visit.form,
     )
+
+
+act_on_selected: Handler = _ACTIONS.on_selected(
+    COLLECTION, f'/{_COLLECTION}', 'share_group', _list
+)
+"""Act on those that are selected in the list."""
 
 
 def show(visit: Visit) -> Answer:

@@ -22,7 +22,6 @@ _DEFAULT_ORDER = (pages.DEFAULT_SORT_KEY, 'desc')
 FIRST = paging.Page(PARTS, 0, *_DEFAULT_ORDER)
 """The page that has the newest parts."""
 
-
 ID = 'id'
 """The field by which one resource is found; the page of that one answers."""
 
@@ -128,12 +127,6 @@ def found_by_id(visit: Visit, collection: Collection) -> Answer | None:
     """Send the browser to the resource whose id was typed, if one was."""
     id = visit.query.get(ID, '').strip()
     return visit.see(f'{collection.path}/{urllib.parse.quote(id, "")}') if id else None
-
-
-def pair(text: str) -> str:
-    """Return `key=value` as the API reads metadata."""
-    key, _, value = text.partition('=')
-    return repr({key.strip(): value.strip()})
 
 
 def _order(visit: Visit, collection: Collection) -> tuple[str, str]:

@@ -135,16 +135,6 @@ def index(visit: Visit) -> Answer:
     return listing.found_by_id(visit, COLLECTION) or _list(visit)
 
 
-def act_on_selected(visit: Visit) -> Answer:
-    """Act on the share networks that are selected in the list."""
-    try:
-        return _ACTIONS.carry_out_selected(
-            visit, COLLECTION, f'/{_COLLECTION}', 'share_network'
-        )
-    except Refused as error:
-        return _list(visit, error)
-
-
 def create(visit: Visit) -> Answer:
     """Create a share network with its first subnet."""
     names = ('name', 'description', 'availability_zone', *_NEUTRON)
@@ -173,6 +163,12 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         refused=refused and refused.public_message,
         form=visit.form,
     )
+
+
+act_on_selected: Handler = _ACTIONS.on_selected(
+    COLLECTION, f'/{_COLLECTION}', 'share_network', _list
+)
+"""Act on those that are selected in the list."""
 
 
 def show(visit: Visit) -> Answer:

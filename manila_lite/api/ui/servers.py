@@ -113,17 +113,6 @@ def index(visit: Visit) -> Answer:
     return listing.found_by_id(visit, COLLECTION) or _list(visit)
 
 
-def act_on_selected(visit: Visit) -> Answer:
-    """Act on the share servers that are selected in the list."""
-    visit.authorize(SERVERS_POLICY)
-    try:
-        return _SERVER_ACTIONS.carry_out_selected(
-            visit, COLLECTION, f'/{_COLLECTION}', 'share_server'
-        )
-    except Refused as error:
-        return _list(visit, error)
-
-
 def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     visit.authorize(SERVERS_POLICY)
     wanted = COLLECTION.wanted(visit)
@@ -140,6 +129,12 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         many=_SERVER_ACTIONS.allowed(visit, COLLECTION.many),
         refused=refused and refused.public_message,
     )
+
+
+act_on_selected: Handler = _SERVER_ACTIONS.on_selected(
+    COLLECTION, f'/{_COLLECTION}', 'share_server', _list
+)
+"""Act on those that are selected in the list."""
 
 
 def show(visit: Visit) -> Answer:

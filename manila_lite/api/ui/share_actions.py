@@ -5,7 +5,6 @@ import typing
 
 from manila_lite.api.ui import actions
 from manila_lite.api.ui.actions import Action, Actions, Form, Request, Requested
-from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.visit import Visit
 from manila_lite.states.share_instance import SHARE_INSTANCE
 
@@ -122,13 +121,7 @@ FIELDS = (
 
 def _metadata(text: str) -> dict[str, str]:
     """Return the metadata of lines `key=value`; raises Refused."""
-    found = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
-        key, sign, value = line.partition('=')
-        if not sign:
-            raise Refused(400, f'metadata: {line} must be key=value.')
-        found[key.strip()] = value.strip()
-    return found
+    return dict(map(actions.pair, filter(None, map(str.strip, text.splitlines()))))
 
 
 def create(visit: Visit) -> dict:

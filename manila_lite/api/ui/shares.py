@@ -60,16 +60,6 @@ def index(visit: Visit) -> Answer:
     return listing.found_by_id(visit, COLLECTION) or _list(visit)
 
 
-def act_on_selected(visit: Visit) -> Answer:
-    """Act on the shares that are selected in the list."""
-    try:
-        return share_actions.ACTIONS.carry_out_selected(
-            visit, COLLECTION, '/shares', 'share'
-        )
-    except Refused as error:
-        return _list(visit, error)
-
-
 def create(visit: Visit) -> Answer:
     """Request a new share."""
     try:
@@ -86,7 +76,7 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         '/shares/detail',
         'shares',
         all_projects=visit.ctx.can('share:list_all_projects'),
-        convert={'metadata': listing.pair},
+        convert={'metadata': lambda text: repr(dict([actions.pair(text)]))},
     )
     networks = visit.api.find('/share-networks', limit=PARTS)
     groups = visit.api.find('/share-groups', limit=PARTS)
@@ -106,6 +96,12 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         refused=refused and refused.public_message,
         form=visit.form,
     )
+
+
+act_on_selected: Handler = share_actions.ACTIONS.on_selected(
+    COLLECTION, '/shares', 'share', _list
+)
+"""Act on those that are selected in the list."""
 
 
 def show(visit: Visit) -> Answer:

@@ -6,7 +6,7 @@ import urllib.parse
 
 import pytest
 
-from manila_lite.api.ui import groups, listing, networks, servers, shares, site
+from manila_lite.api.ui import actions, groups, listing, networks, servers, shares, site
 
 COLLECTIONS = (
     shares.COLLECTION,
@@ -35,8 +35,8 @@ def names(page):
     return re.findall(r'<th scope="row"><a [^>]*>([^<]*)<', page.html)
 
 
-def find(browser, path='/ui/shares', **query):
-    return browser.open(f'{path}?{urllib.parse.urlencode(query)}')
+def find(browser, path='/ui/shares', expect=200, **query):
+    return browser.open(f'{path}?{urllib.parse.urlencode(query)}', expect)
 
 
 def select(browser, ids, expect=200, **fields):
@@ -83,6 +83,8 @@ def test_shares_are_found_by_name_status_path_and_metadata(three, cloud, api, al
     assert names(find(alice, metadata='tier=aa')) == ['a']
     assert names(find(alice, metadata='tier = aa')) == ['a']
     assert names(find(alice, metadata='tier=\'"aa')) == []
+    page = find(alice, expect=400, metadata='tier')
+    assert 'metadata: tier must be key=value.' in page.text
     assert names(find(alice, metadata='tier=aa', status='error')) == []
 
 
@@ -166,6 +168,13 @@ def test_nothing_is_done_without_rows_or_an_action(three, alice):
     assert 'select shares first' in page.text
     page = select(alice, [three['a']], expect=400, action='extend', confirm='1')
     assert 'choose an action' in page.text
+
+
+def test_no_request_acts_on_more_rows_than_a_page_shows(three, alice, monkeypatch):
+    monkeypatch.setattr(actions, 'MOST_SELECTED', 2)
+    page = select(alice, three.values(), expect=400, action='delete', confirm='3')
+    assert 'at most 2 shares may be selected' in page.text
+    assert len(names(alice.open('/ui/shares?status=available'))) == 3
 
 
 def test_administrators_set_the_status_of_many(three, cloud, root, alice):
