@@ -1,4 +1,18 @@
-"""Threads in which drivers run."""
+"""Under eventlet, drivers run in a native thread of their own.
+
+While a driver copies a file, or waits in a library that is not written in
+Python, no other greenlet of its thread runs. In the thread of everything else
+that would stop requests, heartbeats and leases. So calls of drivers are
+passed to a second thread, which has a hub of eventlet like the first.
+
+It is one thread, not a pool: the locks, queues and conditions that drivers
+and their libraries use are those of eventlet, which work only between the
+greenlets of one thread. Calls of the private storage, which uses the
+database, are passed back to the first thread for the same reason.
+
+With native threads nothing of this is needed, and objects are used as they
+are.
+"""
 
 import atexit
 import collections

@@ -1,4 +1,9 @@
-"""How processes log."""
+"""The log: its levels, masked secrets, and lines that are formatted quickly.
+
+The formatter of oslo.log takes half of the time that a line costs. With its
+default formats the same text is put together here for lines that every request
+writes; otherwise, and for lines with an error, it is used as configured.
+"""
 
 from collections.abc import Iterable
 import logging

@@ -1,4 +1,8 @@
-"""Share replicas."""
+"""Share replicas, their export locations and metadata.
+
+Clients wait for the published replica states; the API shows one of them for a
+state that only the database has.
+"""
 
 from collections.abc import Callable
 

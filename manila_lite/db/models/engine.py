@@ -1,4 +1,4 @@
-"""Tables of the engine: work, driver calls, what runs once in a cluster."""
+"""Tables of the engine: work, journal, driver calls and data, recovery, samples."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column

@@ -1,4 +1,9 @@
-"""Moves of snapshots."""
+"""Moves of snapshots, also of those of a share that is migrated.
+
+Each snapshot of such a share has an instance on the source and, from the
+placement on, one on the destination. At the end one of the two is left. Rows in
+an unexpected status, for example after `reset_status`, are left as they are.
+"""
 
 from collections.abc import Collection
 

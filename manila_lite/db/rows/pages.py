@@ -1,4 +1,4 @@
-"""Pages of lists, and what any resource is known by."""
+"""Pages of lists, and what rows of many kinds have in common."""
 
 import datetime
 from typing import NamedTuple, Protocol

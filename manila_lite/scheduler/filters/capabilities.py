@@ -1,4 +1,4 @@
-"""Filters of what a pool can do."""
+"""Filters by the capabilities of a pool."""
 
 from collections.abc import Callable, Mapping, Sequence
 import functools

@@ -1,4 +1,4 @@
-"""Filters of where a pool is, and whether its service is up."""
+"""Filters by the location of a pool and the state of its service."""
 
 from collections.abc import Mapping, Sequence
 import datetime

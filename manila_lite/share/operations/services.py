@@ -1,4 +1,8 @@
-"""Services, and work that none of them can do."""
+"""Services, and deletions of what a back end that is down has not carried out.
+
+Tenants need not wait until the back end is back: what it has not begun to
+create is removed at once. For the rest, the deletion waits in its queue.
+"""
 
 import dataclasses
 from typing import Annotated

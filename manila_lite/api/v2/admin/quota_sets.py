@@ -1,4 +1,8 @@
-"""Quota sets of projects, users, share types and classes."""
+"""Quota sets of projects, users, share types and classes.
+
+Of the classes only `default` has an effect, as the defaults of all projects.
+Others are stored and shown.
+"""
 
 from collections.abc import Callable, Mapping
 import typing

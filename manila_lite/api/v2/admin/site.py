@@ -1,4 +1,4 @@
-"""What the site offers: zones, extensions, and what of its limits is used."""
+"""Zones, extensions, and the limits of a project."""
 
 import typing
 

@@ -1,4 +1,9 @@
-"""Migrations of share servers."""
+"""Actions that migrate share servers, for administrators.
+
+Published clients send the experimental header, but it is not required. The API
+shows the names of task states that published clients expect, and accepts both
+these and the names of `TaskState`, which are used everywhere else.
+"""
 
 import typing
 

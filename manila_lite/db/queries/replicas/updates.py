@@ -1,4 +1,4 @@
-"""Which replicas are to be updated, and roles that are to be corrected."""
+"""Replicas that are due for an update, and corrections of their roles."""
 
 from collections.abc import Collection
 import datetime

@@ -1,4 +1,4 @@
-"""Services, and what one of them does for all."""
+"""Services, and the tasks that one of them runs for the whole cluster."""
 
 import typing
 

@@ -1,4 +1,9 @@
-"""Instances of shares as the API shows them."""
+"""Instances of shares as the API shows them, and the displayed instance.
+
+A share is shown with the status of its displayed instance, and sorted and
+filtered by the columns of it. `states.share_instance` defines the order of
+statuses.
+"""
 
 from collections.abc import Sequence
 import dataclasses

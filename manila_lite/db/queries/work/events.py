@@ -1,4 +1,11 @@
-"""Events and the journal."""
+"""Moves in the journal, and those that have not been sent as events.
+
+Each row of the journal says whether it has been sent. A position would not
+do: a transaction may commit after another one whose rows have greater ids,
+and a reader that has passed them would never see its rows. `start` is the
+id from which on moves are sent; earlier ones were made before the first
+sender ran.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 import typing

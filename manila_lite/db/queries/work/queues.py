@@ -1,4 +1,9 @@
-"""Queues of work."""
+"""Queues of work: which of them are full, and what queued work waits for.
+
+No statement counts a queue: it looks for the work that makes it full, so
+that a queue of a million rows costs no more than one at its limit. Two works
+with one exclusion key do not run at a time.
+"""
 
 from collections.abc import Sequence
 import datetime

@@ -1,4 +1,4 @@
-"""Checks of migrations of share servers, and how far they are."""
+"""Checks and progress of migrations of share servers."""
 
 from collections.abc import Callable, Mapping
 import dataclasses

@@ -1,4 +1,4 @@
-"""Where a new share goes, and the rows that it begins with."""
+"""The placement of a new share, and its first rows."""
 
 from collections.abc import Mapping
 import typing

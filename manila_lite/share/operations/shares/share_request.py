@@ -1,4 +1,4 @@
-"""What is asked for in a new share."""
+"""The request for a new share, also for one from a snapshot."""
 
 from collections.abc import Collection
 import dataclasses
