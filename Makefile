@@ -64,6 +64,11 @@ FEWER := --cases 6
 
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4
 
+# A test that is blocked in a C library does not see that its time is over:
+# its worker is ended, with a traceback, and another one takes its place.
+# The longest time of a test, and a minute; enumerations may take longer.
+ends_after = -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=$1
+
 # Otherwise each of about 300 test processes compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -75,12 +80,14 @@ lint: venv
 # pytest runs last, so that its summary is the last line.
 check: lint
 	$(PYTEST) --dist worksteal $(FEWER) $(call budget,check) \
+	    $(call ends_after,360) \
 	    tests/unit $(STORY) $(ARGS)
 
 # One worker more than cores: stories wait for their services.
 test: lint
 	$(BIN)/pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 \
-	    --dist worksteal --durations=15 $(CASES) $(call budget,test) $(ARGS)
+	    --dist worksteal --durations=15 $(CASES) $(call budget,test) \
+	    $(call ends_after,660) $(ARGS)
 
 define SERVERS
 Without these servers their tests are skipped. On a Debian for tests, as root:
@@ -113,7 +120,8 @@ test-deploy: venv
 # A driver of real storage is killed at some hundred steps in one of them.
 exhaust: venv
 	$(PYTEST) --dist load --maxschedchunk 1 --durations=15 --timeout 900 \
-	    --exhaust --time-limit $(MINUTES) $(CASES) $(ARGS)
+	    --exhaust --time-limit $(MINUTES) $(CASES) \
+	    $(call ends_after,1860) $(ARGS)
 
 # ARGS='--seed 7 --count 200 --tier test'
 mutate: venv
