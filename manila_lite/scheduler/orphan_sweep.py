@@ -1,9 +1,10 @@
 """Rescue resources that do not belong to any single share service.
 
 Share instances and share groups without a host that are in flight without
-work are given up or removed, and so are shares without a host whose time in
-the recycle bin is over. Share networks belong to no back end, or to several;
-a change that no share server is making any more is ended.
+work are given up or removed, and so are the snapshots and access rules of such
+replicas, and shares without a host whose time in the recycle bin is over. Share
+networks belong to no back end, or to several; a change that no share server is
+making any more is ended.
 """
 
 from collections.abc import Callable
@@ -14,9 +15,12 @@ import typing
 
 from manila_lite import exception, messages
 from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves.snapshots import remove_rules_on
+from manila_lite.db.queries.access import share_rules, snapshot_rules
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.queries.shares import instances as share_instances, shares
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import ExpiredShareRow, InstanceRow, StuckRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
@@ -24,19 +28,25 @@ from manila_lite.messages import Action, Detail
 from manila_lite.quota.groups import remove_and_credit as remove_group_and_credit
 from manila_lite.quota.replicas import remove_and_credit as remove_replica_and_credit
 from manila_lite.quota.shares import remove_and_credit
+from manila_lite.quota.snapshots import remove_and_credit as remove_snapshot_and_credit
+from manila_lite.states.access_rule import (
+    ACCESS_RULE,
+    SHARE_INSTANCE_ACCESS,
+    SNAPSHOT_ACCESS_RULE,
+    RuleState,
+)
 from manila_lite.states.machine import GONE, Repeat
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_network import SHARE_NETWORK
 from manila_lite.states.share_replica import PASSIVE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work.notify import displayed_resource
 
 LOG = logging.getLogger(__name__)
 
 BATCH = 100
 """The number of rows handled in one transaction."""
-
-_REASON = 'it never had a host'
 
 
 class SweepActor(typing.NamedTuple):
@@ -56,11 +66,9 @@ class OrphanSweep:
 
     def run_pass(self) -> int:
         """Handle all orphans; return the count. Without any, only reads."""
-        return (
-            self._all(self._stuck_instances, self._rescue)
-            + self._all(self._expired_shares, self._remove)
-            + self._all(self._stuck_networks, self._end_network_changes)
-            + self._all(self._stuck_groups, self._rescue_groups)
+        found = self.db.read(recovery.list_stuck_kinds, self._handlers, None)
+        return sum(self._all(*self._pass_over(kind)) for kind in found) + self._all(
+            self._expired_shares, self._remove
         )
 
     def _all(self, find: Callable, handle: Callable) -> int:
@@ -72,19 +80,36 @@ class OrphanSweep:
                 break
         return count
 
-    def _stuck_instances(self, session: Session) -> typing.Sequence[StuckRow]:
-        return recovery.list_stuck(session, SHARE_INSTANCE.resource, None, most=BATCH)
+    @property
+    def _handlers(self) -> dict[str, Callable[[Session, StuckRow, float], None]]:
+        """Return what ends an orphan, by resource."""
+        return {
+            SHARE_NETWORK.resource: self._end_network_change,
+            SHARE_GROUP.resource: self._end_group,
+            SHARE_INSTANCE.resource: self._end_instance,
+            SNAPSHOT_INSTANCE.resource: self._end_snapshot,
+            ACCESS_RULE.resource: self._end_rules,
+            SHARE_INSTANCE_ACCESS.resource: self._end_rules,
+            SNAPSHOT_ACCESS_RULE.resource: self._end_rules_of_snapshot,
+        }
 
-    def _rescue(self, session: Session) -> int:
-        began, stuck = time.monotonic(), self._stuck_instances(session)
-        for row in stuck:
-            LOG.warning(
-                'Share instance %s is %s without a host and without work',
-                row.id,
-                row.status,
-            )
-            self._ignore_stale(self._end_instance, session, row, began)
-        return len(stuck)
+    def _pass_over(self, resource: str) -> tuple[Callable, Callable]:
+        def find(session: Session) -> typing.Sequence[StuckRow]:
+            return recovery.list_stuck(session, resource, None, most=BATCH)
+
+        def end(session: Session) -> int:
+            began, stuck = time.monotonic(), find(session)
+            for row in stuck:
+                LOG.warning(
+                    '%s %s is %s without work, and on no back end',
+                    resource.replace('_', ' ').capitalize(),
+                    row.id,
+                    row.status,
+                )
+                self._ignore_stale(self._handlers[resource], session, row, began)
+            return len(stuck)
+
+        return find, end
 
     def _expired_shares(self, session: Session) -> typing.Sequence[ExpiredShareRow]:
         return shares.list_expired(session, None)
@@ -96,40 +121,19 @@ class OrphanSweep:
                 self._ignore_stale(self._discard, session, row.instance_id)
         return len(expired)
 
-    def _stuck_networks(self, session: Session) -> typing.Sequence[StuckRow]:
-        return recovery.list_stuck(session, SHARE_NETWORK.resource, None, most=BATCH)
-
-    def _end_network_changes(self, session: Session) -> int:
-        """End changes of networks without a share server that changes."""
-        began, stuck = time.monotonic(), self._stuck_networks(session)
-        for row in stuck:
-            self._ignore_stale(self._end_network_change, session, row, began)
-        return len(stuck)
-
     def _end_network_change(
         self, session: Session, row: StuckRow, began: float
     ) -> None:
         (event,) = SHARE_NETWORK.in_flight[row.status].events
         fire(session, SHARE_NETWORK, row.id, event, updated_at=session.now)
-        recovery.record_decision(
+        self._record(
             session,
-            resource=SHARE_NETWORK.resource,
-            resource_id=row.id,
-            status_before=row.status,
-            action='given up',
-            status_after=SHARE_NETWORK[event].target,
-            reason='none of its share servers is changing',
-            duration=time.monotonic() - began,
+            row,
+            'given up',
+            SHARE_NETWORK[event].target,
+            began,
+            'none of its share servers is changing',
         )
-
-    def _stuck_groups(self, session: Session) -> typing.Sequence[StuckRow]:
-        return recovery.list_stuck(session, SHARE_GROUP.resource, None, most=BATCH)
-
-    def _rescue_groups(self, session: Session) -> int:
-        began, stuck = time.monotonic(), self._stuck_groups(session)
-        for row in stuck:
-            self._ignore_stale(self._end_group, session, row, began)
-        return len(stuck)
 
     def _end_group(self, session: Session, row: StuckRow, began: float) -> None:
         """Remove a group that is deleted; give up any other."""
@@ -151,7 +155,7 @@ class OrphanSweep:
                 ttl=self.message_ttl,
             )
             action, status_after = 'given up', SHARE_GROUP[event].target
-        self._record(session, row, action, status_after, began, SHARE_GROUP.resource)
+        self._record(session, row, action, status_after, began)
 
     def _ignore_stale(self, function: Callable[..., None], *args: typing.Any) -> None:
         """Call; another scheduler may have handled the same row just now."""
@@ -188,6 +192,35 @@ class OrphanSweep:
         else:
             remove_and_credit(session, instance)
 
+    def _end_snapshot(self, session: Session, row: StuckRow, began: float) -> None:
+        """Give up a snapshot on a replica that is never placed, or remove it."""
+        instance = snapshots.find(session, row.id)
+        if instance is None:
+            return
+        rescue = SNAPSHOT_INSTANCE.in_flight[row.status]
+        if isinstance(rescue, Repeat):
+            remove_snapshot_and_credit(session, instance)
+            self._record(session, row, 'repeated', GONE, began)
+            return
+        event = rescue.events[-1]
+        fire(session, SNAPSHOT_INSTANCE, row.id, event, updated_at=session.now)
+        remove_rules_on(session, instance.share_instance_id)
+        self._record(session, row, 'given up', SNAPSHOT_INSTANCE[event].target, began)
+
+    def _end_rules(self, session: Session, row: StuckRow, began: float) -> None:
+        replica_moves.mark_unplaced_failed(session, row.subject_id)
+        share_rules.mark_stale(session, row.subject_id, False)
+        self._record(session, row, 'given up', RuleState.ERROR, began)
+
+    def _end_rules_of_snapshot(
+        self, session: Session, row: StuckRow, began: float
+    ) -> None:
+        instance = snapshots.find(session, row.subject_id)
+        if instance is not None:
+            remove_rules_on(session, instance.share_instance_id)
+            snapshot_rules.mark_stale(session, instance.id, False)
+            self._record(session, row, 'given up', GONE, began)
+
     def _record(
         self,
         session: Session,
@@ -195,16 +228,16 @@ class OrphanSweep:
         action: str,
         status_after: str | None,
         began: float,
-        resource: str = SHARE_INSTANCE.resource,
+        reason: str = 'it never had a host',
     ) -> None:
         recovery.record_decision(
             session,
-            resource=resource,
+            resource=row.resource,
             resource_id=row.id,
             status_before=row.status,
             action=action,
             status_after=status_after,
-            reason=_REASON,
+            reason=reason,
             duration=time.monotonic() - began,
         )
 

@@ -1,6 +1,7 @@
 """Moves of the replicas of a share."""
 
 from manila_lite.db.models.base import NEVER
+from manila_lite.db.moves import snapshots
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.rows import IdRow, ReplicaIdRow
 from manila_lite.db.session import Session
@@ -84,7 +85,10 @@ def mark_failed(session: Session, replica_id: str) -> None:
 
 
 def mark_unplaced_failed(session: Session, replica_id: str) -> None:
-    """Mark a replica that was never placed as failed, with its snapshots."""
+    """Mark a replica that was never placed as failed, with its snapshots.
+
+    The rules of these are removed: no back end would ever apply them.
+    """
     mark_failed(session, replica_id)
     fire_matching(
         session,
@@ -93,3 +97,4 @@ def mark_unplaced_failed(session: Session, replica_id: str) -> None:
         {'share_instance_id': replica_id},
         updated_at=session.now,
     )
+    snapshots.remove_rules_on(session, replica_id)

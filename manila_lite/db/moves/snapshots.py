@@ -64,6 +64,25 @@ def _remove_rules(session: Session, snapshot_instance_id: str) -> list[str]:
     return ids
 
 
+def remove_rules_on(session: Session, share_instance_id: str) -> None:
+    """Remove the rules of all snapshots of a replica without a back end."""
+    rules = snapshot_rules.list_on_share_instance(session, share_instance_id)
+    if rules:
+        ids = {row.access_id for row in rules}
+        snapshot_rules.lock_rules(session, ids)
+        fire_matching(
+            session,
+            SNAPSHOT_ACCESS_RULE,
+            'removed',
+            {
+                'share_snapshot_instance_id': snapshots.list_ids_on_share_instances(
+                    session, [share_instance_id]
+                )
+            },
+        )
+        snapshot_rules.remove_unmapped(session, ids)
+
+
 def release_share(
     session: Session, share_instance_id: str, *, excluding: str = ''
 ) -> None:

@@ -127,12 +127,14 @@ def _stuck(
 
 
 @functools.cache
-def _stuck_kinds(resources: tuple[str, ...], with_before: bool) -> sa.CompoundSelect:
-    """Return the selection of the kinds of which a placed row is stuck."""
+def _stuck_kinds(
+    resources: tuple[str, ...], placed: bool, with_before: bool
+) -> sa.CompoundSelect:
+    """Return the selection of the kinds of which a row is stuck."""
     return sa.union_all(
         *(
             sa.select(sa.literal(resource).label('resource')).select_from(
-                _stuck(resource, True, with_before).subquery()
+                _stuck(resource, placed, with_before).subquery()
             )
             for resource in resources
         )
@@ -170,7 +172,7 @@ def list_stuck(
 def list_stuck_kinds(
     session: Session,
     resources: typing.Collection[str],
-    service_host: str,
+    service_host: str | None,
     before: datetime.datetime | None = None,
 ) -> list[str]:
     """Return those of the kinds that `list_stuck` finds rows of.
@@ -178,10 +180,13 @@ def list_stuck_kinds(
     They are in the order of `KINDS`, and asked for in one statement.
     """
     asked = tuple(kind for kind in KINDS if kind in resources)
-    values: dict[str, object] = {'most': 1, 'of_service': service_host}
+    statement = _stuck_kinds(asked, service_host is not None, before is not None)
+    values: dict[str, object] = {'most': 1}
+    if service_host is not None:
+        values['of_service'] = service_host
     if before is not None:
         values['before'] = before
-    found = session.rows(_stuck_kinds(asked, before is not None), **values)
+    found = session.rows(statement, **values)
     return sorted((row.resource for row in found), key=asked.index)
 
 

@@ -412,6 +412,13 @@ KINDS = {
                     # Makes the condition false, not NULL, without replicas.
                     INSTANCE.c.replica_state.is_not(None),
                     INSTANCE.c.replica_state.in_(sorted(share_replica.PASSIVE)),
+                    # Nothing is created on one that could not be placed.
+                    sa.or_(
+                        INSTANCE.c.host.is_not(None),
+                        INSTANCE.c.status == _S.CREATING,
+                        SNAPSHOT_INSTANCE.c.status
+                        == snapshot_instance.SnapshotStatus.DELETING,
+                    ),
                 ),
             ),
         ),

@@ -74,6 +74,8 @@ class SnapshotAccess:
                     'created_at': session.now,
                 }
                 for row in instances
+                # No back end is left to come for a replica without a host.
+                if row.host or row.status == SnapshotStatus.CREATING
             ],
         )
         return snapshot_rules.SnapshotAccessRuleView(

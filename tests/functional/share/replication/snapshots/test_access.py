@@ -1,8 +1,12 @@
 """Access to the snapshots of shares that have replicas."""
 
 import pytest
+import sqlalchemy as sa
 
+from manila_lite.db.models import snapshots
+from manila_lite.db.transitions import insert_rows
 from manila_lite.share.drivers.dummy import driver as dummy
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from tests.functional.share.replication.snapshots.snapshot_states import (
     complete,
     fall_out,
@@ -150,4 +154,87 @@ def test_snapshot_rules_are_removed_on_every_replica(cloud, mountable):
     cloud.update()
     cloud_snapshots.check_gone(cloud, snapshot_id)
     assert (let_in(cloud, 'alpha'), let_in(cloud, 'beta')) == (0, 0)
+    cloud.check_invariants()
+
+
+@pytest.fixture
+def unplaced(cloud, mountable):
+    """A snapshot with a rule, and a replica that no back end can hold."""
+    snapshot_id = complete(cloud, mountable)
+    allow(cloud, snapshot_id)
+    cloud.settle()
+    replica_id = cloud.request_replica(mountable, 'beta')  # which is in use
+    return snapshot_id, replica_id
+
+
+def check_all_denied(cloud, snapshot_id):
+    for rule in listed(cloud, snapshot_id):
+        cloud_snapshots.act(
+            cloud, snapshot_id, 'deny_access', {'access_id': rule['id']}
+        )
+    cloud.settle()
+    assert listed(cloud, snapshot_id) == []
+    cloud.check_invariants()
+
+
+def test_unplaced_replica_keeps_no_rule_of_a_snapshot(cloud, unplaced):
+    snapshot_id, replica_id = unplaced
+    cloud.settle()
+    assert cloud.replica(replica_id).host is None
+    cloud.check_invariants()
+    check_all_denied(cloud, snapshot_id)
+
+
+def test_rule_denied_before_the_placement_fails_is_removed(cloud, unplaced):
+    snapshot_id, replica_id = unplaced
+    check_all_denied(cloud, snapshot_id)
+    assert cloud.replica(replica_id).host is None
+
+
+def test_unplaced_replica_gets_no_rule_of_a_snapshot(cloud, unplaced):
+    snapshot_id, _ = unplaced
+    cloud.settle()
+    allow(cloud, snapshot_id, '10.0.0.2')
+    cloud.settle()
+    assert rules(cloud, snapshot_id) == ['active', 'active']
+    check_all_denied(cloud, snapshot_id)
+
+
+def test_replica_reset_before_its_placement_keeps_nothing_in_flight(cloud, unplaced):
+    snapshot_id, replica_id = unplaced
+    cloud.ask('reset_status', replica_id, 'error')
+    cloud.settle()
+    assert cloud.replica(replica_id).host is None
+    cloud.check_invariants()
+    allow(cloud, snapshot_id, '10.0.0.2')
+    cloud.settle()
+    check_all_denied(cloud, snapshot_id)
+
+
+def test_rule_that_the_previous_release_left_without_a_host_is_removed(cloud, unplaced):
+    """It made such rows for replicas that no back end could hold."""
+    snapshot_id, replica_id = unplaced
+    cloud.settle()
+    (rule,) = listed(cloud, snapshot_id)
+    instances = snapshots.SnapshotInstance.__table__
+    cloud.db.write(
+        lambda session: insert_rows(
+            session,
+            SNAPSHOT_ACCESS_RULE,
+            'allow',
+            [
+                {
+                    'id': session.new_id(),
+                    'access_id': rule['id'],
+                    'share_snapshot_instance_id': session.value(
+                        sa.select(instances.c.id).where(
+                            instances.c.share_instance_id == replica_id
+                        )
+                    ),
+                    'created_at': session.now,
+                }
+            ],
+        )
+    )
+    assert cloud.scheduler.orphan_sweep.run_pass() == 1
     cloud.check_invariants()
