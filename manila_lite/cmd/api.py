@@ -18,7 +18,7 @@ from manila_lite.cmd.build.api import build_api
 from manila_lite.cmd.build.process import Process, connect_hints
 from manila_lite.cmd.web import web_server
 from manila_lite.quota import sets
-from manila_lite.rpc.transport import HintSender
+from manila_lite.rpc.hints import HintSender
 
 PROG = 'manila-lite-api'
 

@@ -24,7 +24,8 @@ from manila_lite.cmd.signals import Signals
 from manila_lite.coordination import Coordinator
 from manila_lite.db.session import Database
 from manila_lite.rpc import transport
-from manila_lite.rpc.transport import HintSender, Transport
+from manila_lite.rpc.hints import HintSender
+from manila_lite.rpc.transport import Transport
 
 LOG = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from manila_lite.db.session import Database
 from manila_lite.periodic import Periodic, Task
 from manila_lite.quota import limits as quota_limits
 from manila_lite.rpc.contract import Client, Given
+from manila_lite.rpc.hints import HintListener
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
-from manila_lite.rpc.transport import HintListener
 from manila_lite.work import table
 from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.job import Settings

@@ -11,7 +11,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.rpc import bus_probe, listening, transport
+from manila_lite.rpc import bus_probe, hints, listening
 from tests.functional.rpc.conftest import HOST, PORT, transport_to
 from tests.support import rpc_servers
 from tests.support.processes import free_port, wait_until
@@ -56,14 +56,14 @@ def woken():
 @pytest.fixture
 def listener(rpc_transport, serving, topic, woken, endpoint):
     return serving(
-        transport.HintListener(rpc_transport, topic, 'one', woken.put, [endpoint])
+        hints.HintListener(rpc_transport, topic, 'one', woken.put, [endpoint])
     )
 
 
 def test_hints_reach_the_queue_and_calls_are_answered(
     rpc_transport, listener, topic, woken, ctx
 ):
-    sender = transport.HintSender(rpc_transport)
+    sender = hints.HintSender(rpc_transport)
     sender.send(topic, 'one', 'w1')
     sender.send(topic, topic, 'w2')
     assert {woken.get(timeout=10), woken.get(timeout=10)} == {'w1', 'w2'}
@@ -90,7 +90,7 @@ def test_messages_without_a_listener_fail_at_once(rpc_transport, listener, topic
     begin = time.monotonic()
     with pytest.raises(exception.ServiceUnavailable):
         rpc_transport.client(topic, 'two').call(ctx, 'who', {'question': 1}, timeout=60)
-    sender = transport.HintSender(rpc_transport)
+    sender = hints.HintSender(rpc_transport)
     sender.send(topic, 'two', 'w1')
     sender.stop(timeout=10)
     assert (sender.sent, sender.failed) == (0, 1)
@@ -98,14 +98,14 @@ def test_messages_without_a_listener_fail_at_once(rpc_transport, listener, topic
 
 
 def test_hint_waits_for_a_service_that_is_down(rpc_transport, topic, woken, serving):
-    first = transport.HintListener(rpc_transport, topic, 'one', woken.put)
+    first = hints.HintListener(rpc_transport, topic, 'one', woken.put)
     first.start()
     first.stop()
-    sender = transport.HintSender(rpc_transport)
+    sender = hints.HintSender(rpc_transport)
     sender.send(topic, 'one', 'w1')
     sender.stop(timeout=10)
     assert sender.sent == 1
-    serving(transport.HintListener(rpc_transport, topic, 'one', woken.put))
+    serving(hints.HintListener(rpc_transport, topic, 'one', woken.put))
     assert woken.get(timeout=10) == 'w1'
 
 
@@ -164,7 +164,7 @@ def test_a_lost_connection_loses_only_hints(proxy, listener, topic, woken):
     far = transport_to(port=proxy.port)
 
     def send(work_id):
-        sender = transport.HintSender(far)
+        sender = hints.HintSender(far)
         sender.send(topic, 'one', work_id)
         sender.stop(timeout=20)
         return sender.sent, sender.failed
@@ -184,14 +184,14 @@ def test_service_starts_without_its_broker_and_listens_later(
 ):
     monkeypatch.setattr(listening, 'BROKER_TIMEOUT', 0.2)
     proxy.cut()
-    listener = transport.HintListener(
+    listener = hints.HintListener(
         transport_to(port=proxy.port), topic, 'one', woken.put
     )
     listener.start()
     assert 'does not answer' in caplog.text
     proxy.restore()
     listener._server._starter.join(20)
-    sender = transport.HintSender(rpc_transport)
+    sender = hints.HintSender(rpc_transport)
     sender.send(topic, 'one', 'w1')
     assert woken.get(timeout=10) == 'w1'
     sender.stop()
@@ -238,10 +238,10 @@ def test_service_starts_while_its_broker_refuses_it(
     kind, url, undo = refusal
     far = rpc_servers.transport_to(url)
     for server in ('one', 'two'):
-        serving(transport.HintListener(far, topic, server, woken.put))
+        serving(hints.HintListener(far, topic, server, woken.put))
     wait_until(lambda: bus_probe.send_ping(far, topic) is not None, 'it is known')
     assert bus_probe.send_ping(far, topic) == f'the broker {WORDS[kind]}'
-    sender = transport.HintSender(far)
+    sender = hints.HintSender(far)
     sender.send(topic, 'one', 'w1')
     sender.stop(timeout=20)
     assert (sender.sent, sender.failed) in ((0, 1), (1, 0))
@@ -253,7 +253,7 @@ def test_service_starts_while_its_broker_refuses_it(
     if kind in ('queue', 'exchange'):
         undo()
         wait_until(lambda: far.refusals.reason is None, 'it listens')
-        sender = transport.HintSender(far)
+        sender = hints.HintSender(far)
         sender.send(topic, 'one', 'w2')
         while woken.get(timeout=10) != 'w2':
             pass  # the exchange kind has accepted the first one

@@ -3,7 +3,7 @@
 import pytest
 
 from manila_lite import exception
-from manila_lite.rpc import contract, transport
+from manila_lite.rpc import contract, hints
 from manila_lite.rpc.contract import Contract, call, durable, implements
 from manila_lite.states.machine import GiveUp, Machine
 
@@ -238,7 +238,7 @@ def test_contracts_of_one_topic_are_separate(rpc_transport, serving, ctx, receiv
             return 'other'
 
     serving(
-        transport.HintListener(
+        hints.HintListener(
             rpc_transport, 'manila-things', 'host', received.add, [Things(), Other()]
         )
     )

@@ -272,7 +272,7 @@ EVENTLET = """
 import eventlet
 eventlet.monkey_patch()
 from manila_lite import conf as options
-from manila_lite.rpc import transport
+from manila_lite.rpc import hints, transport
 transport.init_backend(threading=False)
 import oslo_messaging, threading
 conf = options.new()
@@ -287,11 +287,11 @@ class Endpoint:
         return value
     slow.exposed = True
 
-listener = transport.HintListener(
+listener = hints.HintListener(
     rpc_transport, 'topic', 'one', lambda work_id: received.set(),
     [Endpoint()])
 listener.start()
-sender = transport.HintSender(rpc_transport)
+sender = hints.HintSender(rpc_transport)
 green = eventlet.spawn(rpc_transport.client('topic', 'one').call,
                        None, 'slow', {'value': 7}, 5)
 eventlet.sleep(0)
