@@ -210,6 +210,7 @@ def test_a_record_stores_codes_resource_and_times(db):
         'detail_id': '002',
         'created_at': MONDAY,
         'expires_at': MONDAY + datetime.timedelta(days=3),
+        'kept_until': None,
         'reason': 'too large',
         'explanation': None,
     }
@@ -261,10 +262,31 @@ def test_lists_can_be_paged_and_sorted(db, week):
 def test_a_deleted_message_is_gone(db, week):
     db.write(records.delete_message, week[0])
     assert ids(db) == [week[2], week[1]]
-    with pytest.raises(exception.MessageNotFound):
-        db.read(records.get_message, week[0])
+    # Processes of the previous release go by this time.
+    assert db.read(records.get_message, week[0]).expires_at <= db.utcnow()
     with pytest.raises(exception.MessageNotFound):
         db.write(records.delete_message, week[0])
+
+
+def test_a_deleted_message_is_kept_for_its_resource_until_it_expires(db, week, clock):
+    def about(project_id=None):
+        share_id = db.read(records.get_message, week[2]).resource_id
+        found = db.read(records.list_about, [share_id], project_id, most=9)
+        return [row.id for row in found]
+
+    def purge():
+        return db.write(retention.delete_until, retention.MESSAGES, db.utcnow(), 9)
+
+    assert about()[0] == week[2]
+    assert about('another') == []
+    db.write(records.delete_message, week[2])
+    assert about()[0] == week[2]
+    clock.day = 4
+    assert purge() == 2
+    assert about() == [week[2]]
+    clock.day = 9
+    assert about() == []
+    assert purge() == 1
 
 
 def test_expired_messages_are_purged(db, week, clock):

@@ -15,6 +15,7 @@ from manila_lite.api.ui import (
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.listing import Collection, Column, Find
 from manila_lite.api.ui.visit import SHARE_MIGRATIONS_POLICY, Answer, Handler, Visit
+from manila_lite.db.queries import messages as message_rows
 from manila_lite.db.queries.recovery import overview
 from manila_lite.db.queries.shares import history
 from manila_lite.messages import ERROR
@@ -143,8 +144,7 @@ def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer
         replicas = api.find('/share-replicas/detail', share_id=share_id, limit=PARTS)
     found_rules = api.find('/share-access-rules', share_id=share_id)
     rules = (found_rules or {}).get('access_list', [])
-    found_messages = api.find('/messages', resource_id=share_id, limit=PARTS)
-    messages = (found_messages or {}).get('messages', [])
+    messages = _messages(visit, [share_id])
     found = timeline.History()  # a public share of another project
     synced: dict[str, datetime.datetime] = {}
     if visit.project_id in (None, share['project_id']):
@@ -171,7 +171,7 @@ def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer
         synced=synced,
         rules=_rules(found.rules, rules),
         guide=mounting.guide(share['share_proto']),
-        failures=[one for one in messages if one['message_level'] == ERROR][:FAILURES],
+        failures=[one for one in messages if one.level == ERROR][:FAILURES],
         next_step=conditions.NEXT_STEPS.get(share['status']),
         reasons=_reasons(visit, by_newest),
         timeline=timeline.of_share(found, messages, is_admin=visit.is_admin),
@@ -190,14 +190,30 @@ def _reasons(visit: Visit, snapshots: list[dict]) -> dict[str, str]:
     }
     if not failed:
         return {}
-    found = visit.api.find(
-        '/messages', resource_type='SHARE_SNAPSHOT', message_level=ERROR, limit=PARTS
-    )
     reasons: dict[str, str] = {}
-    for one in (found or {}).get('messages', []):
-        if one['resource_id'] in failed:
-            reasons.setdefault(one['resource_id'], one['user_message'])
+    for one in _messages(visit, failed):
+        if one.level == ERROR and one.resource_id:
+            reasons.setdefault(one.resource_id, one.text)
     return reasons
+
+
+def _messages(
+    visit: Visit, resource_ids: typing.Collection[str]
+) -> list[timeline.Message]:
+    """Return the newest messages about resources, the deleted ones as well.
+
+    Who deletes a message has read it; the reason is not forgotten by that.
+    """
+    if not visit.ctx.can('message:get_all'):
+        return []
+    sees_all = bool(visit.ctx.is_admin)
+    rows = visit.services.db.read(
+        message_rows.list_about,
+        resource_ids,
+        None if sees_all else str(visit.ctx.project_id),
+        most=PARTS,
+    )
+    return [timeline.Message.of(row, is_admin=sees_all) for row in rows]
 
 
 def _rules(

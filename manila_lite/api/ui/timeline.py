@@ -9,11 +9,13 @@ from manila_lite.db.queries.shares import history
 from manila_lite.db.queries.work import events as journal
 from manila_lite.db.rows import (
     DriverCallRow,
+    MessageRow,
     MoveRow,
     RuleOfInstanceRow,
     WorkOfResourceRow,
 )
 from manila_lite.db.session import Session
+from manila_lite.messages import user_message
 
 LONGEST = 200
 SUCCEEDED, FAILED = 'succeeded', 'failed'
@@ -41,6 +43,33 @@ class Event(typing.NamedTuple):
     status: str | None = None
 
 
+class Message(typing.NamedTuple):
+    """A message about a resource, as its page shows it."""
+
+    created_at: str
+    level: str
+    resource_id: str | None
+    text: str
+    request_id: str | None
+
+    @classmethod
+    def of(cls, row: MessageRow, *, is_admin: bool) -> typing.Self:
+        """Return the message of a row, with an explanation for administrators."""
+        text = user_message(
+            row.action_id,
+            row.detail_id,
+            row.reason,
+            row.explanation if is_admin else None,
+        )
+        return cls(
+            row.created_at.isoformat(),
+            row.message_level,
+            row.resource_id,
+            text,
+            row.request_id,
+        )
+
+
 def read(session: Session, share_id: str, *, most_parts: int) -> History:
     """Return the newest rows of the history of a share."""
     rules = history.list_rules(session, share_id, most=most_parts)
@@ -54,7 +83,7 @@ def read(session: Session, share_id: str, *, most_parts: int) -> History:
 
 
 def of_share(
-    found: History, messages: Collection[dict], *, is_admin: bool
+    found: History, messages: Collection[Message], *, is_admin: bool
 ) -> list[Event]:
     """Return the newest events first; hosts and errors for administrators."""
     events = itertools.chain(
@@ -125,12 +154,6 @@ def _calls(found: History, is_admin: bool) -> Iterator[Event]:
         )
 
 
-def _messages(messages: Collection[dict]) -> Iterator[Event]:
-    for message in messages:
-        yield Event(
-            message['created_at'],
-            'message',
-            message['user_message'],
-            '',
-            message['request_id'],
-        )
+def _messages(messages: Collection[Message]) -> Iterator[Event]:
+    for one in messages:
+        yield Event(one.created_at, 'message', one.text, '', one.request_id)

@@ -138,3 +138,4 @@ class Message(base.Base):
     expires_at = mapped_column(base.Timestamp, nullable=False)
     reason = mapped_column(base.MaskedText)
     explanation = mapped_column(base.MaskedText)
+    kept_until = mapped_column(base.Timestamp)

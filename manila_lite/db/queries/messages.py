@@ -41,7 +41,7 @@ _EXPIRES_AT = sa.type_coerce(
 SORT_KEYS = tuple(
     column.name
     for column in MESSAGE.c
-    if column not in (MESSAGE.c.reason, MESSAGE.c.explanation)
+    if column not in (MESSAGE.c.reason, MESSAGE.c.explanation, MESSAGE.c.kept_until)
 )
 FILTERS = (
     'request_id',
@@ -55,7 +55,23 @@ FILTERS = (
 
 _BY_ID = MESSAGE.c.id == sa.bindparam('message_id')
 _GET = sa.select(MESSAGE).where(_BY_ID)
-_DELETE = sa.delete(MESSAGE).where(_BY_ID)
+_HIDE = (
+    sa.update(MESSAGE)
+    .where(_BY_ID, MESSAGE.c.expires_at > sa.bindparam('at'))
+    .values(kept_until=MESSAGE.c.expires_at, expires_at=sa.bindparam('at'))
+)
+_ABOUT = (
+    sa.select(MESSAGE)
+    .where(
+        MESSAGE.c.resource_id.in_(sa.bindparam('ids', expanding=True)),
+        sa.or_(
+            sa.bindparam('at') < _EXPIRES_AT, MESSAGE.c.kept_until > sa.bindparam('at')
+        ),
+    )
+    .order_by(MESSAGE.c.created_at.desc(), MESSAGE.c.id.desc())
+    .limit(sa.bindparam('most', type_=sa.Integer()))
+)
+_ABOUT_OF_PROJECT = _ABOUT.where(MESSAGE.c.project_id == sa.bindparam('project'))
 _INSERT = sa.insert(MESSAGE)
 _SHARE_OF = (
     sa.select(SHARE.c.id, SHARE.c.project_id, INSTANCE.c.replica_state)
@@ -153,7 +169,28 @@ def list_messages(
     return session.rows(pages.select_page(statement, page, MESSAGE))
 
 
+def list_about(
+    session: Session,
+    resource_ids: typing.Collection[str],
+    project_id: str | None,
+    *,
+    most: int,
+) -> typing.Sequence[MessageRow]:
+    """Return the newest messages about resources, also those that users deleted.
+
+    They are those of a project, or with None of all.
+    """
+    values = {'ids': sorted(resource_ids), 'at': session.now, 'most': most}
+    if project_id is None:
+        return session.rows(_ABOUT, **values)
+    return session.rows(_ABOUT_OF_PROJECT, **values, project=project_id)
+
+
 def delete_message(session: Session, message_id: str) -> None:
-    """Delete a message; raises MessageNotFound."""
-    if session.run(_DELETE, message_id=message_id) != 1:
+    """Remove a message from the lists; raises MessageNotFound.
+
+    It is kept as long as it would have been, for the page of its resource.
+    Processes of the previous release take it for expired.
+    """
+    if session.run(_HIDE, message_id=message_id, at=session.now) != 1:
         raise exception.MessageNotFound(message_id=message_id)

@@ -36,6 +36,9 @@ _QUERIES = frozenset(
     }
 )
 
+_PUBLISHED_NAMES = {'apply_access': 'update_access'}
+"""What operators and authors of drivers call methods of ours."""
+
 
 def is_query(name: str) -> bool:
     """Whether a method of the driver interface leaves the back end as it is.
@@ -67,7 +70,11 @@ class GuardedDriver:
         found = getattr(self.driver, name)
         if name.startswith('_') or not callable(found):
             return found
-        return functools.partial(_call, name, _counted(self.backend_label, name, found))
+        return functools.partial(
+            _call,
+            name,
+            _counted(self.backend_label, _PUBLISHED_NAMES.get(name, name), found),
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in ('driver', 'backend_label'):

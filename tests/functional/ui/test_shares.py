@@ -131,6 +131,24 @@ def test_failed_share_says_why_and_what_to_do_next(cloud, share, api, alice):
     assert 'Next: The share can be used with its old size.' in part
 
 
+def test_reason_stays_on_the_page_when_its_message_is_deleted(
+    cloud, share, api, alice, root
+):
+    for name in cloud.backend_names:
+        cloud.driver(name).faults.fail_next('extend_share', error=ValueError('x'))
+    api.act(share['id'], 'extend', {'new_size': 3})
+    cloud.settle()
+    (message,) = api.get('/messages')['messages']
+    before = alice.open(path(share)).text.partition('Facts')[0]
+    api.request('DELETE', f'/messages/{message["id"]}', expect=204)
+    api.request('DELETE', f'/messages/{message["id"]}', expect=404)
+    assert api.get('/messages')['messages'] == []
+    after = alice.open(path(share)).text.partition('Facts')[0]
+    assert 'could not extend the share' in after
+    assert after.partition('What failed')[2] == before.partition('What failed')[2]
+    assert 'could not extend the share' in root.open(path(share)).text
+
+
 def test_failed_snapshot_says_why_and_what_to_do_next(cloud, share, api, alice):
     for name in cloud.backend_names:
         cloud.driver(name).faults.fail_next('create_snapshot', error=ValueError('x'))

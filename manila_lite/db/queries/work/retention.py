@@ -56,7 +56,15 @@ _NOT_NEWEST = _JOURNAL.c.id < sa.select(sa.func.max(_JOURNAL.c.id)).scalar_subqu
 JOURNAL = _expired(_JOURNAL, 'made_at', _NOT_NEWEST)
 """Without the newest move."""
 DECISIONS = _expired(engine.RecoveryLogEntry.__table__, 'made_at')
-MESSAGES = _expired(services.Message.__table__, 'expires_at')
+_MESSAGE = services.Message.__table__
+MESSAGES = _expired(
+    _MESSAGE,
+    'expires_at',
+    sa.or_(
+        _MESSAGE.c.kept_until.is_(None), _MESSAGE.c.kept_until <= sa.bindparam('until')
+    ),
+)
+"""Without those that users have deleted, until they expire."""
 DRIVER_CALLS = _expired(engine.DriverCall.__table__, 'started_at')
 SERVER_MIGRATIONS = _expired(migrations.ServerMigration.__table__, 'ended_at')
 """Running ones have no such time."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from manila_lite import exception
 from manila_lite.db.session import Session
-from manila_lite.messages import Action, Detail, detail_in
+from manila_lite.messages import Action, Detail, detail_in, explanation_in, reason_in
 from manila_lite.share.drivers.base import AccessReply
 from manila_lite.share.manager.driver_view.share_view import RuleView
 from manila_lite.states.access_rule import RuleState
@@ -51,16 +51,22 @@ def notify_failed(
     job: Claim,
     error: Exception,
     ttl: int,
-    reason: str | None,
     *,
+    hidden: object = False,
     grants: int,
     denials: int,
 ) -> None:
-    """Notify users of an error that kept so many rules from being changed."""
+    """Notify users of an error that kept so many rules from being changed.
+
+    What the driver said may name clients, so it is left out if rules are hidden.
+    """
+    reason, explanation = reason_in(error), explanation_in(error)
+    if hidden:
+        reason = explanation = None
     for count, is_denial in ((grants, False), (denials, True)):
         if count:
             detail = message_detail(error)
-            _notify(session, job, detail, ttl, reason, is_denial=is_denial)
+            _notify(session, job, detail, ttl, reason, explanation, is_denial=is_denial)
 
 
 def _notify(
@@ -69,6 +75,7 @@ def _notify(
     detail: Detail,
     ttl: int,
     reason: str | None,
+    explanation: str | None = None,
     *,
     is_denial: bool,
 ) -> None:
@@ -78,7 +85,7 @@ def _notify(
         action = Action.DELETE_ACCESS_RULES
         if detail in _OF_GRANTS:
             detail = Detail.UNKNOWN_ERROR
-    notify_user(session, job, action, detail, ttl, reason)
+    notify_user(session, job, action, detail, ttl, reason, explanation)
 
 
 def message_detail(error: Exception) -> Detail:

@@ -24,7 +24,6 @@ from manila_lite.db.rows import AccessRuleRow, InstanceRow
 from manila_lite.db.session import ConcurrentChange, Database, Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.host import ServiceHost
-from manila_lite.messages import reason_in
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.drivers.base import AccessReply, AccessRuleForDriver, ShareDriver
@@ -351,7 +350,7 @@ class AccessEndpoint:
                 job,
                 error,
                 self.message_ttl,
-                None if hidden else reason_in(error),
+                hidden=hidden,
                 grants=applied + updated,
                 denials=denied,
             )

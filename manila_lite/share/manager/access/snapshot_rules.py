@@ -20,7 +20,6 @@ from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.host import ServiceHost
-from manila_lite.messages import reason_in
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import SnapshotAccessRpc
 from manila_lite.share.drivers.base import (
@@ -194,7 +193,6 @@ class SnapshotAccessEndpoint:
                 job,
                 error,
                 self.message_ttl,
-                reason_in(error),
                 grants=failed[0],
                 denials=failed[1],
             )

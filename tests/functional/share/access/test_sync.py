@@ -1,10 +1,14 @@
 """Sync of access rules with the back end: rounds, replies, failures."""
 
+import re
+
 import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
+from manila_lite.share.operations.access.share_rules import RuleLockOptions
+from tests.functional.api.conftest import member_of
 from tests.support.access import CTX, INSTANCE, ShareRules
 from tests.support.cloud import Crash
 
@@ -244,6 +248,39 @@ def test_message_says_that_the_file_server_does_not_answer(cloud, rules):
     assert messages(cloud) == [('010', '028')]
     reason = cloud.db.read(lambda session: session.rows(sa.select(MESSAGE.c.reason)))
     assert [row.reason for row in reason] == ['the NFS server does not answer']
+    rules.driver.faults.clear()
+
+
+WORDS = exception.ShareBackendException(msg='exportfs: 10.0.0.1 is not in DNS')
+
+
+@pytest.mark.parametrize('is_denied', [False, True])
+def test_administrators_read_what_the_driver_said_about_rules(cloud, rules, is_denied):
+    if is_denied:
+        rule = rules.allow()
+        cloud.settle()
+    rules.driver.fail_next('update_access', 1, WORDS)
+    rules.deny(rule) if is_denied else rules.allow()
+    cloud.settle()
+    (message,) = cloud.api.get('/messages')['messages']
+    # The published name of the method, not the one that calls it here.
+    assert re.search(
+        r' update_access of back end \S+ failed after [\d.]+ s: .*exportfs',
+        message['user_message'],
+    )
+    member = member_of(cloud)
+    assert 'exportfs' not in member.get('/messages')['messages'][0]['user_message']
+    rules.driver.faults.clear()
+
+
+def test_what_the_driver_said_about_hidden_rules_is_kept_from_all(cloud, rules):
+    rules.allow(locked=RuleLockOptions(visibility=True))
+    cloud.settle()
+    rules.driver.fail_next('update_access', 1, WORDS)
+    rules.allow('10.0.0.2')
+    cloud.settle()
+    (message,) = cloud.api.get('/messages')['messages']
+    assert 'exportfs' not in message['user_message']
     rules.driver.faults.clear()
 
 
