@@ -40,7 +40,7 @@ HIDDEN_FROM_TENANTS = frozenset({S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING}
 """Deferred deletion hides a snapshot in these statuses from its project.
 
 Its quota has been given back, so no move may make it available again. It
-has one instance: the deletion of snapshots on replicas is not deferred.
+has one instance: the deletion of snapshots on several replicas is not deferred.
 """
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR, S.MANAGE_ERROR})
 LEAVING = HIDDEN_FROM_TENANTS | {S.DELETING, S.UNMANAGE_STARTING}

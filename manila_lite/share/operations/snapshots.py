@@ -297,6 +297,10 @@ class Snapshots:
             locked_replicas.refuse_during_promotion('delete')
             replicated_snapshots.check_deletable(snapshot.id, found)
         active = locked_replicas.active if force else locked_replicas.get_active()
+        if self._can_defer(locked_replicas, found, force=force):
+            fire(session, SNAPSHOT_INSTANCE, found[0].id, 'defer_delete')
+            self._delete_deferred(session, ctx, found[0].id)
+            return
         self._begin_deletion(session, found, force=force)
         if active is None:
             for row in found:
@@ -309,6 +313,20 @@ class Snapshots:
             else self.work.on(active.host).delete_snapshot_instance
         )
         submit(session, ctx, snapshot_instance_id=subject.id, force=force)
+
+    def _can_defer(
+        self, locked: LockedReplicas, found: Sequence[typing.Any], *, force: bool
+    ) -> bool:
+        """Whether no replica but the active one has to delete it.
+
+        One that is added meanwhile does not get the snapshot.
+        """
+        return (
+            self.deferred_deletion_enabled
+            and not force
+            and not locked.has_several
+            and [row.share_instance_id for row in found] == [locked.get_active().id]
+        )
 
     def _begin_deletion(
         self, session: Session, found: Sequence[typing.Any], *, force: bool

@@ -4,9 +4,13 @@ import pathlib
 
 import pytest
 
+from manila_lite.messages import Detail
 from tests.functional.api import differences, published_api
+from tests.support import reference
 
 HERE = pathlib.Path(__file__).parent
+TESTS = HERE.parents[1]
+PRODUCT = TESTS.parent / 'manila_lite'
 
 
 @pytest.mark.parametrize('rule', differences.RULES)
@@ -51,3 +55,28 @@ def test_missing_fields_are_published():
                 resource, *(name for of, name in published_api.view_names([resource]))
             )
         }
+
+
+def test_each_published_detail_is_written_or_listed_and_reached_by_a_test():
+    """Filters name theirs by its code, all others by its name."""
+    product = _text(PRODUCT, but='messages.py') + ''.join(
+        line
+        for line in (PRODUCT / 'messages.py').read_text().splitlines()
+        if 'return Detail.' in line
+    )
+    tests = _text(TESTS, but='test_messages.py')
+    unwritten = set()
+    for row in reference.table('message-codes.csv'):
+        if row['kind'] != 'detail':
+            continue
+        code, name = row['code'], Detail.of(row['code']).name
+        if f'Detail.{name}' in product or f"detail = '{code}'" in product:
+            assert any(one in tests for one in (f"'{code}'", f"'{name}'")), name
+        else:
+            unwritten.add(code)
+    assert unwritten == set(differences.UNWRITTEN_DETAILS)
+
+
+def _text(folder, but):
+    files = [one for one in folder.rglob('*.py') if one.name != but]
+    return ''.join(one.read_text() for one in files if one.name != 'differences.py')

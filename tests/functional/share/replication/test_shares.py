@@ -334,12 +334,10 @@ def test_deferred_deletion_of_a_share_with_a_single_replica(build_cloud):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('has_several', [False, True])
-def test_deletion_of_a_snapshot_on_replicas_is_not_deferred(build_cloud, has_several):
+def test_deletion_of_a_snapshot_on_several_replicas_is_not_deferred(build_cloud):
     cloud = build_cloud(extra_conf='is_deferred_deletion_enabled = true')
     share_id = cloud.create_share_on('alpha', size=2)
-    if has_several:
-        cloud.replicate(share_id, 'beta')
+    cloud.replicate(share_id, 'beta')
     snapshot_id = cloud.snapshot(share_id)
     cloud.update()
     cloud.api.request('DELETE', f'/snapshots/{snapshot_id}', expect=202)
@@ -350,6 +348,79 @@ def test_deletion_of_a_snapshot_on_replicas_is_not_deferred(build_cloud, has_sev
     cloud.update()
     cloud.api.get(f'/snapshots/{snapshot_id}', expect=404)
     cloud.check_invariants()
+
+
+@pytest.fixture
+def deferring(build_cloud):
+    """A cloud, with a share on alpha whose snapshot could not be deleted."""
+    cloud = build_cloud(extra_conf='is_deferred_deletion_enabled = true')
+    cloud.share_id = cloud.create_share_on('alpha', size=2)
+    cloud.snapshot_id = cloud.snapshot(cloud.share_id)
+    cloud.driver('alpha').fail_next('delete_snapshot')
+    cloud.api.request('DELETE', f'/snapshots/{cloud.snapshot_id}', expect=202)
+    assert status_of(cloud) == 'deferred_deleting'
+    assert cloud.usage('snapshots') == (0, 0)
+    cloud.settle()
+    assert status_of(cloud) == 'error_deferred_deleting'
+    return cloud
+
+
+def status_of(cloud):
+    return cloud.api.get(f'/snapshots/{cloud.snapshot_id}')['snapshot']['status']
+
+
+def promote_replica(cloud, replica_id):
+    path = f'/share-replicas/{replica_id}/action'
+    cloud.api.request('POST', path, {'promote': None}, expect=202)
+    cloud.settle()
+
+
+def retry_deletions(cloud):
+    for backend in cloud.share.backends:
+        backend.deferred_deletion.retry()
+    cloud.settle()
+
+
+def check_gone(cloud):
+    cloud.api.get(f'/snapshots/{cloud.snapshot_id}', expect=404)
+    assert cloud.usage('snapshots') == (0, 0)
+    assert cloud.db.read(recount.differences) == []
+    cloud.check_invariants()
+
+
+def test_deletion_of_a_snapshot_on_the_only_replica_is_deferred(deferring):
+    retry_deletions(deferring)
+    check_gone(deferring)
+    deferring.snapshot(deferring.share_id)
+
+
+def test_share_follows_its_snapshot_on_the_only_replica(deferring):
+    deferring.api.delete(deferring.share_id)
+    deferring.settle()
+    check_gone(deferring)
+    assert deferring.replicas(deferring.share_id) == []
+    assert allocated(deferring) == {}
+
+
+def test_new_replica_does_not_get_a_snapshot_in_deferred_deletion(deferring):
+    cloud = deferring
+    replica = cloud.replicate(cloud.share_id, 'beta')
+    cloud.update()
+    promote_replica(cloud, replica)
+    retry_deletions(cloud)
+    check_gone(cloud)
+
+
+def test_quota_is_given_back_once_if_the_replica_goes_first(deferring):
+    cloud = deferring
+    (first,) = cloud.replicas(cloud.share_id)
+    replica = cloud.replicate(cloud.share_id, 'beta')
+    cloud.update()
+    promote_replica(cloud, replica)
+    cloud.api.request('DELETE', f'/share-replicas/{first.id}', expect=202)
+    cloud.settle()
+    assert len(cloud.replicas(cloud.share_id)) == 1
+    check_gone(cloud)
 
 
 def test_share_with_a_single_replica_can_be_soft_deleted(cloud):
