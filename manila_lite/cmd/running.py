@@ -17,12 +17,14 @@ from oslo_config import cfg
 from oslo_service import systemd
 
 from manila_lite import conf as options, masking
+from manila_lite.api.latency import INTERVAL, LatencyReports
 from manila_lite.cmd import CONCURRENCY, known_options, report, start, supervisor
 from manila_lite.cmd.build.process import Process, connect_hints
 from manila_lite.cmd.reload import Reloader
 from manila_lite.cmd.signals import Signals
 from manila_lite.coordination import Coordinator
 from manila_lite.db.session import Database
+from manila_lite.periodic import Periodic, Task
 from manila_lite.rpc import transport
 from manila_lite.rpc.hints import HintSender
 from manila_lite.rpc.transport import Transport
@@ -107,6 +109,8 @@ def serve_until_stopped(
     reloader = Reloader(process, has_api=has_api)
     check_options(conf, forked, has_backends=has_backends)
     report.watch_file(conf)
+    if has_api and conf.monitoring.charts:
+        services = [*services, LatencyReporter(process)]
     started: list[typing.Any] = []
     has_ended = False
     try:
@@ -124,6 +128,26 @@ def serve_until_stopped(
         process.stopping.set()
         has_ended = stop_all(started, conf.graceful_shutdown_timeout or ENDLESS)
     return has_ended
+
+
+class LatencyReporter:
+    """Reports the latency of the API of this process from time to time."""
+
+    def __init__(self, process: Process):
+        reports = LatencyReports(process.db, process.id)
+        self._periodic = Periodic(
+            [Task('latency', INTERVAL, reports.run_pass, initial_delay=INTERVAL)]
+        )
+
+    def start(self) -> None:
+        self._periodic.start()
+
+    def drain(self) -> None:
+        self._periodic.drain()
+
+    def stop(self, timeout: float) -> bool:
+        self._periodic.stop(timeout)
+        return True
 
 
 def stop_all(services: Sequence[typing.Any], timeout: float) -> bool:

@@ -26,6 +26,12 @@ _OF_CLOUD = (
         's',
         'Of a day, the longest of its times.',
     ),
+    (
+        'api_p95',
+        'Answers of the API, 95th percentile',
+        's',
+        'Requests to all API processes; of a day, the longest of its times.',
+    ),
     ('failures', 'Failed operations', '', 'Calls of drivers that have failed.'),
     ('queued', 'Queue length', '', 'Work that waits; of a day, the largest.'),
 )
@@ -160,25 +166,58 @@ def draw(
     )
 
 
-def forecast(used: Sequence[Point], total: float) -> str:
-    """Return in words when a pool is full, by the line that fits best."""
+class Trend(typing.NamedTuple):
+    """How a pool fills up: GiB a day, and when it is full, if ever."""
+
+    growth: float
+    full_at: datetime.datetime | None
+    is_full: bool = False
+
+
+def trend(used: Sequence[Point], total: float) -> Trend | None:
+    """Return the trend of the line that fits best; None without enough samples."""
     if len(used) < 2 or used[-1][0] - used[0][0] < samples.DAY / 2:
-        return 'A forecast needs samples of half a day.'
+        return None
     mean_at = sum(at for at, _ in used) / len(used)
     mean = sum(value for _, value in used) / len(used)
     growth = sum((at - mean_at) * (value - mean) for at, value in used) / sum(
         (at - mean_at) ** 2 for at, _ in used
     )
     last_at, last = used[-1]
-    if last >= total:
+    full_at = None
+    if growth > 0 and (total - last) / growth <= 10 * 365 * samples.DAY:
+        full_at = _moment(last_at + (total - last) / growth)
+    return Trend(growth * samples.DAY, full_at, last >= total)
+
+
+def forecast(used: Sequence[Point], total: float) -> str:
+    """Return in words when a pool is full."""
+    found = trend(used, total)
+    if found is None:
+        return 'A forecast needs samples of half a day.'
+    if found.is_full:
         return 'It is full.'
-    if growth <= 0 or (total - last) / growth > 10 * 365 * samples.DAY:
+    if found.full_at is None:
         return 'It does not fill up at the present rate.'
-    full = _moment(last_at + (total - last) / growth)
     return (
-        f'At the present rate of {growth * samples.DAY:,.1f} GiB a day it is full '
-        f'on {full:%Y-%m-%d}.'
+        f'At the present rate of {found.growth:,.1f} GiB a day it is full '
+        f'on {found.full_at:%Y-%m-%d}.'
     )
+
+
+def read_trends(session: Session, hosts: Sequence[str]) -> dict[str, Trend]:
+    """Return the trends of pools that have enough samples, one of each day."""
+    now = session.now.replace(tzinfo=datetime.UTC).timestamp()
+    first = int(now // samples.DAY) - _FORECAST_DAYS
+    trends = {}
+    for host, found in samples.read_of_sources(
+        session, hosts, samples.DAY, first
+    ).items():
+        total = found[-1].figures.get('total')
+        known = total and trend(points(found, 'used', samples.DAY), total)
+        if known:
+            trends[host] = known
+    return trends
 
 
 def _moment(seconds: float) -> datetime.datetime:

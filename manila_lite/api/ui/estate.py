@@ -5,6 +5,7 @@ import typing
 
 import orjson
 
+from manila_lite.api.ui import charts
 from manila_lite.api.ui.visit import CAPACITY_POLICY, Answer, Visit
 from manila_lite.db import rows
 from manila_lite.db.queries.services import (
@@ -48,6 +49,7 @@ def capacity(visit: Visit) -> Answer:
     return visit.page(
         'capacity.html',
         together=_bars_together(sizes),
+        trends=read(charts.read_trends, [row.host for row in shown]),
         pools=[
             (row, _bars_of_pool(row, reports[row.host]))
             for row in shown

@@ -18,7 +18,7 @@ from manila_lite.api.ui import (
     servers,
     shares,
 )
-from manila_lite.api.ui.visit import Answer, Handler, Visit
+from manila_lite.api.ui.visit import Answer, Handler, Totals, Visit
 
 
 def _posts(path: str, actions: Mapping[str, Handler]) -> dict[str, dict[str, Handler]]:
@@ -79,9 +79,10 @@ class Site:
 
     def __init__(self, api: App, services: ApiServices):
         self._api, self._services = api, services
+        self._totals = Totals()
 
     def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
-        visit = Visit(environ, self._api, self._services)
+        visit = Visit(environ, self._api, self._services, self._totals)
         try:
             answer = self._answer(visit)
         except exception.ManilaLiteError as error:

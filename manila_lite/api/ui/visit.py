@@ -1,6 +1,7 @@
 """One request to a page: who asks, what was sent, and how it is answered."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
 import functools
 import typing
 import urllib.parse
@@ -13,6 +14,7 @@ from manila_lite.api.ui import front, html
 from manila_lite.api.ui.api_client import ApiClient
 from manila_lite.api.ui.notices import ACCEPTED
 from manila_lite.context import RequestContext
+from manila_lite.db.rows import UsageTotalRow
 
 CAPACITY_POLICY = 'scheduler_stats:pools:detail'
 MIGRATIONS_POLICY = 'share_server:share_server_migration_get_progress'
@@ -41,6 +43,14 @@ _NAVIGATION = {
 """Path, title, and the policy of those who see it, in groups."""
 
 
+@dataclasses.dataclass
+class Totals:
+    """What a process has last read of all projects together, for the overview."""
+
+    rows: Sequence[UsageTotalRow] | None = None
+    read_at: typing.Any = None
+
+
 class Visit:
     """A request to a page; `page` and `see` return what it is answered.
 
@@ -49,8 +59,15 @@ class Visit:
 
     names: Mapping[str, str] = {}
 
-    def __init__(self, environ: dict, api: App, services: ApiServices):
+    def __init__(
+        self,
+        environ: dict,
+        api: App,
+        services: ApiServices,
+        totals: Totals | None = None,
+    ):
         self.environ = environ
+        self.totals = totals or Totals()
         self.path: str = environ['PATH_INFO']
         self.form: Mapping[str, str] = environ.get(front.FORM, {})
         self.services = services

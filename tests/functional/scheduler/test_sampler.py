@@ -8,6 +8,8 @@ import threading
 import pytest
 import sqlalchemy as sa
 
+from manila_lite import metrics
+from manila_lite.api import latency
 from manila_lite.db.models import engine, services
 from manila_lite.db.queries.services import samples
 from manila_lite.scheduler.sampler import Sampler
@@ -156,12 +158,61 @@ def test_day_is_the_summary_of_its_slots(db):
     first = day * DAY // FINE
     for place, (rate, p95, queued) in enumerate([(2, 1.0, 4), (4, None, 9)]):
         figures = {'per_minute': rate, 'p95': p95, 'failures': 1, 'queued': queued}
+        figures['api_p95'] = p95 and 2 * p95
         db.write(samples.record, FINE, first + place, {'': figures})
     db.write(samples.record, FINE, first - 1, {'': {'per_minute': 100}})
     db.write(samples.record, FINE, first + 288, {'': {'per_minute': 100}})
     assert db.read(samples.measure, DAY, day)[''] == {
         'per_minute': 3,
         'p95': 1.0,
+        'api_p95': 2.0,
         'failures': 2,
         'queued': 9,
     }
+
+
+BOUNDS = [0.01, 0.1, 1.0]
+
+
+@pytest.mark.parametrize(
+    'counts, part, expected',
+    [
+        ([0, 0, 0, 0], 0.95, None),
+        ([100, 0, 0, 0], 0.95, 0.0095),
+        ([90, 10, 0, 0], 0.95, 0.055),
+        ([0, 0, 1, 0], 0.95, 0.955),
+        # What took longer than all bounds took at least the last one.
+        ([90, 0, 0, 10], 0.95, 1.0),
+    ],
+)
+def test_quantile_lies_within_the_bounds_of_its_requests(counts, part, expected):
+    found = samples.Latencies(BOUNDS, counts).quantile(part)
+    assert found == (expected and pytest.approx(expected))
+
+
+def test_sample_of_the_cloud_has_the_latency_of_all_api_processes(db):
+    def add(process_id, *counts):
+        db.write(samples.add_latencies, process_id, samples.Latencies(BOUNDS, counts))
+
+    add('one', 40, 0, 0, 0)
+    add('one', 50, 0, 0, 0)
+    add('two', 0, 10, 0, 0)
+    assert count(db) == 2
+    slot = db.read(samples.find_missing)[FINE] + 1
+    figures = db.read(samples.measure, FINE, slot)
+    assert figures[samples.CLOUD]['api_p95'] == pytest.approx(0.055)
+    assert db.write(samples.record, FINE, slot, figures)
+    # The counts of the processes are not kept.
+    assert count(db) == len(figures)
+
+
+def test_process_reports_what_it_has_answered_since_its_last_report(db):
+    reports = latency.LatencyReports(db, 'one')
+    assert not reports.run_pass()
+    metrics.REQUESTS.observe(0.003, ('GET', '/v2/shares', '200'))
+    metrics.REQUESTS.observe(0.003, ('GET', '/ui/', '200'))
+    assert reports.run_pass()
+    assert not reports.run_pass()
+    slot = db.read(samples.find_missing)[FINE] + 1
+    figures = db.read(samples.measure, FINE, slot)[samples.CLOUD]
+    assert 0 < figures['api_p95'] <= 0.005

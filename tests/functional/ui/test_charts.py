@@ -1,5 +1,7 @@
 """The charts of the page, and the samples behind them."""
 
+import re
+
 import pytest
 
 from manila_lite.api.ui import charts
@@ -34,6 +36,22 @@ def test_charts_say_on_which_day_a_pool_is_full(cloud, root):
     )
     text = root.open(f'/ui/charts?span=year&pool={POOL.replace("#", "%23")}').text
     assert 'At the present rate of 10.0 GiB a day it is full on ' in text
+
+
+@pytest.mark.parametrize(
+    'used, shown',
+    [
+        ([10.0, 20.0, 30.0], r'20\d\d-\d\d-\d\d'),
+        ([30.0, 30.0], 'not at this rate'),
+        ([30.0, 100.0], 'now'),
+        ([30.0], 'not known'),
+    ],
+)
+def test_list_of_pools_says_when_each_is_full(cloud, root, used, shown):
+    record(cloud, DAY, [{'': {}, POOL: {'total': 100.0, 'used': one}} for one in used])
+    text = root.open('/ui/capacity').text
+    row = text[text.index(POOL) :].partition('node@beta')[0]
+    assert re.search(rf'{shown}\s*$', row), row
 
 
 @pytest.mark.parametrize('query', ['', '?span=x&pool=x', '?span=year&pool=%20'])

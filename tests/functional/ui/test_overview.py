@@ -155,6 +155,18 @@ def test_health_is_told_in_one_sentence(cloud, api, alice, root):
     assert 'node@' not in alice.open('/ui/').text
 
 
+def test_service_without_a_heartbeat_is_down(cloud, root):
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(SERVICE)
+            .where(SERVICE.c.host == 'node@alpha')
+            .values(heartbeat_at=0, updated_at=None)
+        )
+    )
+    text = root.open('/ui/').text
+    assert '1 service is down: manila-share on node@alpha.' in text
+
+
 def test_resource_without_work_is_stuck(cloud, api, root):
     share = api.create()
     cloud.settle()
@@ -284,9 +296,24 @@ def test_totals_are_true_at_any_size_and_those_of_the_project(
             usage.update().where(usage.c.resource == 'shares').values(in_use=123456)
         )
     )
+    cloud.clock.advance(60)
     for browser, shown in ((alice, True), (root, True), (bob, False)):
         found = 'Shares 123,456' in browser.open('/ui/').text
         assert found is shown
+
+
+def test_totals_of_all_projects_are_read_once_a_minute(cloud, api, alice, root):
+    """They take a second with many projects; those of one are as of now."""
+    api.create()
+    cloud.settle()
+    cloud.clock.advance(60)
+    assert 'Shares 1' in root.open('/ui/').text
+    api.create()
+    cloud.settle()
+    assert 'Shares 2' in alice.open('/ui/').text
+    assert 'Shares 1' in root.open('/ui/').text
+    cloud.clock.advance(60)
+    assert 'Shares 2' in root.open('/ui/').text
 
 
 def test_every_kind_has_a_title_and_a_usage_that_quotas_know():

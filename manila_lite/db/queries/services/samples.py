@@ -6,6 +6,7 @@ that of the pools.
 
 from collections.abc import Mapping, Sequence
 import datetime
+import functools
 import typing
 
 import orjson
@@ -34,6 +35,12 @@ LONGEST_CALL = 3600
 
 MOST_CALLS, MOST_WORK = 10_000, 5000
 """Rows that a sample reads at most."""
+
+API_PROCESS = 'api/'
+"""Begins the source of what a process of the API has measured, before its id.
+
+The sample of the cloud takes it over, and then it is deleted.
+"""
 
 _PRUNED_SLOTS = 50
 """Slots that one pass deletes at most."""
@@ -72,6 +79,48 @@ _CALLS = (
     .limit(MOST_CALLS)
 )
 _QUEUED = sa.select(WORK.c.id).where(WORK.c.state == 'queued').limit(MOST_WORK)
+
+
+_UPDATE = sa.update(SAMPLE).where(*_OF_SLOT).values(figures=sa.bindparam('text'))
+_FIGURES = sa.select(SAMPLE.c.figures).where(*_OF_SLOT)
+_OF_API = SAMPLE.c.source.startswith(API_PROCESS, autoescape=True)
+_LIST_OF_API = sa.select(SAMPLE.c.figures).where(*_OF_SLOT[1:], _OF_API)
+_DELETE_OF_API = sa.delete(SAMPLE).where(
+    _OF_RESOLUTION, SAMPLE.c.slot <= sa.bindparam('last_slot'), _OF_API
+)
+_LIST_OF_SOURCES = (
+    sa.select(SAMPLE.c.source, SAMPLE.c.slot, SAMPLE.c.figures)
+    .where(
+        SAMPLE.c.source.in_(sa.bindparam('sources', expanding=True)),
+        _OF_RESOLUTION,
+        SAMPLE.c.slot >= sa.bindparam('first_slot'),
+    )
+    .order_by(SAMPLE.c.slot)
+)
+
+
+class Latencies(typing.NamedTuple):
+    """How many requests took at most so many seconds; the last took longer."""
+
+    bounds: Sequence[float]
+    counts: Sequence[int]
+
+    def plus(self, other: 'Latencies') -> 'Latencies':
+        """Return the sum; what was counted by other bounds is left out."""
+        if list(self.bounds) != list(other.bounds):
+            return self
+        pairs = zip(self.counts, other.counts, strict=True)
+        return self._replace(counts=[one + more for one, more in pairs])
+
+    def quantile(self, part: float) -> float | None:
+        """Return the seconds that a part of the requests did not exceed."""
+        wanted = part * sum(self.counts)
+        below, found = 0.0, 0
+        for bound, count in zip(self.bounds, self.counts, strict=False):
+            if count and found + count >= wanted:
+                return below + (bound - below) * (wanted - found) / count
+            below, found = bound, found + count
+        return below if wanted else None
 
 
 class Sample(typing.NamedTuple):
@@ -135,9 +184,37 @@ def _measure_cloud(session: Session, slot: int) -> Figures:
     return {
         'per_minute': len(rows) * 60 / FINE,
         'p95': times[(95 * len(times) - 1) // 100] if times else None,
+        'api_p95': _api_p95(session, slot),
         'failures': sum(row.outcome == 'failed' for row in rows),
         'queued': len(session.rows(_QUEUED)),
     }
+
+
+def _api_p95(session: Session, slot: int) -> float | None:
+    """Return the latency of the API of all processes together."""
+    rows = session.rows(_LIST_OF_API, of_resolution=FINE, of_slot=slot)
+    found = [Latencies(**orjson.loads(row.figures)) for row in rows]
+    return functools.reduce(Latencies.plus, found).quantile(0.95) if found else None
+
+
+def add_latencies(session: Session, process_id: str, found: Latencies) -> None:
+    """Add the requests that a process has answered to the present slot."""
+    key = {
+        'of_source': API_PROCESS + process_id,
+        'of_resolution': FINE,
+        'of_slot': int(session.value(_NOW) // FINE),
+    }
+    before = session.value(_FIGURES, **key)
+    if before is not None:
+        found = Latencies(**orjson.loads(before)).plus(found)
+        session.run(_UPDATE, **key, text=_as_text(found._asdict()))
+        return
+    values = {name.removeprefix('of_'): value for name, value in key.items()}
+    session.run(_INSERT, **values, figures=_as_text(found._asdict()))
+
+
+def _as_text(figures: object) -> str:
+    return orjson.dumps(figures).decode()
 
 
 def _summary(found: Sequence[Sample]) -> Figures:
@@ -151,6 +228,7 @@ def _summary(found: Sequence[Sample]) -> Figures:
     return {
         'per_minute': sum(rates) / len(rates) if rates else None,
         'p95': max(values('p95'), default=None),
+        'api_p95': max(values('api_p95'), default=None),
         'failures': sum(values('failures')) if rates else None,
         'queued': max(values('queued'), default=None),
     }
@@ -171,11 +249,13 @@ def record(
             'source': source,
             'resolution': resolution,
             'slot': slot,
-            'figures': orjson.dumps(one).decode(),
+            'figures': _as_text(one),
         }
         for source, one in figures.items()
     ]
     session.insert_unique_rows(_INSERT, rows)
+    if resolution == FINE:
+        session.run(_DELETE_OF_API, of_resolution=FINE, last_slot=slot)
     return True
 
 
@@ -197,3 +277,19 @@ def read(
         _LIST, of_source=source, of_resolution=resolution, first_slot=first_slot
     )
     return [Sample(row.slot, orjson.loads(row.figures)) for row in rows]
+
+
+def read_of_sources(
+    session: Session, sources: Sequence[str], resolution: int, first_slot: int
+) -> dict[str, list[Sample]]:
+    """Return the samples of several sources like `read`, by source."""
+    found: dict[str, list[Sample]] = {}
+    for row in session.rows(
+        _LIST_OF_SOURCES,
+        sources=sorted(sources),
+        of_resolution=resolution,
+        first_slot=first_slot,
+    ):
+        sample = Sample(row.slot, orjson.loads(row.figures))
+        found.setdefault(row.source, []).append(sample)
+    return found
