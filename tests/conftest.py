@@ -7,6 +7,7 @@ import pytest
 
 pytest_plugins = [
     'tests.support.budget',
+    'tests.support.ceph',
     'tests.support.databases',
     'tests.support.order',
     'tests.support.reference',

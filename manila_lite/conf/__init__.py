@@ -20,6 +20,7 @@ from manila_lite.conf import (
     backend,
     backups,
     btrfs,
+    cephfs,
     coordination,
     core,
     database,
@@ -68,7 +69,7 @@ _AREAS = (
     work,
     wsgi,
 )
-_IN_BACKEND_SECTIONS = (backend, local, btrfs, dummy)
+_IN_BACKEND_SECTIONS = (backend, local, btrfs, cephfs, dummy)
 
 
 class BadConfiguration(cfg.Error):

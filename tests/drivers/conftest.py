@@ -3,13 +3,15 @@ import pytest
 import manila_lite.conf
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
+from tests.drivers.ceph_harness import CephHarness
 from tests.drivers.cifs_replication_sites import CifsSites
 from tests.drivers.replication_backends import BACKENDS, Backends
 from tests.drivers.replication_sites import Sites
 from tests.drivers.share_migration_contract import KINDS, SharePair
-from tests.support import sampling, storage, tenant_network
+from tests.support import ceph, sampling, storage, tenant_network
 
 BTRFS = 'btrfs'
+CEPHFS = 'cephfs'
 
 
 def pytest_addoption(parser):
@@ -28,7 +30,9 @@ def pytest_addoption(parser):
 def pytest_ignore_collect(collection_path, config):
     """Run only the contract for third-party drivers."""
     name = collection_path.name
-    is_ours = name.endswith('_crashes.py') or name.startswith('test_btrfs_')
+    is_ours = name.endswith('_crashes.py') or name.startswith(
+        ('test_btrfs_', 'test_cephfs_')
+    )
     if is_ours and config.getoption('driver', default=None):
         return True
     return None
@@ -57,6 +61,10 @@ def pytest_generate_tests(metafunc):
                 'dummy',
                 'local',
                 pytest.param(BTRFS, marks=sampling.suite('the contract on btrfs', 30)),
+                pytest.param(
+                    CEPHFS,
+                    marks=[sampling.suite('the contract on cephfs', 16), ceph.limited],
+                ),
             ],
             indirect=True,
         )
@@ -104,6 +112,10 @@ def harness(request, tmp_path):
     options = own_options(tmp_path)
     if request.param == BTRFS:
         options |= request.getfixturevalue('btrfs_options')
+    kind = driver_harness.DriverHarness
+    if request.param == CEPHFS:
+        options |= request.getfixturevalue('ceph').options()
+        kind = CephHarness
     file = request.config.getoption('driver_config', default=None)
     section = request.config.getoption('driver_section', default='backend')
 
@@ -112,7 +124,9 @@ def harness(request, tmp_path):
             return Configuration(manila_lite.conf.new(files=[file]), section)
         return Configuration.from_values(options)
 
-    harness = driver_harness.DriverHarness(request.param, configure)
+    harness = kind(request.param, configure)
+    if request.param == CEPHFS:
+        harness.client = request.getfixturevalue('ceph_root')
     if request.param == BTRFS and not file:
         harness.server_options = lambda: request.getfixturevalue('btrfs_server_options')
     yield harness

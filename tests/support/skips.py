@@ -23,6 +23,9 @@ NEEDS = {
     r'|network namespaces|ip|nsenter|unshare) is missing': (
         f'need real storage: {_STORAGE}'
     ),
+    r'(ceph(-\w+)?|python3-rados) is missing|Ceph cluster': (
+        'need Ceph: `tools/install-ceph-packages` and root'
+    ),
     r'files open$': 'need a higher limit of open files: `ulimit -n`',
     r'\b(only root|as root|mount namespace)\b': 'need root',
     r'\bis (missing|not installed)\b': 'need a program that is not installed',

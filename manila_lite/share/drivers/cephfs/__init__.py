@@ -1,0 +1,1 @@
+"""CephFS: a subvolume for each share, and clients that mount it natively."""

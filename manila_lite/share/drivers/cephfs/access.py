@@ -1,0 +1,144 @@
+"""Access rules of the CephFS driver: Ceph users and their keys."""
+
+import errno
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.cephfs.backend import MISSING, CephfsBackend, State
+from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+
+CEPHX = 'cephx'
+_LEVELS = {'rw': 'rw', 'ro': 'r'}
+_REFUSED = (errno.EPERM, errno.EACCES, errno.EINVAL)
+
+
+class CephfsAccess:
+    """A Ceph user for each rule, with capabilities for one path only."""
+
+    def __init__(self, backend: CephfsBackend):
+        self._backend = backend
+
+    def update_access(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        access_rules: list[base.AccessRuleForDriver],
+        add_rules: list[base.AccessRuleForDriver],
+        delete_rules: list[base.AccessRuleForDriver],
+        update_rules: list[base.AccessRuleForDriver],
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.AccessReplies:
+        """Let exactly these users in; others are cut off when it returns.
+
+        The key of a user is in the reply, also of one that was rotated.
+        """
+        record = self._backend.get_share(share)
+        if record['state'] != State.AVAILABLE:
+            raise exception.ShareResourceNotFound(share_id=share['id'])
+        subvolume = record['subvolume']
+        try:
+            return self._apply(share, subvolume, access_rules, add_rules, delete_rules)
+        except CommandFailed as error:
+            if error.errno != MISSING:
+                raise
+            raise exception.ShareResourceNotFound(share_id=share['id']) from error
+
+    def _apply(
+        self,
+        share: base.ShareForDriver,
+        subvolume: str,
+        rules: list[base.AccessRuleForDriver],
+        added: list[base.AccessRuleForDriver],
+        deleted: list[base.AccessRuleForDriver],
+    ) -> base.AccessReplies:
+        present = list_users(self._backend, subvolume)
+        replies: dict[str, base.AccessReply] = {}
+        wanted = {}
+        for rule in rules:
+            if reason := _unsupported(rule):
+                replies[rule['id']] = {'state': 'error', 'reason': reason}
+            else:
+                wanted[rule['access_to']] = rule
+        # An earlier call may have ended before it cut one of them off.
+        denied = {rule['access_to'] for rule in deleted if rule['access_type'] == CEPHX}
+        for user in sorted((present.keys() | denied) - wanted.keys()):
+            revoke(self._backend, subvolume, user)
+        is_sync = not added and not deleted
+        for user, rule in wanted.items():
+            level = _LEVELS[rule['access_level']]
+            is_known = present.get(user) == level and rule['access_key']
+            if is_sync or rule in added or not is_known:
+                replies[rule['id']] = self._allow(
+                    share, subvolume, user, level, present.get(user)
+                )
+        return replies
+
+    def _allow(
+        self,
+        share: base.ShareForDriver,
+        subvolume: str,
+        user: str,
+        level: str,
+        before: str | None,
+    ) -> base.AccessReply:
+        """Let a user in; a client that may write no longer is cut off."""
+        if user == self._backend.cluster.client_id:
+            return {'state': 'error', 'reason': f'{user} is the user of the service'}
+        try:
+            key = self._backend.order(
+                'subvolume authorize',
+                sub_name=subvolume,
+                auth_id=user,
+                access_level=level,
+                tenant_id=share['project_id'],
+            )
+        except CommandFailed as error:
+            if error.errno not in _REFUSED:
+                raise
+            return {'state': 'error', 'reason': error.status}
+        if before == 'rw' and level == 'r':
+            self._backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
+        return {'state': 'active', 'access_key': key.strip()}
+
+
+def _unsupported(rule: base.AccessRuleForDriver) -> str | None:
+    """Return why a rule can never apply, or None."""
+    if rule['access_type'] != CEPHX:
+        return f'shares of this protocol have rules of the type {CEPHX} only'
+    if rule['access_level'] not in _LEVELS:
+        return f'there is no access level {rule["access_level"]}'
+    return None
+
+
+def list_users(backend: CephfsBackend, subvolume: str) -> dict[str, str]:
+    """Return the users with access to a subvolume, and their levels."""
+    found = backend.ask('subvolume authorized_list', sub_name=subvolume)
+    return {user: level for one in found for user, level in one.items()}
+
+
+def revoke(backend: CephfsBackend, subvolume: str, user: str) -> None:
+    """Let a user in no more, and cut its clients off, open files too.
+
+    In this order: a client that was cut off first would come back.
+    """
+    try:
+        backend.order('subvolume deauthorize', sub_name=subvolume, auth_id=user)
+    except CommandFailed as error:
+        if error.errno != MISSING or not _is_about_user(error):
+            raise
+    backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
+
+
+def _is_about_user(error: CommandFailed) -> bool:
+    return error.status.startswith('auth ID')
+
+
+def revoke_all(backend: CephfsBackend, subvolume: str) -> None:
+    """Do this to all users of a subvolume, if it is there."""
+    try:
+        for user in list_users(backend, subvolume):
+            revoke(backend, subvolume, user)
+    except CommandFailed as error:
+        if error.errno != MISSING:
+            raise

@@ -1,0 +1,196 @@
+"""What all parts of the driver use: options, names, commands."""
+
+from collections.abc import Callable
+import errno
+import functools
+import json
+from typing import Any
+
+from manila_lite import exception
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.cephfs.cluster import Cluster, CommandFailed
+from manila_lite.share.drivers.cephfs.records import (
+    OWNER,
+    SHARE,
+    SNAPSHOT,
+    Record,
+    Records,
+)
+from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.drivers.space import GIB
+
+PROTOCOL = 'CEPHFS'
+
+MISSING = errno.ENOENT
+RETAINED = 'snapshot-retained'
+"""The state of a subvolume that was removed while it had snapshots."""
+
+
+class State:
+    """The states of a record; see `records`."""
+
+    CREATING = 'creating'
+    AVAILABLE = 'available'
+    DELETING = 'deleting'
+    UNMANAGED = 'unmanaged'
+
+
+class CephfsBackend:
+    """The cluster, the options and the records of one back end."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        clock: Callable[[], float],
+        sleep: Callable[[float], object],
+    ):
+        self.configuration = configuration
+        self.clock = clock
+        self.sleep = sleep
+        self.group: str = configuration.cephfs_volume_group
+        self.cluster = Cluster(
+            interpreter=configuration.cephfs_python,
+            conffile=configuration.cephfs_conf_path,
+            client_id=configuration.cephfs_auth_id,
+            keyring=configuration.cephfs_keyring_path,
+            limit=configuration.cephfs_command_timeout,
+        )
+        self.filesystem = ''
+        self.data_pool = ''
+
+    def find_filesystem(self) -> None:
+        """Find the file system and its pools."""
+        found = {one['name']: one for one in self.cluster.mon('fs ls')}
+        name = self.configuration.cephfs_filesystem_name
+        if not name and len(found) == 1:
+            name = next(iter(found))
+        if name not in found:
+            has = ', '.join(sorted(found)) or 'none'
+            raise self.bad_option(
+                'cephfs_filesystem_name '
+                + (f'{name} does not exist' if name else 'is needed')
+                + f'; the cluster has {has}'
+            )
+        pools = found[name]['data_pools']
+        data_pool = self.configuration.cephfs_data_pool or pools[0]
+        if data_pool not in pools:
+            raise self.bad_option(
+                f'cephfs_data_pool {data_pool} is not one of {name}, which has '
+                + ', '.join(pools)
+            )
+        self.filesystem, self.data_pool = name, data_pool
+        self.cluster.pool = self.configuration.cephfs_records_pool or pools[0]
+
+    def bad_option(self, reason: str) -> exception.BadConfiguration:
+        return exception.BadConfiguration(
+            reason=f'back end "{self.configuration.config_group}": {reason}'
+        )
+
+    @functools.cached_property
+    def records(self) -> Records:
+        return Records(self.cluster, f'{self.filesystem}.{self.group}', self.clock)
+
+    # Commands about the subvolumes of the group
+
+    def run(self, command: str, **arguments: Any) -> str:
+        """Run a command, and return its output."""
+        return self.cluster.mgr(
+            f'fs {command}',
+            vol_name=self.filesystem,
+            group_name=self.group,
+            **arguments,
+        )
+
+    def ask(self, command: str, **arguments: Any) -> Any:
+        """Run a command that replies in JSON."""
+        return json.loads(self.run(command, **arguments))
+
+    def order(self, command: str, **arguments: Any) -> str:
+        """Run a command that changes something, if this call is not late."""
+        self.records.check_call()
+        return self.run(command, **arguments)
+
+    def find_path(self, subvolume: str) -> str | None:
+        """Return the path of a subvolume in its file system, or None."""
+        try:
+            return self.run('subvolume getpath', sub_name=subvolume).strip()
+        except CommandFailed as error:
+            if error.errno == MISSING:
+                return None
+            raise
+
+    def get_info(self, share_id: str, subvolume: str) -> dict[str, Any]:
+        """Return what Ceph knows of a subvolume."""
+        try:
+            info = self.ask('subvolume info', sub_name=subvolume)
+        except CommandFailed as error:
+            if error.errno != MISSING:
+                raise
+            raise exception.ShareResourceNotFound(share_id=share_id) from error
+        if info.get('state') == RETAINED:
+            raise exception.ShareResourceNotFound(share_id=share_id)
+        return info
+
+    def resize(self, subvolume: str, size: int, *, no_shrink: bool = False) -> None:
+        """Set the quota of a subvolume to so many GiB."""
+        self.order(
+            'subvolume resize',
+            sub_name=subvolume,
+            new_size=str(size * GIB),
+            no_shrink=no_shrink,
+        )
+
+    # Records
+
+    def get_share(self, share: base.ShareForDriver) -> Record:
+        """Return the record of a share that is on the back end."""
+        return require(share['id'], self.records.get(SHARE + share['name']))
+
+    def get_snapshot(self, snapshot: base.SnapshotForDriver) -> Record:
+        record = self.records.get(SNAPSHOT + snapshot['name'])
+        if record is None or record['state'] == State.UNMANAGED:
+            raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
+        return record
+
+    # Where clients find shares
+
+    def monitors(self) -> str:
+        """Return the addresses of the monitors, as clients name them.
+
+        These are the addresses of version 1 of the protocol, where there are
+        any: older kernels know no other.
+        """
+        found = []
+        for monitor in self.cluster.mon('mon dump')['mons']:
+            addresses = {
+                one['type']: one['addr'] for one in monitor['public_addrs']['addrvec']
+            }
+            found.append(addresses.get('v1') or next(iter(addresses.values())))
+        return ','.join(sorted(found))
+
+    def export_locations(self, path: str) -> list[base.ExportLocation]:
+        return [
+            {
+                'path': f'{self.monitors()}:{path}',
+                'is_admin_only': False,
+                'metadata': {'preferred': 'True'},
+            }
+        ]
+
+
+def require(share_id: str, record: Record | None) -> Record:
+    """Return the record of a share that the driver manages."""
+    if record is None or record['state'] == State.UNMANAGED:
+        raise exception.ShareResourceNotFound(share_id=share_id)
+    return record
+
+
+def owner_key(subvolume: str, snapshot: str = '') -> str:
+    """Return the key of what owns a subvolume, or a snapshot of it."""
+    return OWNER + (f'{subvolume}@{snapshot}' if snapshot else subvolume)
+
+
+def quota_gib(info: dict[str, Any]) -> int | None:
+    """Return the quota of a subvolume in GiB, rounded up; None for none."""
+    quota = info['bytes_quota']
+    return -(-quota // GIB) if isinstance(quota, int) else None

@@ -1,0 +1,66 @@
+"""Whether the Ceph user of a back end may do what the driver does."""
+
+import errno
+
+from manila_lite import exception
+from manila_lite.share.drivers.cephfs.backend import CephfsBackend
+from manila_lite.share.drivers.cephfs.cluster import (
+    NAMESPACE,
+    CommandFailed,
+    ConnectionRefused,
+)
+
+_DENIED = (errno.EACCES, errno.EPERM)
+
+
+def check(backend: CephfsBackend) -> None:
+    """Raise BadConfiguration with the command that gives what is missing.
+
+    Each kind of capability is tried by what needs it.
+    """
+    try:
+        backend.find_filesystem()
+        backend.cluster.mon('df')
+    except CommandFailed as error:
+        raise _explained(backend, error, 'mon') from error
+    except ConnectionRefused as error:
+        raise backend.bad_option(
+            f'the Ceph cluster refuses client.{backend.cluster.client_id}: '
+            f'{error.status}. Either its key is wrong, or it lacks a capability for '
+            f'"mon". This command gives it all that the driver needs: '
+            f'{auth_caps(backend)}'
+        ) from error
+    try:
+        backend.run('subvolumegroup create')
+    except CommandFailed as error:
+        raise _explained(backend, error, 'mgr') from error
+    try:
+        backend.records.try_to_write()
+    except CommandFailed as error:
+        raise _explained(backend, error, 'osd') from error
+
+
+def _explained(
+    backend: CephfsBackend, error: CommandFailed, kind: str
+) -> exception.DriverError:
+    if error.errno == errno.EOPNOTSUPP and kind == 'osd':
+        return backend.bad_option(
+            f'the pool {backend.cluster.pool} has no omap, as it is '
+            'erasure-coded; name a replicated one in cephfs_records_pool'
+        )
+    if error.errno not in _DENIED:
+        return error
+    return backend.bad_option(
+        f'the Ceph user client.{backend.cluster.client_id} lacks a capability '
+        f'for "{kind}": {error.status}. This command gives it all that the '
+        f'driver needs: {auth_caps(backend)}'
+    )
+
+
+def auth_caps(backend: CephfsBackend) -> str:
+    """Return the command that gives a user the least that is needed."""
+    pool = backend.cluster.pool or 'POOL'
+    return (
+        f"ceph auth caps client.{backend.cluster.client_id} mon 'allow r' "
+        f"mgr 'allow rw' osd 'allow rw pool={pool} namespace={NAMESPACE}'"
+    )

@@ -1,0 +1,283 @@
+"""The connection of one back end to its cluster: commands and objects.
+
+Every call has a limit of its own, after which the process that makes it is
+killed: what was not sent by then is never sent.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import errno
+import json
+import os
+import pathlib
+import queue
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from oslo_log import log
+
+from manila_lite import exception
+from manila_lite.share.drivers.cephfs import rados_worker
+
+LOG = log.getLogger(__name__)
+
+NAMESPACE = 'manila_lite'
+"""The RADOS namespace of the objects that the driver writes."""
+
+_SCRIPT = pathlib.Path(rados_worker.__file__)
+_EXTRA_SECONDS = 5
+"""librados has the same limit, and says more about what went wrong."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_SILENT = (errno.ETIMEDOUT, errno.ESHUTDOWN, errno.ENOTCONN, errno.EPIPE)
+
+
+class CommandFailed(exception.ShareBackendException):
+    """A command was refused, with this error number."""
+
+    message = 'Ceph refused "{command}": {status} ({name})'
+
+    @property
+    def errno(self) -> int:
+        return int(str(self.params['number']))
+
+    @property
+    def status(self) -> str:
+        return str(self.params['status'])
+
+
+class ConnectionRefused(exception.ShareBackendException):
+    message = 'The Ceph cluster refused the connection: {status}'
+
+    @property
+    def status(self) -> str:
+        return str(self.params['status'])
+
+
+def error_for(code: int, command: str, status: str) -> exception.DriverError:
+    """Return the error that callers know for an error number."""
+    number = abs(code)
+    if number in _SILENT:
+        return exception.FileServerUnresponsive(server='Ceph')
+    if number in _FULL:
+        return exception.FileSystemUnusable(
+            reason=f'Ceph refused "{command}", because it is full: {status}'
+        )
+    return CommandFailed(
+        command=command,
+        status=status or os.strerror(number),
+        name=errno.errorcode.get(number, str(number)),
+        number=number,
+    )
+
+
+class _Process:
+    """A process that makes calls, until it is ended."""
+
+    def __init__(self, interpreter: str, settings: Mapping[str, Any], limit: float):
+        self.is_over = False
+        self._numbers = 0
+        self._lock = threading.Lock()
+        self._waiting: dict[int, queue.SimpleQueue] = {0: queue.SimpleQueue()}
+        first = self._waiting[0]
+        try:
+            # Isolated: it must not see our packages or our environment.
+            self._process = subprocess.Popen(
+                [interpreter, '-I', str(_SCRIPT)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise exception.BadConfiguration(
+                reason=f'cephfs_python {interpreter} cannot be run: {error.strerror}'
+            ) from error
+        threading.Thread(target=self._read_replies, daemon=True).start()
+        self._send(settings)
+        self.greeting = self._get(0, first, limit)
+
+    def call(self, request: Mapping[str, Any], limit: float) -> dict[str, Any]:
+        waiting: queue.SimpleQueue = queue.SimpleQueue()
+        with self._lock:
+            self._numbers += 1
+            number = self._numbers
+            self._waiting[number] = waiting
+            self._send({'number': number, **request})
+        return self._get(number, waiting, limit)
+
+    def _send(self, request: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # the reader sees its end
+            self._process.stdin.write((json.dumps(request) + '\n').encode())
+            self._process.stdin.flush()
+
+    def _get(
+        self, number: int, waiting: queue.SimpleQueue, limit: float
+    ) -> dict[str, Any]:
+        try:
+            reply = None if self.is_over else waiting.get(timeout=limit)
+        except queue.Empty:
+            reply = None
+        self._waiting.pop(number, None)
+        if reply is None:
+            self.end()
+            raise exception.FileServerUnresponsive(server='Ceph')
+        return reply
+
+    def _read_replies(self) -> None:
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError, ValueError):
+            for line in self._process.stdout:
+                reply = json.loads(line)
+                if waiting := self._waiting.get(reply['number']):
+                    waiting.put(reply)
+        self.is_over = True
+        for waiting in list(self._waiting.values()):
+            waiting.put(None)
+
+    def end(self) -> None:
+        """Kill it; nothing that it was asked for is sent from now on."""
+        self.is_over = True
+        self._process.kill()
+        self._process.wait()
+
+
+class _Processes:
+    """The processes that call clusters for us, by what they connect with.
+
+    Back ends that connect in the same way have one together. A process that
+    was forked starts its own, since two cannot read from one pipe.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[str, _Process] = {}
+
+    def get(self, interpreter: str, settings: Mapping[str, Any]) -> _Process:
+        key = json.dumps([interpreter, settings])
+        with self._lock:
+            process = self._found.get(key)
+            if process is None or process.is_over:
+                process = self._found[key] = _connect(interpreter, settings)
+            return process
+
+
+_processes = _Processes()
+os.register_at_fork(after_in_child=_processes.forget)
+
+
+def _connect(interpreter: str, settings: Mapping[str, Any]) -> _Process:
+    process = _Process(interpreter, settings, settings['limit'] + _EXTRA_SECONDS)
+    code = process.greeting['code']
+    if code == 0:
+        return process
+    process.end()
+    status = process.greeting['status']
+    if code == rados_worker.NO_MODULE:
+        raise exception.BadConfiguration(
+            reason=f'cephfs_python {interpreter} lacks the module rados '
+            f"({status}); install Debian's python3-rados, or name an "
+            'interpreter that has it'
+        )
+    if abs(code) in _SILENT:
+        raise exception.FileServerUnresponsive(server='Ceph')
+    raise ConnectionRefused(status=status)
+
+
+class Cluster:
+    """A cluster as one of its clients sees it."""
+
+    def __init__(
+        self,
+        *,
+        interpreter: str,
+        conffile: str,
+        client_id: str,
+        keyring: str | None,
+        limit: float,
+    ):
+        self.client_id = client_id
+        self.pool = ''  # of our own objects
+        self._interpreter = interpreter
+        self._limit = limit
+        self._settings = {
+            'conffile': conffile,
+            'id': client_id,
+            'keyring': keyring,
+            'limit': limit,
+        }
+
+    def mgr(self, prefix: str, **arguments: Any) -> str:
+        """Run a command of the manager; return its output."""
+        return self._command('mgr', {'prefix': prefix, **arguments})
+
+    def mon(self, prefix: str, **arguments: Any) -> Any:
+        """Run a command of the monitors; return its output from JSON."""
+        return json.loads(
+            self._command('mon', {'prefix': prefix, **arguments, 'format': 'json'})
+        )
+
+    def read(self, name: str, keys: Sequence[str]) -> dict[str, str]:
+        """Return the values of those keys of an object that exist."""
+        return self._on_object('read', name, keys=list(keys))['values']
+
+    def read_all(self, name: str, prefix: str) -> dict[str, str]:
+        """Return all keys of an object that begin so."""
+        return self._on_object('read', name, prefix=prefix)['values']
+
+    def write(
+        self,
+        name: str,
+        compare: Mapping[str, str],
+        values: Mapping[str, str],
+        remove: Iterable[str] = (),
+    ) -> bool:
+        """Change keys of an object in one step, and return whether it was done.
+
+        Nothing is changed if one of the compared keys has another value; a
+        key that does not exist has the value ''.
+        """
+        try:
+            self._on_object(
+                'write',
+                name,
+                compare=dict(compare),
+                set=dict(values),
+                remove=list(remove),
+            )
+        except CommandFailed as error:
+            if error.errno == errno.ECANCELED:
+                return False
+            raise
+        return True
+
+    def _on_object(self, kind: str, name: str, **values: Any) -> dict[str, Any]:
+        return self._call(
+            f'{kind} {self.pool}/{NAMESPACE}/{name}',
+            {
+                'kind': kind,
+                'pool': self.pool,
+                'namespace': NAMESPACE,
+                'object': name,
+                **values,
+            },
+        )
+
+    def _command(self, kind: str, command: dict[str, Any]) -> str:
+        return self._call(command['prefix'], {'kind': kind, 'command': command})[
+            'output'
+        ]
+
+    def _call(self, what: str, request: dict[str, Any]) -> dict[str, Any]:
+        sys.audit('manila_lite.ceph', what)
+        process = _processes.get(self._interpreter, self._settings)
+        reply = process.call(request, self._limit + _EXTRA_SECONDS)
+        if reply['code'] < 0:
+            raise error_for(reply['code'], what, reply.get('status', ''))
+        return reply

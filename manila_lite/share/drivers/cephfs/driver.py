@@ -1,0 +1,100 @@
+"""Shares on CephFS, which clients mount natively with a key of their own.
+
+The cluster is what all nodes share: any share service that has the back end's
+`host` can serve it, several at once, and none of them holds any state.
+"""
+
+from collections.abc import Callable
+import time
+from typing import Any
+
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.cephfs import capabilities
+from manila_lite.share.drivers.cephfs.access import CephfsAccess
+from manila_lite.share.drivers.cephfs.backend import PROTOCOL, CephfsBackend, State
+from manila_lite.share.drivers.cephfs.managing import CephfsManaging
+from manila_lite.share.drivers.cephfs.records import SHARE
+from manila_lite.share.drivers.cephfs.shares import CephfsShares
+from manila_lite.share.drivers.cephfs.snapshots import CephfsSnapshots
+from manila_lite.share.drivers.delegation import Delegation
+from manila_lite.share.drivers.space import GIB
+
+
+def _admit_call(driver: 'CephfsDriver') -> None:
+    driver.backend.records.admit_call()
+
+
+_admitted = Delegation['CephfsDriver'](_admit_call)
+
+
+@_admitted('shares', 'snapshots', 'access', 'managing')
+class CephfsDriver(
+    base.ShareDriver, base.CreateFromSnapshotSupport, base.ManageSupport
+):
+    """It delegates to its parts, which share one `CephfsBackend`."""
+
+    shares: CephfsShares
+    snapshots: CephfsSnapshots
+    access: CephfsAccess
+    managing: CephfsManaging
+
+    ipv6_implemented = True
+
+    def __init__(
+        self,
+        *args: Any,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], object] = time.sleep,
+        **kwargs: Any,
+    ):
+        super().__init__(False, *args, **kwargs)
+        self.backend = CephfsBackend(self.configuration, clock, sleep)
+        self.shares = CephfsShares(self.backend)
+        self.snapshots = CephfsSnapshots(self.backend)
+        self.access = CephfsAccess(self.backend)
+        self.managing = CephfsManaging(self.backend)
+
+    def check_for_setup_error(self) -> None:
+        """Check that the cluster can be reached and lets us do our work."""
+        capabilities.check(self.backend)
+        self.backend.records.forget_old_tokens()
+
+    def check_health(self) -> None:
+        """Check that manager, metadata server and OSDs answer."""
+        self.backend.run('subvolumegroup getpath')
+        self.backend.records.try_to_write()
+        self.backend.records.forget_old_tokens()
+
+    def get_pool(self, share: base.ShareForDriver) -> str:
+        return self.backend.filesystem
+
+    def _update_share_stats(self, data: base.Stats | None = None) -> None:
+        """Report what the data pool has: Ceph counts copies and full OSDs."""
+        found = self.backend.cluster.mon('df')['pools']
+        stats = next(
+            one['stats'] for one in found if one['name'] == self.backend.data_pool
+        )
+        records = self.backend.records.get_all(SHARE).values()
+        provisioned = sum(
+            one['size'] for one in records if one['state'] != State.UNMANAGED
+        )
+        free = stats['max_avail'] / GIB
+        pool = self.capacity_options() | {
+            'pool_name': self.backend.filesystem,
+            'total_capacity_gb': round(stats['stored'] / GIB + free, 2),
+            'free_capacity_gb': round(free, 2),
+            'allocated_capacity_gb': provisioned,
+            'provisioned_capacity_gb': provisioned,
+            'thin_provisioning': True,
+        }
+        super()._update_share_stats(
+            {
+                'vendor_name': 'manila_lite',
+                'storage_protocol': PROTOCOL,
+                'pools': [pool],
+                **(data or {}),
+            }
+        )
+
+    def get_configured_ip_versions(self) -> list[int]:
+        return [4, 6]

@@ -1,0 +1,181 @@
+"""What a back end knows of its shares, and the fencing tokens of its callers.
+
+All of it is in the omap of one object, so that a change is made only if the
+worker that makes it still has the latest token: both are compared in the same
+operation of RADOS. A worker that was paused and lost its claim changes
+nothing, whichever node it is on.
+
+    share:NAME           the record of a share
+    snapshot:NAME        the record of a snapshot
+    owner:SUBVOLUME      the name of the share that owns a subvolume
+    owner:SUBVOLUME@NAME the name of the snapshot that owns one of Ceph
+    token:RESOURCE       the latest token, and when it was seen
+    probe                written to see whether that works
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
+import json
+import random
+import time
+from typing import Any
+import uuid
+
+from manila_lite import exception
+from manila_lite.context import FencingToken, current_fencing_token
+from manila_lite.share.drivers.cephfs.cluster import Cluster
+from manila_lite.share.drivers.fencing import KEEP_SECONDS
+
+Record = dict[str, Any]
+Values = Mapping[str, Any]
+
+SHARE = 'share:'
+SNAPSHOT = 'snapshot:'
+OWNER = 'owner:'
+TOKEN = 'token:'
+PROBE = 'probe'
+
+_ATTEMPTS = 100
+_CLAIM = 'a late call '
+_FORGET_INTERVAL = 86400
+_REMOVED_AT_ONCE = 100
+
+
+class Records:
+    """The records of one back end."""
+
+    def __init__(self, cluster: Cluster, name: str, clock: Callable[[], float]):
+        self._cluster = cluster
+        self._name = name
+        self._clock = clock
+        self._forgotten_at = 0.0
+
+    def get(self, key: str) -> Any:
+        """Return the value of a key, or None."""
+        return self.get_several(key)[key]
+
+    def get_several(self, *keys: str) -> dict[str, Any]:
+        found = self._cluster.read(self._name, keys)
+        return {key: _value(found.get(key, '')) for key in keys}
+
+    def get_all(self, prefix: str) -> dict[str, Record]:
+        """Return all values of keys with a prefix, by the rest of the key."""
+        found = self._cluster.read_all(self._name, prefix)
+        return {
+            key.removeprefix(prefix): json.loads(value) for key, value in found.items()
+        }
+
+    def change(
+        self, *keys: str, decide: Callable[[Values], Values | None]
+    ) -> dict[str, Any]:
+        """Change keys as `decide` says, and return the values of all of them.
+
+        It is called with the values of the keys, again if another worker has
+        changed one meanwhile, and returns those to set; None removes one.
+        Raises StaleFencingToken after a call with a later token.
+        """
+        token = current_fencing_token()
+        read = keys if token is None else (*keys, _token_key(token))
+        for attempt in range(_ATTEMPTS):
+            found = self._cluster.read(self._name, read)
+            changes = self._new_token(token, found)
+            values = {key: _value(found.get(key, '')) for key in keys}
+            wanted = {
+                key: value
+                for key, value in (decide(values) or {}).items()
+                if key not in values or values[key] != value
+            }
+            removed = [key for key, value in wanted.items() if value is None]
+            changes |= {
+                key: json.dumps(value)
+                for key, value in wanted.items()
+                if value is not None
+            }
+            if not changes and not removed:
+                return values
+            compared = {key: found.get(key, '') for key in read}
+            if self._cluster.write(self._name, compared, changes, removed):
+                return values | wanted
+            time.sleep(random.uniform(0, 0.005 * attempt))
+        raise exception.ShareBackendException(
+            msg=f'{self._name} is changed by others all the time'
+        )
+
+    @contextlib.contextmanager
+    def claimed(self, owner: str) -> Iterator[bool]:
+        """Own something in the block, if nothing else does; tell whether so.
+
+        For late calls: their token is of no use any more.
+        """
+        claim = json.dumps(f'{_CLAIM}{uuid.uuid4()}')
+        if not self._cluster.write(self._name, {owner: ''}, {owner: claim}):
+            yield False
+            return
+        yield True
+        self._cluster.write(self._name, {owner: claim}, {}, [owner])
+
+    def admit_call(self) -> None:
+        """Record the token of the current call.
+
+        Raises StaleFencingToken after a call with a later one.
+        """
+        if current_fencing_token() is not None:
+            self.change(decide=lambda values: None)
+
+    def check_call(self) -> None:
+        """Raise StaleFencingToken if a later call came during this one.
+
+        Before a command that changes something: these know of no token.
+        """
+        token = current_fencing_token()
+        if token is not None:
+            key = _token_key(token)
+            _check(token, self._cluster.read(self._name, [key]).get(key, ''))
+
+    def _new_token(
+        self, token: FencingToken | None, found: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return the key of a token that is later than the known one."""
+        if token is None:
+            return {}
+        key = _token_key(token)
+        if token.value <= _check(token, found.get(key, '')):
+            return {}
+        return {key: json.dumps([token.value, int(self._clock())])}
+
+    def try_to_write(self) -> None:
+        """Raise an error if the object cannot be written to."""
+        now = json.dumps(int(self._clock()))
+        self._cluster.write(self._name, {}, {PROBE: now})
+
+    def forget_old_tokens(self) -> None:
+        """Once a day, remove the tokens of workers that cannot exist."""
+        now = self._clock()
+        if now - self._forgotten_at < _FORGET_INTERVAL:
+            return
+        self._forgotten_at = now
+        found = self._cluster.read_all(self._name, TOKEN)
+        old = [
+            key
+            for key, value in found.items()
+            if json.loads(value)[1] < now - KEEP_SECONDS
+        ]
+        for start in range(0, len(old), _REMOVED_AT_ONCE):
+            keys = old[start : start + _REMOVED_AT_ONCE]
+            # If one was seen meanwhile, all of them wait another day.
+            self._cluster.write(self._name, {key: found[key] for key in keys}, {}, keys)
+
+
+def _token_key(token: FencingToken) -> str:
+    return TOKEN + token.resource
+
+
+def _value(text: str) -> Any:
+    return json.loads(text) if text else None
+
+
+def _check(token: FencingToken, found: str) -> int:
+    seen = json.loads(found)[0] if found else 0
+    if token.value < seen:
+        raise exception.StaleFencingToken(resource=token.resource, seen=seen)
+    return seen

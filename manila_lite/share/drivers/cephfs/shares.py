@@ -1,0 +1,418 @@
+"""Shares of the CephFS driver: subvolumes, and clones of snapshots."""
+
+from collections.abc import Iterable, Iterator
+import contextlib
+import errno
+from typing import Any
+
+from oslo_log import log
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.cephfs.access import revoke_all
+from manila_lite.share.drivers.cephfs.backend import (
+    MISSING,
+    PROTOCOL,
+    CephfsBackend,
+    State,
+    owner_key,
+    quota_gib,
+    require,
+)
+from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+from manila_lite.share.drivers.cephfs.records import SHARE, Record, Values
+from manila_lite.share.drivers.space import GIB
+
+LOG = log.getLogger(__name__)
+
+CREATING_FROM_SNAPSHOT = 'creating_from_snapshot'
+CLONE_SECONDS = 2.0
+"""A call waits so long for a clone; others are polled."""
+
+_CLONE_INTERVAL = 0.1
+
+
+class CephfsShares:
+    """A subvolume each, in the group of the back end."""
+
+    def __init__(self, backend: CephfsBackend):
+        self._backend = backend
+
+    # Creation
+
+    def create_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ExportLocationsReply:
+        record = self._begin(share)
+        if record['state'] == State.CREATING:
+            self._backend.order('subvolume create', **self._new_subvolume(share))
+            record = self._finish(share, record)
+        return self._backend.export_locations(record['path'])
+
+    def create_share_from_snapshot(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+        parent_share: base.ShareForDriver | None = None,
+    ) -> base.ExportLocationsReply | base.NewShareReply:
+        source = self._backend.get_snapshot(snapshot)
+        record = self._begin(share, {'clone': True})
+        if record['state'] == State.CREATING:
+            self._start_clone(share, record, source)
+            if not self._wait_for_clone(record):
+                return {'status': CREATING_FROM_SNAPSHOT}
+            record = self._finish(share, record)
+        return self._backend.export_locations(record['path'])
+
+    def _begin(self, share: base.ShareForDriver, more: Record | None = None) -> Record:
+        """Write that a share is being created, and return its record.
+
+        The subvolume belongs to the share before it is there, so that
+        another call finds what a call that ended has left.
+        """
+        if share['share_proto'].upper() != PROTOCOL:
+            raise exception.ShareRefused(
+                reason=f'it has shares of {PROTOCOL}, not of {share["share_proto"]}'
+            )
+        key, owner = SHARE + share['name'], owner_key(share['name'])
+
+        def decide(values: Values) -> Values:
+            if values[key] is not None:
+                return {}
+            if values[owner] is not None:
+                raise exception.ShareBackendException(
+                    msg=f'subvolume {share["name"]} belongs to {values[owner]}'
+                )
+            new = {
+                'state': State.CREATING,
+                'subvolume': share['name'],
+                'size': share['size'],
+            }
+            return {key: new | (more or {}), owner: share['name']}
+
+        record = self._backend.records.change(key, owner, decide=decide)[key]
+        if record['state'] in (State.CREATING, State.AVAILABLE):
+            return record
+        raise exception.ShareBackendException(
+            msg=f'share {share["name"]} is {record["state"]}'
+        )
+
+    def _new_subvolume(self, share: base.ShareForDriver) -> dict[str, Any]:
+        options = self._backend.configuration
+        found = {
+            'sub_name': share['name'],
+            'size': share['size'] * GIB,
+            'mode': options.cephfs_share_mode,
+            'namespace_isolated': True,
+        }
+        if options.cephfs_data_pool:
+            found['pool_layout'] = options.cephfs_data_pool
+        return found
+
+    def _start_clone(
+        self, share: base.ShareForDriver, record: Record, source: Record
+    ) -> None:
+        arguments = {
+            'sub_name': source['subvolume'],
+            'snap_name': source['snapshot'],
+            'target_sub_name': record['subvolume'],
+            'target_group_name': self._backend.group,
+        }
+        if pool := self._backend.configuration.cephfs_data_pool:
+            arguments['pool_layout'] = pool
+        try:
+            self._backend.order('subvolume snapshot clone', **arguments)
+        except CommandFailed as error:
+            if error.errno != errno.EEXIST:  # an earlier call has started it
+                self._forget(share)
+                raise
+        with self._removing_orphan(record):
+            self._record_size(share, record['size'])
+
+    def _forget(self, share: base.ShareForDriver) -> None:
+        """Remove the record of a share of which nothing was created."""
+        key, owner = SHARE + share['name'], owner_key(share['name'])
+
+        def decide(values: Values) -> Values:
+            record = values[key]
+            if record is None or record['state'] != State.CREATING:
+                return {}
+            return {key: None, owner: None}
+
+        self._backend.records.change(key, owner, decide=decide)
+
+    def _wait_for_clone(self, record: Record) -> bool:
+        """Return whether a clone is complete, after a short time."""
+        waited = 0.0
+        while (state := self._clone(record)['state']) != 'complete':
+            if state in ('failed', 'canceled'):
+                raise exception.ShareBackendException(
+                    msg=f'the clone {record["subvolume"]} is {state}'
+                )
+            if waited >= CLONE_SECONDS:
+                return False
+            self._backend.sleep(_CLONE_INTERVAL)
+            waited += _CLONE_INTERVAL
+        return True
+
+    def _clone(self, record: Record) -> dict[str, Any]:
+        """Return the status of a clone as Ceph has it."""
+        return self._backend.ask('clone status', clone_name=record['subvolume'])[
+            'status'
+        ]
+
+    def _finish(self, share: base.ShareForDriver, record: Record) -> Record:
+        """Write that a share is complete, and return its record."""
+        key = SHARE + share['name']
+        with self._removing_orphan(record):
+            if 'clone' in record:
+                self._backend.resize(record['subvolume'], record['size'])
+            path = self._backend.find_path(record['subvolume'])
+
+            def decide(values: Values) -> Values:
+                present = require(share['id'], values[key])
+                if present['state'] != State.CREATING:
+                    return {}
+                if path is None:
+                    raise exception.ShareResourceNotFound(share_id=share['id'])
+                return {
+                    key: {
+                        'state': State.AVAILABLE,
+                        'subvolume': present['subvolume'],
+                        'size': present['size'],
+                        'path': path,
+                    }
+                }
+
+            return self._backend.records.change(key, decide=decide)[key]
+
+    @contextlib.contextmanager
+    def _removing_orphan(self, record: Record) -> Iterator[None]:
+        """Remove what a late call has created, unless a share owns it.
+
+        It may be managed by another name by now. Nobody can manage it while
+        it is being removed.
+        """
+        try:
+            yield
+        except (exception.StaleFencingToken, exception.ShareResourceNotFound):
+            subvolume = record['subvolume']
+            with self._backend.records.claimed(owner_key(subvolume)) as is_claimed:
+                if is_claimed:
+                    remove(self._backend, subvolume)
+            raise
+
+    # Deletion
+
+    def delete_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        """Remove a subvolume; its data are removed later, by Ceph."""
+        key = SHARE + share['name']
+
+        def decide(values: Values) -> Values:
+            record = require(share['id'], values[key])
+            return {key: record | {'state': State.DELETING}}
+
+        record = self._backend.records.change(key, decide=decide)[key]
+        subvolume = record['subvolume']
+        if 'clone' not in record:
+            revoke_all(self._backend, subvolume)
+        self._backend.records.check_call()
+        remove(self._backend, subvolume)
+        owner = owner_key(subvolume)
+        self._backend.records.change(
+            key, owner, decide=lambda values: {key: None, owner: None}
+        )
+
+    # Size
+
+    def extend_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        record = self._backend.get_share(share)
+        info = self._backend.get_info(share['id'], record['subvolume'])
+        if (quota_gib(info) or 0) < new_size:
+            self._backend.resize(record['subvolume'], new_size)
+        self._record_size(share, max(quota_gib(info) or 0, new_size))
+
+    def shrink_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        """Shrink the quota; Ceph refuses it below what is used.
+
+        What clients have written reaches its count within seconds.
+        """
+        record = self._backend.get_share(share)
+        info = self._backend.get_info(share['id'], record['subvolume'])
+        present = quota_gib(info)
+        if present is None or present > new_size:
+            try:
+                self._backend.resize(record['subvolume'], new_size, no_shrink=True)
+            except CommandFailed as error:
+                if error.errno != errno.EINVAL:
+                    raise
+                raise exception.ShareShrinkingPossibleDataLoss(
+                    share_id=share['id']
+                ) from error
+            present = new_size
+        self._record_size(share, present)
+
+    def _record_size(self, share: base.ShareForDriver, size: int) -> None:
+        key = SHARE + share['name']
+
+        def decide(values: Values) -> Values:
+            return {key: require(share['id'], values[key]) | {'size': size}}
+
+        self._backend.records.change(key, decide=decide)
+
+    # State
+
+    def get_share_status(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
+        record = self._backend.get_share(share)
+        if record['state'] == State.CREATING and 'clone' in record:
+            return self._clone_status(share, record)
+        if record['state'] != State.AVAILABLE:
+            return {'status': 'error'}
+        return self._status(share, record)
+
+    def _status(self, share: base.ShareForDriver, record: Record) -> base.StatusReply:
+        info = self._backend.get_info(share['id'], record['subvolume'])
+        return {
+            'status': 'available',
+            'size': quota_gib(info) or record['size'],
+            'share_proto': PROTOCOL,
+            'export_locations': self._backend.export_locations(record['path']),
+        }
+
+    def _clone_status(
+        self, share: base.ShareForDriver, record: Record
+    ) -> base.StatusReply:
+        """Return the progress of a clone; complete the share when it is done."""
+        try:
+            clone = self._clone(record)
+        except CommandFailed as error:
+            if error.errno != MISSING:
+                raise
+            return {'status': 'error'}  # it was not started
+        if clone['state'] == 'complete':
+            return self._status(share, self._finish(share, record))
+        if clone['state'] not in ('pending', 'in-progress'):
+            LOG.error('Clone %s is %s', record['subvolume'], clone)
+            return {'status': 'error'}
+        reply: base.StatusReply = {'status': CREATING_FROM_SNAPSHOT}
+        # Ceph tells it from release 19 on.
+        if percentage := clone.get('progress_report', {}).get('percentage cloned'):
+            reply['progress'] = f'{float(str(percentage).rstrip("%")):.0f}%'
+        return reply
+
+    def get_backend_info(self, context: RequestContext) -> dict[str, str]:
+        return {
+            'filesystem': self._backend.filesystem,
+            'group': self._backend.group,
+            'monitors': self._backend.monitors(),
+        }
+
+    def ensure_shares(
+        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+    ) -> dict[str, base.EnsureReply]:
+        """Ensure all of them with three calls, however many there are."""
+        records = self._backend.records.get_all(SHARE)
+        present = {one['name'] for one in self._backend.ask('subvolume ls')}
+        monitors = self._backend.monitors()
+        return {
+            share['id']: self._ensured(records.get(share['name']), present, monitors)
+            for share in shares
+        }
+
+    @staticmethod
+    def _ensured(
+        record: Record | None, present: set[str], monitors: str
+    ) -> base.EnsureReply:
+        if (
+            record is None
+            or record['state'] != State.AVAILABLE
+            or record['subvolume'] not in present
+        ):
+            return {'status': 'error'}
+        return {
+            'status': 'available',
+            'reapply_access_rules': True,
+            'export_locations': [
+                {
+                    'path': f'{monitors}:{record["path"]}',
+                    'is_admin_only': False,
+                    'metadata': {'preferred': 'True'},
+                }
+            ],
+        }
+
+    def ensure_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ExportLocationsReply:
+        return self.get_share_status(share).get('export_locations')
+
+    def transfer_accept(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        new_user: str | None,
+        new_project: str,
+        access_rules: base.AccessRules | None = None,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        """Refuse to give away rules: each Ceph user belongs to one project."""
+        if access_rules:
+            raise exception.DriverCannotTransferShareWithRules()
+
+
+def remove(backend: CephfsBackend, subvolume: str) -> None:
+    """Remove a subvolume if it is there; snapshots that are left are kept.
+
+    The caller has checked that the call is not late.
+    """
+    try:
+        try:
+            backend.run('subvolume rm', sub_name=subvolume)
+        except CommandFailed as error:
+            if error.errno == errno.ENOTEMPTY:
+                backend.run('subvolume rm', sub_name=subvolume, retain_snapshots=True)
+            elif error.errno == errno.EAGAIN:
+                _remove_clone(backend, subvolume)
+            else:
+                raise
+    except CommandFailed as error:
+        if error.errno != MISSING:
+            raise
+
+
+def _remove_clone(backend: CephfsBackend, subvolume: str) -> None:
+    """Remove a clone that is not complete, and may be so meanwhile."""
+    try:
+        backend.run('clone cancel', clone_name=subvolume)
+    except CommandFailed as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise
+    backend.run('subvolume rm', sub_name=subvolume, force=True)

@@ -1,0 +1,172 @@
+"""Snapshots of the CephFS driver: those of subvolumes."""
+
+from collections.abc import Iterator
+import contextlib
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.cephfs.backend import (
+    MISSING,
+    PROTOCOL,
+    CephfsBackend,
+    State,
+    owner_key,
+    quota_gib,
+    require,
+)
+from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+from manila_lite.share.drivers.cephfs.records import SHARE, SNAPSHOT, Record, Values
+
+
+class CephfsSnapshots:
+    """A snapshot of Ceph each; shares that are cloned from one outlive it."""
+
+    def __init__(self, backend: CephfsBackend):
+        self._backend = backend
+
+    def create_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.SnapshotReply:
+        record = self._begin(snapshot)
+        if record['state'] == State.CREATING:
+            self._backend.order(
+                'subvolume snapshot create',
+                sub_name=record['subvolume'],
+                snap_name=record['snapshot'],
+            )
+            record = self._finish(snapshot, record)
+        return {'provider_location': location_of(record), 'size': record['size']}
+
+    def _begin(self, snapshot: base.SnapshotForDriver) -> Record:
+        """Write that a snapshot is being created, and return its record."""
+        share_id = snapshot['share_id']
+        share_key = SHARE + snapshot['share_name']
+        key = SNAPSHOT + snapshot['name']
+        share = require(share_id, self._backend.records.get(share_key))
+        subvolume = share['subvolume']
+        size = quota_gib(self._backend.get_info(share_id, subvolume))
+        owner = owner_key(subvolume, snapshot['name'])
+
+        def decide(values: Values) -> Values:
+            require(share_id, values[share_key])
+            if values[key] is not None:
+                return {}
+            if values[owner] is not None:
+                raise exception.ShareBackendException(
+                    msg=f'snapshot {snapshot["name"]} belongs to {values[owner]}'
+                )
+            return {
+                key: {
+                    'state': State.CREATING,
+                    'subvolume': subvolume,
+                    'snapshot': snapshot['name'],
+                    'size': size or share['size'],
+                },
+                owner: snapshot['name'],
+            }
+
+        record = self._backend.records.change(key, owner, share_key, decide=decide)[key]
+        if record['state'] in (State.CREATING, State.AVAILABLE):
+            return record
+        raise exception.ShareBackendException(
+            msg=f'snapshot {snapshot["name"]} is {record["state"]}'
+        )
+
+    def _finish(self, snapshot: base.SnapshotForDriver, record: Record) -> Record:
+        key = SNAPSHOT + snapshot['name']
+
+        def decide(values: Values) -> Values:
+            present = values[key]
+            if present is None:
+                raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
+            if present['state'] != State.CREATING:
+                return {}
+            return {key: present | {'state': State.AVAILABLE}}
+
+        with self._removing_orphan(record):
+            return self._backend.records.change(key, decide=decide)[key]
+
+    @contextlib.contextmanager
+    def _removing_orphan(self, record: Record) -> Iterator[None]:
+        """Remove what a late call has created, unless a snapshot owns it."""
+        try:
+            yield
+        except (exception.StaleFencingToken, exception.SnapshotResourceNotFound):
+            owner = owner_key(record['subvolume'], record['snapshot'])
+            with self._backend.records.claimed(owner) as is_claimed:
+                if is_claimed:
+                    self._remove(record)
+            raise
+
+    def delete_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        """Remove a snapshot; Ceph refuses it while it is being cloned."""
+        key = SNAPSHOT + snapshot['name']
+
+        def decide(values: Values) -> Values:
+            record = values[key]
+            if record is None or record['state'] == State.UNMANAGED:
+                return {}
+            return {key: record | {'state': State.DELETING}}
+
+        record = self._backend.records.change(key, decide=decide)[key]
+        if record is None or record['state'] == State.UNMANAGED:
+            return
+        self._backend.records.check_call()
+        self._remove(record)
+        owner = owner_key(record['subvolume'], record['snapshot'])
+        self._backend.records.change(
+            key, owner, decide=lambda values: {key: None, owner: None}
+        )
+
+    def _remove(self, record: Record) -> None:
+        """Remove a snapshot of Ceph; the caller has checked its token."""
+        try:
+            self._backend.run(
+                'subvolume snapshot rm',
+                sub_name=record['subvolume'],
+                snap_name=record['snapshot'],
+            )
+        except CommandFailed as error:
+            if error.errno != MISSING:
+                raise
+
+    def get_snapshot_status(
+        self,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
+        record = self._backend.get_snapshot(snapshot)
+        if record['state'] != State.AVAILABLE:
+            return {'status': 'error'}
+        if not is_there(self._backend, record['subvolume'], record['snapshot']):
+            raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
+        return {
+            'status': 'available',
+            'size': record['size'],
+            'share_proto': PROTOCOL,
+            'provider_location': location_of(record),
+        }
+
+
+def location_of(record: Record) -> str:
+    """Return where a snapshot is, as its subvolume and its name there."""
+    return f'{record["subvolume"]}@{record["snapshot"]}'
+
+
+def is_there(backend: CephfsBackend, subvolume: str, snapshot: str) -> bool:
+    try:
+        backend.ask('subvolume snapshot info', sub_name=subvolume, snap_name=snapshot)
+    except CommandFailed as error:
+        if error.errno != MISSING:
+            raise
+        return False
+    return True

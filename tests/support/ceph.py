@@ -1,0 +1,385 @@
+"""A Ceph cluster of one node for the tests of a run, and its clients.
+
+It is started by the first test that needs it, shared by all workers of the
+run, and ended with the run. Nothing here waits without a limit: librados and
+mounts block in the kernel or in C, where no timeout of pytest interrupts them,
+so other processes call them, which can be killed.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import typing
+import uuid
+
+import pytest
+
+from manila_lite.share.drivers.cephfs.cluster import Cluster
+from tests.support import ceph_supervisor, requirements, sampling
+from tests.support.processes import free_port, wait_until
+
+PYTHON = '/usr/bin/python3'
+FILESYSTEM, POOL = 'cephfs', 'data'
+PREFIX = 'manila-ceph-'
+PROGRAMS = ('ceph', 'ceph-mon', 'ceph-mgr', 'ceph-osd', 'ceph-mds', 'ceph-fuse')
+START_SECONDS = 120
+LOCK_SECONDS = 240
+CALL_SECONDS = 30
+LIMIT = 20
+"""Seconds that a call of the driver may take in tests."""
+
+limited = pytest.mark.timeout(300, method='thread')
+"""Marks all tests of Ceph: the signal of the usual method may never arrive."""
+
+on_cluster = sampling.suite('the cephfs driver on its cluster', 14)
+"""Marks those that take most of the time."""
+
+
+def missing() -> str | None:
+    """Return why this machine cannot run a cluster, or None."""
+    for program in PROGRAMS:
+        if shutil.which(program) is None:
+            return f'{program} is missing'
+    if os.geteuid() != 0:
+        return 'only root can start a Ceph cluster'
+    found = subprocess.run([PYTHON, '-I', '-c', 'import rados'], capture_output=True)
+    return None if found.returncode == 0 else 'python3-rados is missing'
+
+
+class CephUser(typing.NamedTuple):
+    name: str
+    keyring: pathlib.Path
+
+
+class CephCluster:
+    """The cluster of this run."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        self.conf = folder / 'ceph.conf'
+        self.admin = self.client('admin')
+
+    def client(self, name: str, keyring: pathlib.Path | None = None) -> Cluster:
+        """Return a connection as a Ceph user."""
+        found = Cluster(
+            interpreter=PYTHON,
+            conffile=str(self.conf),
+            client_id=name,
+            keyring=keyring and str(keyring),
+            limit=LIMIT,
+        )
+        found.pool = POOL
+        return found
+
+    def options(self, **values) -> dict:
+        """Return the options of a back end with a group of its own."""
+        return {
+            'driver_handles_share_servers': False,
+            'cephfs_conf_path': str(self.conf),
+            'cephfs_auth_id': 'admin',
+            'cephfs_volume_group': f'group-{uuid.uuid4().hex[:8]}',
+            'cephfs_command_timeout': LIMIT,
+            'cephfs_python': PYTHON,
+            **values,
+        }
+
+    # Daemons
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        self._order(f'kill {name} {int(number)}')
+
+    def start(self, name: str) -> None:
+        self._order(f'start {name}')
+
+    def _order(self, line: str) -> None:
+        with socket.socket(socket.AF_UNIX) as control:
+            control.settimeout(CALL_SECONDS)
+            control.connect(str(self.folder / 'control'))
+            control.send(line.encode())
+            assert control.recv(100) == b'done'
+
+    # Users
+
+    def keyring(self, user: str, key: str) -> pathlib.Path:
+        """Write the keyring of a user."""
+        path = self.folder / f'keyring.{user}.{uuid.uuid4().hex[:8]}'
+        path.write_text(f'[client.{user}]\nkey = {key}\n')
+        return path
+
+    @contextlib.contextmanager
+    def user(self, **caps: str) -> Iterator['CephUser']:
+        """Provide a new user with these capabilities."""
+        words = [word for cap in caps.items() for word in cap]
+        name = f'user-{uuid.uuid4().hex[:8]}'
+        entity = f'client.{name}'
+        (found,) = self.admin.mon('auth get-or-create', entity=entity, caps=words)
+        try:
+            yield CephUser(name, self.keyring(name, found['key']))
+        finally:
+            with contextlib.suppress(json.JSONDecodeError):  # it says nothing
+                self.admin.mon('auth rm', entity=entity)
+
+    @contextlib.contextmanager
+    def mounted(self, location: str, user: str, key: str) -> Iterator['FuseClient']:
+        """Mount a share as its users do."""
+        with contextlib.ExitStack() as stack:
+            client = FuseClient(self, location, user, key)
+            stack.callback(client.unmount)
+            client.mount()
+            yield client
+
+    @contextlib.contextmanager
+    def used(self, *, alone: bool = False) -> Iterator[None]:
+        """Use it beside other workers, or alone to let daemons fail."""
+        with (self.folder / 'used').open('w') as file:
+            how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+            _lock(file.fileno(), how, LOCK_SECONDS)
+            yield
+
+
+class FuseClient:
+    """A mount by ceph-fuse; other processes use it, each for a limited time."""
+
+    def __init__(self, cluster: CephCluster, location: str, user: str, key: str):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix='mount-', dir=cluster.folder))
+        self._log = cluster.folder / 'log' / f'{self.path.name}.out'
+        self._command = [
+            *('ceph-fuse', '-f', '-c', str(cluster.conf), '--id', user),
+            *('-k', str(cluster.keyring(user, key))),
+            *('-r', '/' + location.partition(':/')[2]),
+            *('--client_quota_df=true', '--client_mount_timeout=15'),
+            str(self.path),
+        ]
+        self._process: subprocess.Popen | None = None
+
+    def mount(self) -> None:
+        with self._log.open('wb') as log:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=ceph_supervisor.die_with_parent,
+            )
+        wait_until(lambda: self._is_mounted() or self._has_ended(), 'it is mounted', 30)
+        if not self._is_mounted():
+            raise MountRefused(self._log.read_text())
+
+    def _is_mounted(self) -> bool:
+        return str(self.path) in ceph_supervisor.mounts()
+
+    def _has_ended(self) -> bool:
+        return self._process is not None and self._process.poll() is not None
+
+    def unmount(self) -> None:
+        """Unmount it lazily and end the client, alive or not."""
+        ceph_supervisor.detach(self.path)
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(CALL_SECONDS)
+        self.path.rmdir()
+
+    def run(self, script: str, data: bytes = b'') -> bytes:
+        """Run a shell script in the mount; return its output."""
+        result = subprocess.run(
+            ['sh', '-ec', f'cd "$1"; {script}', 'sh', str(self.path)],
+            input=data,
+            capture_output=True,
+            timeout=CALL_SECONDS,
+        )
+        if result.returncode:
+            raise ClientError(result.stderr.decode())
+        return result.stdout
+
+    def write(self, name: str, data: bytes) -> None:
+        self.run(f'cat > {name}; sync -f .', data)
+
+    def read(self, name: str) -> bytes:
+        return self.run(f'cat {name}')
+
+    @contextlib.contextmanager
+    def writing(self, name: str) -> Iterator['OpenFile']:
+        """Keep a file open in another process."""
+        process = subprocess.Popen(
+            [sys.executable, '-I', '-c', _APPEND, f'{self.path}/{name}'],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            yield OpenFile(process)
+        finally:
+            process.kill()
+            process.wait(CALL_SECONDS)
+
+    def size(self) -> int:
+        """Return the size of the file system in GiB, as df shows it."""
+        output = self.run('df --output=size -B1G . | tail -1')
+        return int(output)
+
+
+_APPEND = """
+import os, sys
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for line in sys.stdin:
+    try:
+        os.write(file, line.encode())
+        os.fsync(file)
+        print('done', flush=True)
+    except OSError as error:
+        print(error, flush=True)
+"""
+
+
+class OpenFile:
+    """A file that another process has open."""
+
+    def __init__(self, process: subprocess.Popen):
+        self._process = process
+
+    def write(self, data: bytes) -> bool:
+        """Write a line, and return whether it is in the storage."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(data + b'\n')
+        self._process.stdin.flush()
+        readable, _, _ = select.select([self._process.stdout], [], [], CALL_SECONDS)
+        assert readable, 'the write does not end'
+        return self._process.stdout.readline() == b'done\n'
+
+
+class ClientError(AssertionError):
+    """What a client says that was refused something."""
+
+
+class MountRefused(ClientError):
+    """A client was refused the mount."""
+
+
+def _lock(file: int, how: int, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return fcntl.flock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            assert time.monotonic() < deadline, 'others keep the lock'
+            time.sleep(0.05)
+
+
+def _run_of_tests() -> int:
+    """Return the process of the whole run, of which we may be a worker."""
+    return os.getppid() if 'PYTEST_XDIST_WORKER' in os.environ else os.getpid()
+
+
+def _folder(pid: int) -> pathlib.Path:
+    memory = pathlib.Path('/dev/shm')
+    parent = memory if os.access(memory, os.W_OK) else pathlib.Path('/tmp')
+    return parent / f'{PREFIX}{pid}'
+
+
+def _remove_leftovers() -> None:
+    """Remove what a run has left whose supervisor was killed, too."""
+    for path in _folder(0).parent.glob(f'{PREFIX}*'):
+        pid = path.name.removeprefix(PREFIX).partition('.')[0]
+        if pid.isdigit() and not pathlib.Path('/proc', pid).exists():
+            if path.is_dir():
+                ceph_supervisor.remove(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def find_cluster() -> CephCluster:
+    """Return the cluster of this run; start it if there is none."""
+    pid = _run_of_tests()
+    folder = _folder(pid)
+    with folder.with_suffix('.lock').open('w') as lock:
+        _lock(lock.fileno(), fcntl.LOCK_EX, START_SECONDS)
+        if not _is_ready(folder):
+            _remove_leftovers()
+            ceph_supervisor.remove(folder)
+            folder.mkdir()
+            _start(folder, pid)
+    return CephCluster(folder)
+
+
+def _is_ready(folder: pathlib.Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        supervisor = json.loads((folder / 'ready').read_text())['supervisor']
+        return pathlib.Path('/proc', str(supervisor)).exists()
+    return False
+
+
+def _start(folder: pathlib.Path, pid: int) -> None:
+    with (folder / 'supervisor.out').open('wb') as log:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, ceph_supervisor.__file__, str(folder), str(pid)),
+                *(str(free_port()), str(free_port())),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    failed = folder / 'failed'
+    wait_until(
+        lambda: _is_ready(folder) or failed.exists() or process.poll() is not None,
+        'the cluster is ready',
+        START_SECONDS,
+    )
+    if not _is_ready(folder):
+        text = failed.read_text() if failed.exists() else 'the supervisor has ended'
+        raise AssertionError(f'there is no cluster: {text}')
+
+
+@pytest.fixture(scope='session')
+def started_ceph():
+    """Provide the cluster of this run."""
+    reason = missing()
+    if reason is not None:
+        requirements.missing(reason)
+    return find_cluster()
+
+
+@pytest.fixture(scope='session')
+def ceph_root(started_ceph):
+    """Provide a mount of the whole file system, as an administrator's."""
+    found = started_ceph.admin.mon('auth get', entity='client.admin')
+    with started_ceph.mounted(':/', 'admin', found[0]['key']) as client:
+        yield client
+
+
+@pytest.fixture
+def ceph(started_ceph):
+    """Provide it beside other tests that use it."""
+    with started_ceph.used():
+        yield started_ceph
+
+
+@pytest.fixture
+def ceph_alone(started_ceph):
+    """Provide it to a test that lets daemons fail; all run again at its end."""
+    with started_ceph.used(alone=True):
+        try:
+            yield started_ceph
+        finally:
+            for name in ceph_supervisor.DAEMONS:
+                started_ceph.start(name)
+            wait_until(lambda: _answers(started_ceph), 'the cluster is back', 90)
+
+
+def _answers(cluster: CephCluster) -> bool:
+    with contextlib.suppress(Exception):
+        cluster.admin.mgr('fs subvolumegroup ls', vol_name=FILESYSTEM)
+        return True
+    return False

@@ -1,0 +1,255 @@
+"""Start a Ceph cluster of one node in a folder, and end it with a test run.
+
+Usage: ceph_supervisor.py FOLDER PID PORT PORT
+
+It ends when the process PID does, however that ends: its daemons are killed,
+what is mounted below the folder is unmounted, and the folder is removed. The
+daemons are killed as well if this process is.
+
+`FOLDER/ready` is there when the file system can be used; `FOLDER/failed` says
+why there is none. At `FOLDER/control` a line such as `kill mgr 9` is carried
+out and answered.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+
+CONFIGURATION = """
+[global]
+fsid = {fsid}
+mon host = [v2:127.0.0.1:{ports[0]},v1:127.0.0.1:{ports[1]}]
+public addr = 127.0.0.1
+auth cluster required = cephx
+auth service required = cephx
+auth client required = cephx
+auth allow insecure global id reclaim = false
+osd pool default size = 1
+osd pool default min size = 1
+osd crush chooseleaf type = 0
+osd pool default pg autoscale mode = off
+mon allow pool size one = true
+mon warn on pool no redundancy = false
+mon data avail warn = 1
+mon data avail crit = 0
+run dir = {folder}/run
+admin socket = {folder}/run/$cluster-$name.$pid.asok
+pid file =
+log file = {folder}/log/$name.log
+keyring = {folder}/keyring
+osd memory target = 939524096
+mgr initial modules = volumes
+# One process per service, so that restarts are quick.
+mon lease = 2
+mon mgr beacon grace = 8
+mds beacon grace = 8
+mds reconnect timeout = 2
+# A clone waits for several flushes of the journal.
+mds tick interval = 0.2
+[mon.a]
+mon data = {folder}/mon
+[mgr.x]
+mgr data = {folder}/mgr
+[osd.0]
+osd data = {folder}/osd
+osd objectstore = bluestore
+bluestore block size = {size}
+[mds.a]
+mds data = {folder}/mds
+"""
+SIZE = 8 << 30
+COMMAND_SECONDS = 60
+
+DAEMONS = {
+    'mon': ['ceph-mon', '-i', 'a'],
+    'mgr': ['ceph-mgr', '-i', 'x'],
+    'osd': ['ceph-osd', '-i', '0'],
+    'mds': ['ceph-mds', '-i', 'a'],
+}
+KEYS = {
+    'mon.': {'mon': 'allow *'},
+    'client.admin': dict.fromkeys(('mon', 'osd', 'mds', 'mgr'), 'allow *'),
+    'mgr.x': {'mon': 'allow profile mgr', 'osd': 'allow *', 'mds': 'allow *'},
+    'osd.0': {'mon': 'allow profile osd', 'mgr': 'allow profile osd', 'osd': 'allow *'},
+    'mds.a': {
+        'mon': 'allow profile mds',
+        'mgr': 'allow profile mds',
+        'osd': 'allow rwx',
+        'mds': 'allow',
+    },
+}
+
+_PR_SET_PDEATHSIG = 1
+_MNT_DETACH = 2
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Supervisor:
+    def __init__(self, folder, ports):
+        self.folder = folder
+        self.conf = folder / 'ceph.conf'
+        self.daemons = {}
+        for name in ('mon', 'mgr', 'osd', 'mds', 'run', 'log'):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        self.fsid = str(uuid.uuid4())
+        self.conf.write_text(
+            CONFIGURATION.format(fsid=self.fsid, folder=folder, ports=ports, size=SIZE)
+        )
+        self.addresses = f'[v2:127.0.0.1:{ports[0]},v1:127.0.0.1:{ports[1]}]'
+
+    def run(self, *command):
+        subprocess.run(
+            [str(one) for one in command],
+            check=True,
+            timeout=COMMAND_SECONDS,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def start(self, name):
+        """Start a daemon, which ends with this process."""
+        command = [*DAEMONS[name], '-f', '-c', self.conf]
+        with (self.folder / 'log' / f'{name}.out').open('ab') as log:
+            self.daemons[name] = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,
+            )
+
+    def set_up(self):
+        ceph = ['ceph', '-c', self.conf, '--connect-timeout', COMMAND_SECONDS]
+        keyring, monmap = self.folder / 'keyring', self.folder / 'monmap'
+        for number, (name, caps) in enumerate(KEYS.items()):
+            self.run(
+                'ceph-authtool',
+                *([] if number else ['--create-keyring']),
+                keyring,
+                *('--gen-key', '-n', name),
+                *(word for kind, cap in caps.items() for word in ('--cap', kind, cap)),
+            )
+        self.run(
+            'monmaptool', '--create', '--fsid', self.fsid,
+            *('--addv', 'a', self.addresses), monmap,
+        )  # fmt: skip
+        self.run(
+            *DAEMONS['mon'], '-c', self.conf, '--mkfs',
+            *('--monmap', monmap, '--keyring', keyring),
+        )  # fmt: skip
+        self.start('mon')
+        self.start('mgr')
+        osd = str(uuid.uuid4())
+        self.run(*ceph, 'osd', 'new', osd)
+        self.run(*DAEMONS['osd'], '-c', self.conf, '--mkfs', '--osd-uuid', osd)
+        self.start('osd')
+        self.start('mds')
+        for pool in ('meta', 'data'):
+            self.run(*ceph, 'osd', 'pool', 'create', pool, 8)
+        self.run(*ceph, 'fs', 'new', 'cephfs', 'meta', 'data')
+        self.wait_for(*ceph, 'fs', 'subvolumegroup', 'create', 'cephfs', 'ready')
+
+    def wait_for(self, *command):
+        deadline = time.monotonic() + COMMAND_SECONDS
+        while True:
+            try:
+                return self.run(*command)
+            except subprocess.CalledProcessError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+
+    def serve(self, pid):
+        """Carry out orders until a process ends."""
+        ended = os.pidfd_open(pid)
+        orders = socket.socket(socket.AF_UNIX)
+        orders.bind(str(self.folder / 'control'))
+        orders.listen()
+        (self.folder / 'ready').write_text(json.dumps({'supervisor': os.getpid()}))
+        while True:
+            readable, _, _ = select.select([ended, orders], [], [])
+            if ended in readable:
+                return
+            with contextlib.suppress(OSError), orders.accept()[0] as connection:
+                connection.settimeout(5)
+                self.obey(*connection.recv(1000).decode().split())
+                connection.send(b'done')
+
+    def obey(self, order, name, number='0'):
+        daemon = self.daemons[name]
+        if order == 'kill':
+            daemon.send_signal(int(number))
+            if int(number) == signal.SIGKILL:
+                daemon.wait(30)
+        elif daemon.poll() is not None:
+            self.start(name)
+
+    def end(self):
+        for daemon in self.daemons.values():
+            daemon.kill()
+        for daemon in self.daemons.values():
+            daemon.wait(30)
+        remove(self.folder)
+        self.folder.with_suffix('.lock').unlink(missing_ok=True)
+
+
+def die_with_parent():
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def remove(folder):
+    """Unmount what is mounted in a folder, without a look at it; remove it.
+
+    A look at what a dead cluster serves would never return.
+    """
+    for mount in mounts_below(folder):
+        detach(mount)
+    if not mounts_below(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def detach(path):
+    """Unmount lazily; what is not mounted is success."""
+    _libc.umount2(os.fsencode(path), _MNT_DETACH)
+
+
+def mounts():
+    lines = pathlib.Path('/proc/self/mountinfo').read_text().splitlines()
+    return [line.split()[4] for line in lines]
+
+
+def mounts_below(folder):
+    return [mount for mount in mounts() if mount.startswith(f'{folder}/')][::-1]
+
+
+def main():
+    folder, pid, ports = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:5]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    supervisor = Supervisor(folder, ports)
+    try:
+        try:
+            supervisor.set_up()
+        except subprocess.SubprocessError as error:
+            output = getattr(error, 'output', b'') or b''
+            text = f'{error}\n{output.decode(errors="replace")}'
+            (folder / 'failed').write_text(text)
+            time.sleep(5)  # for those who wait for it
+            return
+        supervisor.serve(pid)
+    finally:
+        supervisor.end()
+
+
+if __name__ == '__main__':
+    main()
