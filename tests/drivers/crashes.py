@@ -40,6 +40,7 @@ STEPS = frozenset(
         'manila_lite.unmount',
         'manila_lite.nfs',
         'manila_lite.smb',
+        'manila_lite.ceph',
     }
 )
 

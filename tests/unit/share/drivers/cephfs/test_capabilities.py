@@ -1,0 +1,84 @@
+"""What the Ceph user of a back end needs, and what is said if it lacks it."""
+
+import re
+import shlex
+
+import pytest
+
+from manila_lite import exception
+from tests.drivers.driver_harness import CTX
+from tests.support import ceph as ceph_support
+from tests.unit.share.drivers.cephfs.sites import new_harness
+
+pytestmark = [ceph_support.limited, ceph_support.on_cluster]
+
+ALL = {
+    'mon': 'allow r',
+    'mgr': 'allow rw',
+    'osd': 'allow rw pool=data namespace=manila_lite',
+}
+LACKING = {
+    'mon': {'mon': ''},
+    'mgr': {'mgr': ''},
+    'mgr, only reading': {'mgr': 'allow r'},
+    'osd': {'osd': ''},
+    'osd, only reading': {'osd': 'allow r pool=data namespace=manila_lite'},
+    'osd, another namespace': {'osd': 'allow rw pool=data namespace=another'},
+}
+
+
+def _harness(cluster, user):
+    return new_harness(
+        cluster, cephfs_auth_id=user.name, cephfs_keyring_path=str(user.keyring)
+    )
+
+
+@pytest.mark.parametrize('lacking', LACKING)
+def test_missing_capability_is_named_with_the_command_that_gives_it(ceph, lacking):
+    caps = {kind: cap for kind, cap in (ALL | LACKING[lacking]).items() if cap}
+    with ceph.user(**caps) as user:
+        harness = _harness(ceph, user)
+        with pytest.raises(exception.BadConfiguration) as caught:
+            harness.start()
+    kind = lacking.partition(',')[0]
+    assert f'lacks a capability for "{kind}"' in str(caught.value)
+    command = re.search('ceph (auth caps .*)', str(caught.value))
+    assert shlex.split(command[1])[:3] == ['auth', 'caps', f'client.{user.name}']
+
+
+def test_the_named_capabilities_suffice(ceph):
+    with ceph.user(**ALL) as user:
+        harness = _harness(ceph, user)
+        driver = harness.start()
+        share = harness.share()
+        driver.create_share(CTX, share)
+        rule = harness.rule(share, '10.0.0.1')
+        (reply,) = driver.apply_access(CTX, share, [rule], [rule]).values()
+        assert reply['state'] == 'active'
+        snapshot = harness.snapshot(share)
+        driver.create_snapshot(CTX, snapshot)
+        clone = harness.share()
+        driver.create_share_from_snapshot(CTX, clone, snapshot)
+        driver.get_share_stats(refresh=True)
+        driver.check_health()
+        driver.apply_access(CTX, share, [], [], [rule])
+        harness.clean_up()
+
+
+def test_key_that_is_wrong_is_refused_with_a_reason(ceph):
+    keyring = ceph.keyring('admin', 'AQAdqAprWYxKGBAA3zqIdDpGCy2KQPCmvwex+Q==')
+    harness = new_harness(ceph, cephfs_keyring_path=str(keyring))
+    with pytest.raises(exception.DriverError, match='its key is wrong'):
+        harness.start()
+
+
+@pytest.mark.parametrize(
+    'options, said',
+    [
+        ({'cephfs_filesystem_name': 'none'}, 'none does not exist.* has cephfs'),
+        ({'cephfs_data_pool': 'none'}, 'none is not one of cephfs, which has data'),
+    ],
+)
+def test_option_that_names_nothing_is_refused(ceph, options, said):
+    with pytest.raises(exception.BadConfiguration, match=said):
+        new_harness(ceph, **options).start()

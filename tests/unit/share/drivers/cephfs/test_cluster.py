@@ -1,0 +1,161 @@
+"""Calls of a cluster end in time, whatever the other side does."""
+
+import os
+import pathlib
+import signal
+import stat
+import threading
+import time
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.share.drivers.cephfs.cluster import Cluster
+from tests.support import ceph as ceph_support
+from tests.support.ceph import PYTHON
+from tests.support.processes import wait_until
+
+GREETS = 'read line; echo \'{"number": 0, "code": 0}\''
+
+
+@pytest.fixture
+def silent(tmp_path, monkeypatch):
+    """Return a function that provides a cluster that runs a shell script."""
+    monkeypatch.setattr('manila_lite.share.drivers.cephfs.cluster._EXTRA_SECONDS', 0)
+
+    def build(script):
+        program = tmp_path / 'python'
+        program.write_text(f'#!/bin/sh\necho $$ > {tmp_path}/pid\n{script}\n')
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        return Cluster(
+            interpreter=str(program),
+            conffile=str(tmp_path / 'ceph.conf'),
+            client_id='nobody',
+            keyring=None,
+            limit=0.3,
+        )
+
+    return build
+
+
+@pytest.mark.parametrize('script', ['exec sleep 60', f'{GREETS}; exec sleep 60'])
+def test_call_without_a_reply_ends_with_its_process(silent, script, tmp_path):
+    """Nothing it was asked for is sent from then on."""
+    cluster = silent(script)
+    began = time.monotonic()
+    with pytest.raises(exception.FileServerUnresponsive):
+        cluster.mon('fs ls')
+    assert time.monotonic() - began < 30
+    assert not os.path.exists(f'/proc/{(tmp_path / "pid").read_text().strip()}')
+
+
+@pytest.mark.parametrize('script', ['exit 0', f'{GREETS}; exit 0'])
+def test_process_that_ends_is_noticed_at_once(silent, script, monkeypatch):
+    monkeypatch.setattr('manila_lite.share.drivers.cephfs.cluster._EXTRA_SECONDS', 60)
+    began = time.monotonic()
+    with pytest.raises(exception.FileServerUnresponsive):
+        silent(script).mon('fs ls')
+    assert time.monotonic() - began < 30
+
+
+def test_interpreter_that_does_not_exist_is_named(tmp_path):
+    cluster = Cluster(
+        interpreter=str(tmp_path / 'none'),
+        conffile='ceph.conf',
+        client_id='nobody',
+        keyring=None,
+        limit=1,
+    )
+    with pytest.raises(exception.BadConfiguration, match='cephfs_python .*none'):
+        cluster.mon('fs ls')
+
+
+def test_interpreter_without_rados_is_named(silent):
+    cluster = silent(
+        'read line; echo \'{"number": 0, "code": "no module", "status": "none"}\''
+    )
+    with pytest.raises(exception.BadConfiguration, match='python3-rados'):
+        cluster.mon('fs ls')
+
+
+def test_cluster_that_does_not_exist_is_given_up(tmp_path):
+    """Its monitors are where nobody listens."""
+    if ceph_support.missing():
+        pytest.skip(ceph_support.missing())
+    conf = tmp_path / 'ceph.conf'
+    conf.write_text('[global]\nmon host = v2:127.0.0.1:9\n')
+    keyring = tmp_path / 'keyring'
+    keyring.write_text(
+        '[client.nobody]\nkey = AQAdqAprWYxKGBAA3zqIdDpGCy2KQPCmvwex+Q==\n'
+    )
+    cluster = Cluster(
+        interpreter=PYTHON,
+        conffile=str(conf),
+        client_id='nobody',
+        keyring=str(keyring),
+        limit=1,
+    )
+    began = time.monotonic()
+    with pytest.raises(exception.FileServerUnresponsive):
+        cluster.mon('fs ls')
+    assert time.monotonic() - began < 30
+
+
+@ceph_support.limited
+def test_calls_of_several_threads_have_their_own_replies(ceph):
+    found = {}
+
+    def read(number):
+        ceph.admin.write('threads', {}, {f'key{number}': str(number)})
+        found[number] = ceph.admin.read('threads', [f'key{number}'])
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == {number: {f'key{number}': str(number)} for number in range(8)}
+
+
+@ceph_support.limited
+def test_forked_process_calls_by_itself(ceph, tmp_path):
+    ceph.admin.write('forked', {}, {'key': 'value'})
+    found = tmp_path / 'found'
+    pid = os.fork()
+    if pid == 0:
+        try:
+            found.write_text(ceph.admin.read('forked', ['key'])['key'])
+        finally:
+            os._exit(0)
+    wait_until(lambda: os.waitpid(pid, os.WNOHANG)[0], 'it ends', 30)
+    assert found.read_text() == 'value'
+    assert ceph.admin.read('forked', ['key']) == {'key': 'value'}
+
+
+@ceph_support.limited
+def test_process_of_calls_ends_with_ours(ceph):
+    """Also if ours is killed, and the other one is in a call."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ceph.admin.mon('fs ls')
+            task = f'/proc/self/task/{threading.get_native_id()}'
+            os.write(write, pathlib.Path(task, 'children').read_bytes())
+            signal.pause()
+        finally:
+            os._exit(1)
+    worker = int(os.read(read, 100).split()[-1])
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    wait_until(lambda: not os.path.exists(f'/proc/{worker}/exe'), 'it ends', 30)
+
+
+@ceph_support.limited
+def test_keys_of_a_long_list_are_all_read(ceph):
+    values = {f'a{number:05}': 'x' for number in range(6000)}
+    for start in range(0, 6000, 2000):
+        part = dict(list(values.items())[start : start + 2000])
+        ceph.admin.write('long', {}, part)
+    ceph.admin.write('long', {}, {'b': 'y'})
+    assert ceph.admin.read_all('long', 'a') == values

@@ -1,0 +1,141 @@
+"""Subvolumes and clones, and what others do to them."""
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.share.drivers.cephfs import shares as cephfs_shares
+from tests.drivers.driver_harness import CTX, GIB
+from tests.support import ceph as ceph_support
+from tests.support.processes import wait_until
+
+pytestmark = [ceph_support.limited, ceph_support.on_cluster]
+
+
+def test_share_of_another_protocol_is_refused_and_leaves_nothing(harness, driver):
+    share = harness.share(share_proto='NFS')
+    with pytest.raises(exception.ShareRefused, match='CEPHFS, not of NFS'):
+        driver.create_share(CTX, share)
+    assert driver.backend.ask('subvolume ls') == []
+    assert driver.backend.records.get_all('share:') == {}
+
+
+def test_subvolume_has_size_mode_and_a_namespace(driver, share):
+    info = driver.backend.get_info(share.id, share.name)
+    assert info['bytes_quota'] == GIB
+    assert info['mode'] & 0o7777 == 0o777
+    assert info['pool_namespace'] == f'fsvolumens_{share.name}'
+
+
+def test_subvolume_that_was_removed_is_noticed(harness, driver, share):
+    driver.backend.run('subvolume rm', sub_name=share.name)
+    with pytest.raises(exception.ShareResourceNotFound):
+        driver.get_share_status(share)
+    assert driver.ensure_shares(CTX, [share]) == {share.id: {'status': 'error'}}
+    for size in (2, 1):
+        with pytest.raises(exception.ShareResourceNotFound):
+            driver.extend_share(share, size)
+    driver.delete_share(CTX, share)
+    assert driver.backend.records.get_all('share:') == {}
+
+
+def test_snapshot_that_is_not_ours_outlives_the_share(harness, driver, share):
+    driver.backend.run(
+        'subvolume snapshot create', sub_name=share.name, snap_name='precious'
+    )
+    driver.delete_share(CTX, share)
+    with pytest.raises(exception.ShareResourceNotFound):
+        driver.get_share_status(share)
+    found = driver.backend.ask('subvolume snapshot ls', sub_name=share.name)
+    assert [one['name'] for one in found] == ['precious']
+
+
+def test_subvolume_of_another_is_not_used_for_a_new_share(harness, driver, share):
+    """It was unmanaged, and is managed by another name."""
+    path = driver.backend.get_share(share)['path']
+    driver.unmanage(share)
+    with pytest.raises(exception.ShareBackendException):
+        driver.create_share(CTX, share)
+    driver.manage_existing(harness.at(path), {})
+    with pytest.raises(exception.ShareBackendException):
+        driver.create_share(CTX, share)
+
+
+@pytest.fixture
+def slow_clones(monkeypatch):
+    """Reply before the clone is complete."""
+    monkeypatch.setattr(cephfs_shares, 'CLONE_SECONDS', 0)
+    monkeypatch.setattr(cephfs_shares, '_CLONE_INTERVAL', 0)
+
+
+def test_clone_is_polled_until_it_is_complete(harness, driver, share, slow_clones):
+    snapshot, clone = harness.snapshot(share), harness.share(size=2)
+    driver.create_snapshot(CTX, snapshot)
+    reply = driver.create_share_from_snapshot(CTX, clone, snapshot)
+    assert reply == {'status': 'creating_from_snapshot'}
+
+    def status():
+        return harness.start().get_share_status(clone)
+
+    wait_until(lambda: status()['status'] == 'available', 'the clone is complete')
+    assert status()['size'] == 2
+    assert driver.create_share(CTX, clone) == status()['export_locations']
+
+
+def test_clone_that_is_deleted_is_cancelled(harness, driver, share, slow_clones):
+    snapshot, clone = harness.snapshot(share), harness.share()
+    driver.create_snapshot(CTX, snapshot)
+    driver.create_share_from_snapshot(CTX, clone, snapshot)
+    driver.delete_share(CTX, clone)
+    found = driver.backend.ask('subvolume ls')
+    assert [one['name'] for one in found] == [share.name]
+    driver.delete_snapshot(CTX, snapshot)
+
+
+def test_cancelled_clone_is_an_error_and_can_be_deleted(
+    harness, driver, share, slow_clones
+):
+    snapshot, clone = harness.snapshot(share), harness.share()
+    driver.create_snapshot(CTX, snapshot)
+    driver.create_share_from_snapshot(CTX, clone, snapshot)
+    driver.backend.run('clone cancel', clone_name=clone.name)
+    assert driver.get_share_status(clone) == {'status': 'error'}
+    driver.delete_share(CTX, clone)
+    found = driver.backend.ask('subvolume ls')
+    assert [one['name'] for one in found] == [share.name]
+
+
+def test_space_is_that_of_the_pool_and_sizes_that_of_the_records(
+    harness, driver, share, ceph
+):
+    (pool,) = driver.get_share_stats(refresh=True)['pools']
+    stats = next(
+        one['stats'] for one in ceph.admin.mon('df')['pools'] if one['name'] == 'data'
+    )
+    assert pool['free_capacity_gb'] == pytest.approx(stats['max_avail'] / GIB, abs=0.1)
+    assert pool['free_capacity_gb'] <= pool['total_capacity_gb'] < 8
+    other = harness.share(size=3)
+    driver.create_share(CTX, other)
+    driver.extend_share(other, 5)
+    (pool,) = driver.get_share_stats(refresh=True)['pools']
+    assert pool['provisioned_capacity_gb'] == 1 + 5
+    driver.unmanage(other)
+    (pool,) = driver.get_share_stats(refresh=True)['pools']
+    assert pool['provisioned_capacity_gb'] == 1
+
+
+def test_statistics_need_no_call_for_each_share(harness, driver, share):
+    calls = []
+    driver.backend.cluster._call, call = (
+        lambda *args: calls.append(args[0]) or call(*args),
+        driver.backend.cluster._call,
+    )
+    driver.get_share_stats(refresh=True)
+    driver.ensure_shares(CTX, [harness.share() for _ in range(50)] + [share])
+    assert len(calls) <= 6
+
+
+def test_share_with_rules_is_not_transferred(harness, driver, share):
+    rule = harness.rule(share, '10.0.0.1')
+    with pytest.raises(exception.DriverCannotTransferShareWithRules):
+        driver.transfer_accept(CTX, share, 'user', 'other', access_rules=[rule])
+    driver.transfer_accept(CTX, share, 'user', 'other', access_rules=[])
