@@ -3,11 +3,11 @@
 from manila_lite.api.router import Route, action, delete, get, post, put, serve
 from manila_lite.api.v2 import versions
 from manila_lite.api.v2.access.resource_locks import ResourceLocksController
-from manila_lite.api.v2.access.rule_resource import (
+from manila_lite.api.v2.access.rules import (
     ShareAccessMetadataController,
     ShareAccessRulesController,
+    SnapshotAccessListController,
 )
-from manila_lite.api.v2.access.snapshot_rules import SnapshotAccessListController
 from manila_lite.api.v2.admin.messages import MessagesController
 from manila_lite.api.v2.admin.quota_sets import (
     QuotaClassSetsController,
@@ -50,7 +50,11 @@ from manila_lite.api.v2.servers.share_servers import (
     ShareServerActionsController,
     ShareServersController,
 )
-from manila_lite.api.v2.shares.actions import ShareActionsController
+from manila_lite.api.v2.shares.actions import (
+    ShareActionsController,
+    ShareManageController,
+    ShareUnmanageController,
+)
 from manila_lite.api.v2.shares.export_locations import (
     ShareExportLocationMetadataController,
     ShareExportLocationsController,
@@ -61,13 +65,8 @@ from manila_lite.api.v2.shares.instances import (
     ShareInstanceActionsController,
     ShareInstancesController,
 )
-from manila_lite.api.v2.shares.manage import (
-    ShareManageController,
-    ShareUnmanageController,
-)
-from manila_lite.api.v2.shares.metadata import ShareMetadataController
 from manila_lite.api.v2.shares.migrations import ShareMigrationController
-from manila_lite.api.v2.shares.shares import SharesController
+from manila_lite.api.v2.shares.shares import ShareMetadataController, SharesController
 from manila_lite.api.v2.shares.transfers import ShareTransfersController
 from manila_lite.api.v2.snapshots.actions import (
     SnapshotActionsController,

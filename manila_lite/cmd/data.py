@@ -2,8 +2,8 @@
 
 from manila_lite.cmd import registered
 from manila_lite.cmd.build.data import build_data
+from manila_lite.cmd.build.database_metrics import page_of_process
 from manila_lite.cmd.build.health import checks_of_data_process
-from manila_lite.cmd.build.metrics import page_of_process
 
 COMMAND = registered.Command(
     'manila-lite-data',

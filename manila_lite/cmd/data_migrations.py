@@ -16,7 +16,8 @@ from manila_lite.cmd import console
 from manila_lite.db import schema
 from manila_lite.db.queries.shares import encryption_keys
 from manila_lite.db.session import Database, Session
-from manila_lite.quota import key_counts, limits
+from manila_lite.quota import limits
+from manila_lite.quota.encryption_keys import correct_some_uses
 
 BATCH = 1000
 """The number of rows that one look finds."""
@@ -44,7 +45,7 @@ class DataMigration:
 
 
 def _count_keys(db: Database, conf: cfg.ConfigOpts, most: int) -> int:
-    return key_counts.correct_some(db, limits.from_options(conf.quota), most)
+    return correct_some_uses(db, limits.from_options(conf.quota), most)
 
 
 MIGRATIONS: tuple[DataMigration, ...] = (

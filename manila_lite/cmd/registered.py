@@ -1,15 +1,53 @@
-"""Run a service of its own that is registered and takes work from a queue."""
+"""Run a service of its own that is registered and takes work from a queue.
 
-from collections.abc import Callable
+It has an address of its own, for monitoring and load balancers, with a page for
+each kind of question. The API answers at the address of its clients.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import typing
 
 from oslo_config import cfg
 
-from manila_lite.cmd import monitoring, running, start
+from manila_lite.api import faults, health, middleware, router
+from manila_lite.cmd import running, start, web
 from manila_lite.cmd.api import arguments
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registration import RegisteredService
+
+Page = Callable[[dict, Callable], Iterable[bytes]]
+"""A WSGI application."""
+
+
+def servers(
+    conf: cfg.ConfigOpts,
+    port: int | None,
+    checks: Mapping[str, health.Check],
+    metrics: Page,
+) -> list[running.WebServer]:
+    """Return the server of the pages, which listens; none without a port.
+
+    `bus` is required only if an option names it; the other checks always.
+    """
+    if port is None:
+        return []
+    optional = {'bus'}.difference(conf.healthcheck_required)
+    required = set(checks) - optional
+    app = _with_pages(
+        {'/healthcheck': health.HealthCheck(checks, required), '/metrics': metrics}
+    )
+    server = web.small_server(app, conf.monitoring.listen, port)
+    return [running.WebServer(server, conf.monitoring.drain_time)]
+
+
+def _with_pages(pages: Mapping[str, Page]) -> Page:
+    """Return an application with these pages, all of them read only."""
+
+    def serve(environ: dict, start_response: Callable) -> Iterable[bytes]:
+        return router.serve_page(pages, environ, start_response)
+
+    return middleware.RequestIdMiddleware(faults.FaultMiddleware(serve))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +75,7 @@ class Command:
         db = running.checked_database(conf, signals, forked)
         with running.process(conf, db) as process:
             service = self.build(process)
-            monitored = monitoring.servers(
+            monitored = servers(
                 conf,
                 self.port(conf),
                 self.checks(process, service.runners[0]),

@@ -1,16 +1,28 @@
-"""Start the services of a process, wait for a signal, stop them."""
+"""Start the services of a process, wait for a signal, stop them.
+
+SIGTERM and SIGINT stop a service, SIGHUP reloads what can change while it runs,
+SIGUSR2 writes a report of its state. SIGUSR1 has no meaning, but must not
+end the process, as it would by default. The report is that of oslo.reports,
+which is imported when one is written: it costs memory that few processes
+ever need.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import dataclasses
+import datetime
 import functools
 import gc
+from importlib import metadata
 import ipaddress
 import logging
 import os
+import select
+import signal
 import socket
 import threading
 import time
+import traceback
 import typing
 
 from oslo_config import cfg
@@ -18,16 +30,149 @@ from oslo_service import systemd
 
 from manila_lite import conf as options, masking
 from manila_lite.api.latency import INTERVAL, LatencyReports
-from manila_lite.cmd import CONCURRENCY, known_options, report, start, supervisor
+from manila_lite.cmd import CONCURRENCY, known_options, start, supervisor
 from manila_lite.cmd.build.process import Process, connect_hints
 from manila_lite.cmd.reload import Reloader
-from manila_lite.cmd.signals import Signals
 from manila_lite.coordination import Coordinator
 from manila_lite.db.session import Database
 from manila_lite.periodic import Periodic, Task
 from manila_lite.rpc import transport
 from manila_lite.rpc.hints import HintSender
 from manila_lite.rpc.transport import Transport
+
+_STOP = (signal.SIGTERM, signal.SIGINT)
+
+
+class Signals:
+    """Receives signals from its creation on; `wait` handles them.
+
+    A second SIGTERM or SIGINT exits at once. `report` is called in the
+    signal handler: it also works while the process starts or stops.
+
+    The kernel may deliver a signal to any thread, and that does not wake the
+    main thread, which runs the handlers. So the number of each signal is
+    written to a socket on which the main thread waits.
+    """
+
+    def __init__(self, report: Callable[[typing.Any], None]) -> None:
+        self._sender, self._receiver = socket.socketpair()
+        self._sender.setblocking(False)
+        self._stopping = False
+        self._had_terminal = os.isatty(0)
+        signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
+        for number in _STOP:
+            signal.signal(number, self._stop)
+        for number in (signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, lambda number, frame: None)
+        signal.signal(signal.SIGUSR2, lambda number, frame: report(frame))
+
+    def _stop(self, number: int, frame: typing.Any) -> None:
+        if self._stopping:
+            raise SystemExit(128 + number)
+        self._stopping = True
+
+    def pause(self, seconds: float) -> None:
+        """Sleep while the process starts; exit if it is to stop."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            if self._stopping:
+                raise SystemExit(0)
+            if (
+                select.select([self._receiver], [], [], left)[0]
+                and self._receive() in _STOP
+            ):
+                raise SystemExit(0)
+
+    def wait(self, reload: Callable[[], None]) -> None:
+        """Return when the process is to stop; reload when asked to."""
+        while (number := self._receive()) not in _STOP:
+            if number == signal.SIGUSR1:
+                LOG.info('SIGUSR1 has no effect; SIGUSR2 writes a report')
+            elif number == signal.SIGHUP and self._lost_terminal():
+                LOG.info('The terminal is closed')
+                break
+            elif number == signal.SIGHUP:
+                reload()
+        threading.Thread(target=self._exit_at_next, daemon=True).start()
+
+    def _receive(self) -> int:
+        return self._receiver.recv(1)[0]
+
+    def _lost_terminal(self) -> bool:
+        return self._had_terminal and not os.isatty(0)
+
+    def _exit_at_next(self) -> None:
+        """Exit at another signal, which the main thread may not notice."""
+        while (number := self._receive()) not in _STOP:
+            pass
+        os._exit(128 + number)
+
+
+_SECTION = 'oslo_reports'
+
+
+class _Version:
+    """The version, as oslo.reports asks for it."""
+
+    def vendor_string(self) -> str:
+        return 'manila_lite'
+
+    def product_string(self) -> str:
+        return 'manila_lite'
+
+    def version_string_with_package(self) -> str:
+        return metadata.version('manila_lite')
+
+
+def write_report(prog: str, conf: cfg.ConfigOpts, frame: typing.Any) -> None:
+    """Write a report to [oslo_reports] log_dir, or to standard error.
+
+    Runs in a signal handler, so it must not raise, nor use the buffer of
+    standard error, which the interrupted function may be writing.
+    """
+    try:
+        text, folder = _report(conf, frame), _log_dir(conf)
+        if folder:
+            now = datetime.datetime.now(datetime.UTC)
+            name = f'{prog}_gurumeditation_{now:%Y%m%d%H%M%S}'
+            with open(os.path.join(folder, name), 'w') as file:
+                file.write(text)
+            return
+    except Exception:  # noqa: BLE001 it would end the process
+        text = masking.mask(f'No report: {traceback.format_exc()}')
+    data = memoryview(f'{text}\n'.encode())
+    with contextlib.suppress(OSError):
+        while data:
+            data = data[os.write(2, data) :]
+
+
+def watch_file(conf: cfg.ConfigOpts) -> None:
+    """Write reports when [oslo_reports] file_event_handler is touched."""
+    if _SECTION not in conf.list_all_sections():
+        return
+    _log_dir(conf)
+    if conf.oslo_reports.file_event_handler:
+        from oslo_reports import guru_meditation_report
+
+        guru_meditation_report.TextGuruMeditation.setup_autorun(
+            _Version(), conf=conf, setup_signal=False
+        )
+
+
+def _report(conf: cfg.ConfigOpts, frame: typing.Any) -> str:
+    from oslo_reports import guru_meditation_report
+
+    masking.remember_secret_options(conf)
+    found = guru_meditation_report.TextGuruMeditation(_Version(), frame)
+    return masking.mask_known(str(found.run()))
+
+
+def _log_dir(conf: cfg.ConfigOpts) -> str | None:
+    from oslo_reports import opts
+
+    opts.set_defaults(conf)
+    return conf.oslo_reports.log_dir
+
 
 LOG = logging.getLogger(__name__)
 
@@ -66,7 +211,7 @@ def checked_database(
 
 def receive_signals(prog: str, conf: cfg.ConfigOpts) -> Signals:
     """Receive signals from now on; SIGUSR2 writes a report at once."""
-    signals = Signals(functools.partial(report.write, prog, conf))
+    signals = Signals(functools.partial(write_report, prog, conf))
     supervisor.receive_all()
     return signals
 
@@ -108,7 +253,7 @@ def serve_until_stopped(
     conf = process.conf
     reloader = Reloader(process, has_api=has_api)
     check_options(conf, forked, has_backends=has_backends)
-    report.watch_file(conf)
+    watch_file(conf)
     if has_api and conf.monitoring.charts:
         services = [*services, LatencyReporter(process)]
     started: list[typing.Any] = []

@@ -7,13 +7,13 @@ import typing
 from manila_lite import exception
 from manila_lite.api.auth import users
 from manila_lite.cmd import console
-from manila_lite.policies import roles
+from manila_lite.policies import enforcer
 
 
 def add(args: argparse.Namespace) -> None:
     """add a user; prompts for the password or reads standard input"""
     conf = console.configure(args)
-    unknown = roles.find_unknown(conf, args.role)
+    unknown = enforcer.find_unknown(conf, args.role)
     if unknown:
         raise exception.InvalidInput(
             reason=f'no policy rule knows the role {", ".join(unknown)}; the '

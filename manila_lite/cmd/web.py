@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from manila_lite import conf as options
 from manila_lite.cmd import CONCURRENCY
-from manila_lite.cmd.listening import (
+from manila_lite.cmd.connections import (
     ANY_ADDRESS,
     BACKLOG,
     THREADS,

@@ -7,10 +7,9 @@ import orjson
 
 from manila_lite import exception
 from manila_lite.data.backup_driver import BackupDriver, KeptCopy
-from manila_lite.data.copying import TreeCopier
+from manila_lite.data.copying import ShareContents, TreeCopier
 from manila_lite.data.gate import Copying
 from manila_lite.data.progress import Position, copying_of, waiting_for_earlier
-from manila_lite.data.shares import ShareContents
 from manila_lite.db import errors
 from manila_lite.db.moves import backups as moves
 from manila_lite.db.queries import share_backups

@@ -5,9 +5,8 @@ import functools
 import typing
 
 from manila_lite import exception
-from manila_lite.data.copying import TreeCopier
+from manila_lite.data.copying import ShareContents, TreeCopier
 from manila_lite.data.progress import copying_of, waiting_for_earlier
-from manila_lite.data.shares import ShareContents
 from manila_lite.db.queries.shares import instances as share_instances, migrations
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session

@@ -5,9 +5,18 @@ one snapshot (REPEATABLE READ, read only; on SQLite a plain BEGIN in WAL).
 MariaDB has this in the session, with its time zone, because it would cost
 a statement more in every transaction; PostgreSQL takes it with the BEGIN.
 Both have time limits in the session, for locks and for idle transactions.
+
+By default a pool asks at each checkout whether the connection is alive, and
+sends a rollback after each commit. Both are left out where nothing depends on
+them: a round trip takes as long as a short statement.
+
+SQLAlchemy finds compiled statements by a key that describes the whole
+statement. To hash it takes a quarter of the time of a short statement, because
+tuples do not keep their hash. Most of our statements are constants of modules,
+and their key is always the same object.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, MutableMapping
 import contextlib
 import importlib.util
 import time
@@ -16,10 +25,132 @@ import typing
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines as oslo_engines, exc_filters
 import sqlalchemy as sa
-from sqlalchemy import event, exc as sa_exc, pool
+from sqlalchemy import event, exc, exc as sa_exc, pool, util
 
 from manila_lite import exception
-from manila_lite.db import connection_pool, errors, statement_cache
+from manila_lite.db import errors
+
+SIZE = 500
+KNOWN = 300
+"""Statements that are found by identity; more than are constants and used."""
+
+
+class StatementCache(MutableMapping):
+    """What the execution option `compiled_cache` wants, for one engine.
+
+    A key found by its identity is compared as well, which is quick if it is
+    the same object. So a wrong guess only costs time.
+    """
+
+    def __init__(self, size: int = SIZE, known: int = KNOWN):
+        self._compiled: util.LRUCache[Hashable, typing.Any] = util.LRUCache(size)
+        self._size = known
+        self._known: dict[Hashable, tuple[Hashable, typing.Any]] = {}
+        self._seen: set[Hashable] = set()
+
+    def get(self, key: typing.Any, default: typing.Any = None) -> typing.Any:
+        identity = (id(key[1]), *key[2:])
+        known = self._known.get(identity)
+        if known is not None and known[0] == key:
+            return known[1]
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            return default
+        self._remember(identity, key, compiled)
+        return compiled
+
+    def _remember(
+        self, identity: Hashable, key: Hashable, compiled: typing.Any
+    ) -> None:
+        """Remember a statement that is used again.
+
+        One that was made for this execution does not come back.
+        """
+        if identity not in self._seen:
+            _limit(self._seen, self._size)
+            self._seen.add(identity)
+            return
+        _limit(self._known, self._size)
+        self._known[identity] = (key, compiled)
+
+    def __getitem__(self, key: typing.Any) -> typing.Any:
+        return self._compiled[key]
+
+    def __setitem__(self, key: typing.Any, compiled: typing.Any) -> None:
+        self._compiled[key] = compiled
+
+    def __delitem__(self, key: typing.Any) -> None:
+        self.clear()
+
+    def __iter__(self) -> Iterator:
+        return iter(self._compiled)
+
+    def __len__(self) -> int:
+        return len(self._compiled)
+
+    def clear(self) -> None:
+        self._compiled.clear()
+        self._known.clear()
+        self._seen.clear()
+
+
+def _limit(found: typing.Any, size: int) -> None:
+    # All at once: which are in use shows soon.
+    if len(found) >= size:
+        found.clear()
+
+
+IDLE = 5.0
+"""Seconds after its last checkout at which a connection is asked.
+
+One that was in use a moment ago is not. If the server has closed it, the first
+statement of a transaction fails, and the transaction runs again, see
+`errors.StaleConnection`.
+"""
+
+_CHECKED = 'manila_lite_checked_at'
+_COMMITTED = 'manila_lite_committed'
+
+
+def ping_idle_only(engine: sa.Engine) -> None:
+    """Ask connections that were idle, in place of each at each checkout."""
+    pool: typing.Any = engine.pool
+    pool._pre_ping = False
+
+    @event.listens_for(engine, 'checkout')
+    def ping(connection: typing.Any, record: typing.Any, _: object) -> None:
+        now = time.monotonic()
+        checked = record.info.get(_CHECKED)
+        record.info[_CHECKED] = now
+        if checked is None or now - checked < IDLE:
+            return  # it is new, or was in use
+        dialect: typing.Any = engine.dialect
+        try:
+            alive = dialect.do_ping(connection)
+        except dialect.loaded_dbapi.Error as error:
+            # The pool drops all connections made before, and connects.
+            raise exc.InvalidatePoolError from error
+        if not alive:
+            raise exc.InvalidatePoolError
+
+
+def roll_back_if_open(engine: sa.Engine) -> None:
+    """Roll back at checkin, except after a commit, see `note_commit`."""
+    pool: typing.Any = engine.pool
+    pool._reset_on_return = None
+
+    @event.listens_for(engine, 'reset')
+    def reset(connection: typing.Any, record: typing.Any, state: typing.Any) -> None:
+        if state.transaction_was_reset or state.terminate_only:
+            return
+        if not record.info.pop(_COMMITTED, False):
+            connection.rollback()
+
+
+def note_commit(connection: sa.Connection) -> None:
+    """Note that a connection returns to its pool after a commit."""
+    connection.info[_COMMITTED] = True
+
 
 WRITE = 'manila_lite_write'
 """The execution option of engines and connections that write."""
@@ -123,10 +254,10 @@ def create_engine(
         **{WRITE: use == 'write'},
         # psycopg 3 loses the count of an INSERT.
         preserve_rowcount=True,
-        compiled_cache=statement_cache.StatementCache(),
+        compiled_cache=StatementCache(),
     )
-    connection_pool.ping_idle_only(engine)
-    connection_pool.roll_back_if_open(engine)
+    ping_idle_only(engine)
+    roll_back_if_open(engine)
     if not trace:
         _remove_listeners(engine)
     _translate_errors(engine)
@@ -228,7 +359,7 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
         pool_reset_on_return=None,
         connect_args={'check_same_thread': False, 'timeout': LOCK_TIMEOUT},
     )
-    engine.update_execution_options(compiled_cache=statement_cache.StatementCache())
+    engine.update_execution_options(compiled_cache=StatementCache())
     exc_filters.register_engine(engine)
     _translate_errors(engine)
 

@@ -23,7 +23,6 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db import (
     commits,
-    connection_pool,
     engines,
     errors,
     fifo,
@@ -354,7 +353,7 @@ class Database:
         if self.dialect != 'sqlite':
             with engines.connected(self._write_engine) as connection:
                 yield connection
-                connection_pool.note_commit(connection)
+                engines.note_commit(connection)
             return
         # One cached connection: only the holder of the lock uses it.
         if self._writer is None:

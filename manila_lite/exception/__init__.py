@@ -8,11 +8,8 @@ from manila_lite.exception.drivers import *
 from manila_lite.exception.families import *
 from manila_lite.exception.families import ManilaLiteError
 from manila_lite.exception.networks import *
-from manila_lite.exception.quotas import *
 from manila_lite.exception.requests import *
 from manila_lite.exception.resources import *
-from manila_lite.exception.services import *
-from manila_lite.exception.transitions import *
 from manila_lite.exception.types import *
 
 # Services name the module in the errors that they send each other.

@@ -6,9 +6,9 @@ from manila_lite.exception.families import (
     Invalid,
     ManilaLiteError,
     NotFound,
+    ResourceNotFound,
     Unprocessable,
 )
-from manila_lite.exception.transitions import ResourceNotFound
 
 
 class ShareNotFound(NotFound):

@@ -1,6 +1,6 @@
 """Enforce policy rules, with overrides from the operator's files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 import os
 import threading
 import time
@@ -9,7 +9,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_context import context
 from oslo_log import log
-from oslo_policy import policy
+from oslo_policy import _checks, policy
 
 from manila_lite import policies
 from manila_lite.policies import compiled
@@ -119,3 +119,38 @@ def _stamp(path: str) -> tuple:
     except OSError:  # removed since it was listed
         return (path,)
     return (path, stat.st_ino, stat.st_mtime_ns, stat.st_size)
+
+
+_KNOWN = (
+    _checks.TrueCheck,
+    _checks.FalseCheck,
+    _checks.RuleCheck,
+    _checks.GenericCheck,
+)
+"""Checks that ask for no role."""
+
+
+def find_unknown(conf: cfg.ConfigOpts, roles: Iterable[str]) -> list[str]:
+    """Return the roles that no rule mentions, in lower case.
+
+    None is unknown if a rule asks another service: it may know all roles.
+    """
+    known = set()
+    for rule in load_library(conf).rules.values():
+        for check in _leaves(rule):
+            if isinstance(check, _checks.RoleCheck):
+                known.add(check.match.lower())
+            elif not isinstance(check, _KNOWN):
+                return []
+    return sorted({role.lower() for role in roles} - known)
+
+
+def _leaves(check: Any) -> Iterator[Any]:
+    """Yield the checks that a rule is combined of."""
+    if isinstance(check, _checks.NotCheck):
+        yield from _leaves(check.rule)
+    elif isinstance(check, _checks.AndCheck | _checks.OrCheck):
+        for part in check.rules:
+            yield from _leaves(part)
+    else:
+        yield check

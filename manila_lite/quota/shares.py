@@ -14,12 +14,14 @@ from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.shares import instances as share_instances, shares
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import ChargedRow, ChargedShareRow, InstanceRow, ReplicaRow
 from manila_lite.db.session import Session
-from manila_lite.quota import charges
+from manila_lite.quota import charges, snapshots as snapshot_quota
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.encryption_keys import release_key
 from manila_lite.quota.recount import to_reservation
+from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS
 
 Reservations = Collection[list[typing.Any]]
 """The `charges` of a job."""
@@ -194,3 +196,20 @@ def _release(
         pools.adjust_allocated(session, instance.host, -size)
     else:
         pools.release(session, instance.host, size, began_at)
+
+
+def remove_replica_and_credit(session: Session, instance: InstanceRow) -> None:
+    """Remove a replica and the snapshots on it, and give back their quota.
+
+    `instance` is a row of `instances.get`. A snapshot that is on no other
+    replica is removed completely; that of one in deferred deletion was given
+    back before.
+    """
+    for row in snapshots.list_on_share_instance(session, instance.id):
+        remove = (
+            snapshot_quota.remove_uncharged
+            if row.status in HIDDEN_FROM_TENANTS
+            else snapshot_quota.remove_and_credit
+        )
+        remove(session, row, 'removed')
+    remove_and_credit(session, instance)

@@ -31,7 +31,7 @@ from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.scheduler import destinations
 from manila_lite.scheduler.allocation import Allocator, FiltersAndWeighers, PoolChanged
 from manila_lite.scheduler.destinations import allowed_zones
-from manila_lite.scheduler.group_filters import for_all
+from manila_lite.scheduler.filters.places import for_all
 from manila_lite.scheduler.pool_reader import PoolReader
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import (

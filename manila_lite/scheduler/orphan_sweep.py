@@ -26,8 +26,7 @@ from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action, Detail
 from manila_lite.quota.groups import remove_and_credit as remove_group_and_credit
-from manila_lite.quota.replicas import remove_and_credit as remove_replica_and_credit
-from manila_lite.quota.shares import remove_and_credit
+from manila_lite.quota.shares import remove_and_credit, remove_replica_and_credit
 from manila_lite.quota.snapshots import remove_and_credit as remove_snapshot_and_credit
 from manila_lite.states.access_rule import (
     ACCESS_RULE,

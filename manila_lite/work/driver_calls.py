@@ -12,7 +12,7 @@ import datetime
 import typing
 
 from manila_lite import masking
-from manila_lite.db.queries.recovery import driver_calls
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.session import Session
 
 MOST = 50
@@ -128,7 +128,7 @@ def _write(session: Session, claim: Claimed, calls: list[DriverCall]) -> None:
     written = [call.id for call in calls if call.is_written]
     for call in calls:
         call.is_written = True  # also if the commit is not confirmed
-    driver_calls.replace(
+    recovery.replace_driver_calls(
         session,
         [
             {

@@ -5,9 +5,8 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now, larger_of
+from manila_lite.db.dialects import build_upsert, db_now, larger_of
 from manila_lite.db.models import engine, shares, snapshots
-from manila_lite.db.upsert import build_upsert
 
 WORK = engine.Work.__table__
 

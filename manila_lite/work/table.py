@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception, masking
 from manila_lite.context import RequestContext
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.session import Hint, Session
 from manila_lite.release import NUMBER as THIS_RELEASE
 from manila_lite.work import operation_log, statements as sql

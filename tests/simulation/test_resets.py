@@ -23,7 +23,6 @@ from manila_lite.db import models
 from manila_lite.db.models import (
     engine,
     networks,
-    share_backups as backup_models,
     share_groups as group_models,
     share_servers,
     shares,
@@ -172,7 +171,7 @@ RESETS = {
     'ShareBackupActionsController.reset_status': Resets(
         '/share-backups',
         'reset_status',
-        _all(backup_models.ShareBackup),
+        _all(shares.ShareBackup),
         _sorted(SHARE_BACKUP.resets),
     ),
 }

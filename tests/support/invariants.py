@@ -17,11 +17,9 @@ from manila_lite.db.models import (
     networks,
     quotas,
     services,
-    share_backups as share_backup_models,
     share_groups as share_group_models,
     shares,
     snapshots,
-    transfers,
 )
 from manila_lite.db.session import Session
 from manila_lite.quota import recount
@@ -55,9 +53,9 @@ SHARE = shares.Share.__table__
 KEY = quotas.EncryptionKey.__table__
 RULE = access.AccessRule.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
-BACKUP = share_backup_models.ShareBackup.__table__
+BACKUP = shares.ShareBackup.__table__
 GROUP = share_group_models.ShareGroup.__table__
-TRANSFER = transfers.Transfer.__table__
+TRANSFER = shares.Transfer.__table__
 MAPPING = access.InstanceAccessRule.__table__
 JOURNAL = engine.Transition.__table__
 NETWORK = networks.ShareNetwork.__table__

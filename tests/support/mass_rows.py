@@ -13,7 +13,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import (
     access,
     engine,
@@ -21,7 +21,6 @@ from manila_lite.db.models import (
     networks,
     quotas,
     services,
-    share_backups,
     share_groups,
     share_servers,
     shares,
@@ -405,7 +404,7 @@ def _tables(
         },
     )
     yield (
-        share_backups.ShareBackup.__table__,
+        shares.ShareBackup.__table__,
         sizes.groups,
         lambda s: {
             'id': s.id(99, s.n),

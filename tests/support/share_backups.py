@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from manila_lite.api import versions
-from manila_lite.db.models import share_backups as models
+from manila_lite.db.models import shares
 
 BACKUPS = '/share-backups'
 BY_DRIVER = {'backup_options': {'backup_type': 'vault'}}
@@ -96,7 +96,7 @@ def update(api, backup_id, expect=200, **values):
 
 def set_status(cloud, id, status):
     """Write a status that no request can set."""
-    table = models.ShareBackup.__table__
+    table = shares.ShareBackup.__table__
     cloud.db.write(
         lambda session: session.run(
             sa.update(table).where(table.c.id == id).values(status=status)

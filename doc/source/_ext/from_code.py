@@ -26,7 +26,7 @@ import state_diagram
 
 from manila_lite import conf, messages, policies, states
 from manila_lite.api import versions
-from manila_lite.cmd.build import metrics as metrics_of_processes
+from manila_lite.cmd.build import database_metrics
 from manila_lite.conf import backend
 from manila_lite.policies import base as personas
 from manila_lite.rpc import share as share_contracts
@@ -360,7 +360,7 @@ def metrics() -> Lines:
                 ', '.join(map(code, metric.labels)) or 'none',
                 prose(metric.help),
             )
-            for metric in metrics_of_processes.METRICS
+            for metric in database_metrics.PROCESS_METRICS
         ),
         '36 10 18 36',
     )

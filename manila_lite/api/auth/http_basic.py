@@ -10,12 +10,11 @@ from oslo_config import cfg
 from webob import exc
 
 from manila_lite import exception
-from manila_lite.api.auth import caller, token_key, users
+from manila_lite.api.auth import caller, users
 from manila_lite.api.auth.caller import App, Authenticated, Run, run_here
-from manila_lite.api.auth.current_users import CurrentUsers
 from manila_lite.api.auth.passwords import PasswordVerifier
-from manila_lite.api.auth.revoked_tokens import RevokedTokens
-from manila_lite.api.auth.tokens import Tokens
+from manila_lite.api.auth.tokens import RevokedTokens, Tokens, read_key
+from manila_lite.api.auth.users import CurrentUsers
 from manila_lite.api.identity.api import IdentityApi
 from manila_lite.api.identity.sign_in import TokenRequests
 from manila_lite.context import RequestContext
@@ -38,7 +37,7 @@ def authenticate(
         sign_in = SignIn(enforcer, passwords)
         return Authenticated(HttpBasicMiddleware(app, sign_in))
     tokens = Tokens(
-        token_key.read(options.token_key_file),
+        read_key(options.token_key_file),
         options.token_lifetime,
         current_users,
         revoked=RevokedTokens(options.revoked_tokens_file),

@@ -15,7 +15,7 @@ import time
 
 from manila_lite.api.auth import throttle, users
 from manila_lite.api.auth.caller import Run, run_here
-from manila_lite.api.auth.current_users import CurrentUsers
+from manila_lite.api.auth.users import CurrentUsers
 
 # Seconds for which a correct password is cached.
 _CACHE_TIME = 300

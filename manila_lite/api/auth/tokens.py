@@ -5,32 +5,148 @@ anywhere: the signature shows that this service issued it. It also contains a
 keyed digest of the password's hash, so a token ends with the password, with
 the user and with the user's project. The roles are those of the file at the
 time of the request. Only those that were revoked are recorded.
+
+All API processes with the same file of the key accept each other's tokens.
+Revoked tokens are in another file, a line `id:end` each, with the end of the
+token in seconds since 1970; all API processes with that file refuse them.
 """
 
-from collections.abc import Callable
+import base64
+from collections.abc import Callable, Mapping
+import contextlib
 import dataclasses
 import hashlib
 import hmac
+import os
+import secrets
+import stat
+import tempfile
 import threading
 import time
 import typing
 import uuid
 
 import jwt
+from oslo_config import cfg
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.api.auth.current_users import CurrentUsers
-from manila_lite.api.auth.revoked_tokens import RevokedTokens
-from manila_lite.api.auth.users import User
+from manila_lite.api.auth import line_file
+from manila_lite.api.auth.users import CurrentUsers, User
 
 LOG = log.getLogger(__name__)
+
+KEY_BYTES = 32
+_PREFIX = '.token-key-'
+
+
+def read_key(path: str) -> bytes:
+    """Return the key in the file, which is created if there is none.
+
+    Raises cfg.ConfigFileParseError if that fails, or if the file is readable
+    for others or no key.
+    """
+    try:
+        try:
+            return _read_key(path)
+        except FileNotFoundError:
+            _create_key(path)
+            return _read_key(path)
+    except OSError as error:
+        raise cfg.ConfigFileParseError(
+            path,
+            f'{error.strerror}; the identity API keeps the key of its tokens '
+            'here, see token_key_file and identity_api in section '
+            '[http_basic]',
+        ) from error
+
+
+def _read_key(path: str) -> bytes:
+    with open(path, 'rb') as file:
+        if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise cfg.ConfigFileParseError(
+                path,
+                'others than the owner may read or write this key; '
+                'delete the file or change its mode to 0600',
+            )
+        text = file.read(1024)
+    try:
+        key = base64.b64decode(text.strip(), validate=True)
+    except ValueError:
+        key = b''
+    if len(key) < KEY_BYTES:
+        raise cfg.ConfigFileParseError(
+            path, f'not a key of {KEY_BYTES} bytes in base64'
+        )
+    return key
+
+
+def _create_key(path: str) -> None:
+    """Create the file with a new key, unless another process is faster."""
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    # mkstemp creates files with mode 0600.
+    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=_PREFIX)
+    try:
+        with open(descriptor, 'wb') as file:
+            key = secrets.token_bytes(KEY_BYTES)
+            file.write(base64.b64encode(key) + b'\n')
+            file.flush()
+            os.fsync(descriptor)
+        # A link, not a rename: it never replaces the key of another process,
+        # and the file is complete as soon as it exists.
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+            LOG.info('Created the key for tokens, %s', path)
+    finally:
+        os.unlink(temporary)
+
 
 _ALGORITHM = 'HS256'
 _ISSUER = 'manila_lite'
 _REQUIRED = ['iss', 'sub', 'iat', 'exp', 'jti', 'methods', 'credentials']
 MAX_LENGTH = 4096
 _CACHE_SIZE = 1000
+
+
+class RevokedTokens:
+    """The ids in the file; a change takes effect with the next look-up."""
+
+    def __init__(self, path: str, clock: Callable[[], float] = time.time):
+        self._path = path
+        self._clock = clock
+        # The state of the file and its content, replaced as one value, so
+        # that a thread that reads slowly cannot hide a later change.
+        self._loaded: tuple[object, Mapping[str, int]] = (None, {})
+
+    def __contains__(self, id: str) -> bool:
+        old_state, ends = self._loaded
+        state = line_file.state(self._path)
+        if state != old_state:
+            try:
+                ends = _parse(line_file.read(self._path)) if state else {}
+                self._loaded = (state, ends)
+            except OSError as error:
+                LOG.error('Cannot read the revoked tokens: %s', error)
+        return id in ends
+
+    def add(self, id: str, end: int) -> None:
+        """Revoke a token; drop those that have expired. Raises OSError."""
+        folder = os.path.dirname(os.path.abspath(self._path))
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        now = self._clock()
+        with line_file.edited(self._path) as lines:
+            ends = {**_parse(lines), id: end}
+            lines[:] = [f'{one}:{end}' for one, end in ends.items() if end >= now]
+
+
+def _parse(lines: list[str]) -> dict[str, int]:
+    ends = {}
+    for line in lines:
+        id, _, end = line.partition(':')
+        with contextlib.suppress(ValueError):
+            ends[id] = int(end)
+    return ends
 
 
 @dataclasses.dataclass(frozen=True)

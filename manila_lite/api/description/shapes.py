@@ -5,7 +5,7 @@ import re
 import typing
 
 from manila_lite.api import answers, fields
-from manila_lite.api.description import columns, types
+from manila_lite.api.description import types
 
 _ATTRIBUTE = re.compile(r'\.(?!get\b)(\w+)')
 _ONE_ATTRIBUTE = re.compile(r'row\.\w+')
@@ -90,7 +90,7 @@ def value_schema(value: fields.FieldValue) -> dict | None:
     if _CHILD.fullmatch(value.expression):
         return types.schema_of(type(value.constant))
     named = _ATTRIBUTE.findall(value.expression)
-    found = columns.schema_of(named[-1]) if named else None
+    found = types.column_schema(named[-1]) if named else None
     if found and not _ONE_ATTRIBUTE.fullmatch(value.expression):
         return types.nullable(found)  # the expression may give another value
     return found

@@ -3,8 +3,12 @@
 import collections.abc
 import datetime
 import enum
+import functools
+import operator
 import types
 import typing
+
+from manila_lite.db.queries import columns
 
 TIME = {
     'type': 'string',
@@ -97,3 +101,34 @@ def _union(schemas: list[dict]) -> dict:
         return {'anyOf': schemas}
     kinds = list(dict.fromkeys(names))
     return {'type': kinds if len(kinds) > 1 else kinds[0], **united}
+
+
+_TEXT = nullable({'type': 'string'})
+LABELS: dict[str, dict] = {
+    # Those of services and of the log of recovery are numbers, as their views
+    # say; work and migrations, which no view shows, have numbers, too.
+    'id': {'type': 'string'},
+    'progress': _TEXT,
+    # The zone, share type and network of a row are read with it.
+    'availability_zone': _TEXT,
+    'share_type_name': _TEXT,
+    'share_network_name': _TEXT,
+    'zone': _TEXT,
+    # Of the share of a snapshot.
+    'share_size': {'type': 'integer'},
+}
+"""What queries label, and names that mean different things."""
+
+
+def column_schema(name: str) -> dict | None:
+    """Return the JSON Schema of the columns with a name, or None.
+
+    It allows null if the column is nullable in any table.
+    """
+    if name in LABELS:
+        return LABELS[name]
+    kinds = columns.kinds_by_name().get(name)
+    if kinds is None:
+        return None
+    ordered = sorted(kinds, key=lambda kind: (kind is type(None), str(kind)))
+    return schema_of(functools.reduce(operator.or_, ordered))

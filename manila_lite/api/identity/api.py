@@ -32,7 +32,7 @@ class SignIn(typing.Protocol):
 
 
 class Directory(typing.Protocol):
-    """The interface of `manila_lite.api.auth.current_users.CurrentUsers`."""
+    """The interface of `manila_lite.api.auth.users.CurrentUsers`."""
 
     def users_like(self, ctx: RequestContext, wanted: str | None) -> Iterable[User]: ...
 

@@ -6,10 +6,9 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s, versions, wsgi
 from manila_lite.api.auth import tokens
-from manila_lite.api.auth.current_users import CurrentUsers
 from manila_lite.api.auth.passwords import PasswordVerifier
 from manila_lite.api.auth.tokens import Token, Tokens
-from manila_lite.api.auth.users import User
+from manila_lite.api.auth.users import CurrentUsers, User
 from manila_lite.api.identity.documents import DOMAIN
 
 _WORD = s.string(255)

@@ -15,8 +15,15 @@ from manila_lite.api.schema.base import (
     since,
     until,
 )
-from manila_lite.api.schema.bodies import Schema, body_of, schema
-from manila_lite.api.schema.containers import array, mapping, metadata, obj
+from manila_lite.api.schema.containers import (
+    Schema,
+    array,
+    body_of,
+    mapping,
+    metadata,
+    obj,
+    schema,
+)
 from manila_lite.api.schema.scalars import (
     BOOLEAN_WORD,
     FALSE_WORDS,

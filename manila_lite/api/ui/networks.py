@@ -8,7 +8,7 @@ from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.listing import Collection, Column, Find
 from manila_lite.api.ui.visit import SERVERS_POLICY, Answer, Handler, Visit
 from manila_lite.db.queries.servers import views as server_views
-from manila_lite.db.queries.shares import shares_on
+from manila_lite.db.queries.shares import views
 from manila_lite.states.share_network import SHARE_NETWORK
 
 _COLLECTION = 'share-networks'
@@ -203,7 +203,7 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
     known = api.find('/security-services/detail', limit=most, all_tenants=1) or {
         'security_services': []
     }
-    shares = visit.services.db.read(shares_on.list_on_network, id, most=most)
+    shares = visit.services.db.read(views.list_on_network, id, most=most)
     servers = None
     if visit.ctx.can(SERVERS_POLICY):
         servers = visit.services.db.read(

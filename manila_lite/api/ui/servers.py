@@ -9,7 +9,7 @@ from manila_lite.api.ui.listing import Collection, Column, Find
 from manila_lite.api.ui.visit import SERVERS_POLICY, Answer, Handler, Visit
 from manila_lite.api.v2.servers.migrations import WIRE_NAMES, task_state_from_wire
 from manila_lite.db.queries.servers import migrations, views as server_views
-from manila_lite.db.queries.shares import shares_on
+from manila_lite.db.queries.shares import views
 from manila_lite.states.share_server import (
     SHARE_SERVER,
     SHARE_SERVER_TASK,
@@ -177,7 +177,7 @@ def _show(
     server = _get(visit)
     id, path = server['id'], f'/ui/servers/{server["id"]}'
     read = visit.services.db.read
-    shares = read(shares_on.list_on_server, id, most=listing.PARTS)
+    shares = read(views.list_on_server, id, most=listing.PARTS)
     services = visit.api.find('/services') or {'services': []}
     may_migrate = server['status'] == ServerStatus.ACTIVE
     reason = f'The share server is {server["status"]}; it must be active.'

@@ -18,7 +18,7 @@ from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.targets import ShareReplicaTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.replicas import replicas, views as replica_views
-from manila_lite.db.queries.shares import export_locations
+from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.session import Database
 from manila_lite.states.share_replica import ReplicaState
 
@@ -291,8 +291,8 @@ class ShareReplicaExportLocationsController(ShareReplicaTargetController):
 
     def _listing(
         self, replica: rows.ReplicaTarget
-    ) -> export_locations.ExportLocationListing:
-        return self.services.db.read(export_locations.list_for_instance, replica.id)
+    ) -> instance_views.ExportLocationListing:
+        return self.services.db.read(instance_views.list_for_instance, replica.id)
 
 
 class ShareReplicaMetadataController(MetadataController, ShareReplicaTargetController):

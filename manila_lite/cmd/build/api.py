@@ -8,8 +8,8 @@ from oslo_config import cfg
 from manila_lite.api.app import App, build_app
 from manila_lite.api.health import Check
 from manila_lite.api.services import ApiServices
+from manila_lite.cmd.build.database_metrics import page_of_service
 from manila_lite.cmd.build.health import DatabaseCheck, checks_of_others
-from manila_lite.cmd.build.metrics import page_of_service
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registry import Registry
 from manila_lite.cmd.driver_thread import run_in_native_thread

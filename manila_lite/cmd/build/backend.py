@@ -12,8 +12,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.queries.shares import shares
 from manila_lite.host import ServiceHost
-from manila_lite.network.base import ADMIN, USER
-from manila_lite.network.registry import load as load_network
+from manila_lite.network.base import ADMIN, USER, load_plugin as load_network
 from manila_lite.rpc.contract import Client, work_kinds
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.share import (

@@ -10,9 +10,8 @@ from manila_lite.cmd.build.registration import RegisteredService, Registration
 from manila_lite.cmd.driver_thread import in_driver_thread, in_main_thread
 from manila_lite.data.backup_driver import BackupDriver
 from manila_lite.data.backups import BackupsEndpoint
-from manila_lite.data.copying import TreeCopier
+from manila_lite.data.copying import ShareContents, TreeCopier
 from manila_lite.data.migrations import MigrationCopiesEndpoint
-from manila_lite.data.shares import ShareContents
 from manila_lite.rpc.contract import Handler, endpoint_handlers
 from manila_lite.rpc.data import BINARY, TOPIC
 from manila_lite.rpc.share import ConnectionsRpc, ShareMigrationRpc

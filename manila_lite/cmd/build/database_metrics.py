@@ -8,12 +8,16 @@ does not answer.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import datetime
+import functools
+from importlib import metadata
 import typing
 
 import orjson
 
 from manila_lite import metrics
+from manila_lite.api.metrics_page import MetricsPage
 from manila_lite.cmd.build.health import Throttled
+from manila_lite.cmd.build.process import Process
 from manila_lite.db import errors, read_limit
 from manila_lite.db.models.base import NEVER
 from manila_lite.db.queries.recovery import figures
@@ -304,3 +308,55 @@ def _quotas(found: figures.Figures) -> Iterator[metrics.Family]:
     yield QUOTA_LIMIT.of(
         {key: row.hard_limit for key, row in rows.items() if row.hard_limit >= 0}
     )
+
+
+BUILD = metrics.Metric('build_info', 'Always 1; the label is the version.', 'version')
+CONNECTIONS = metrics.Metric(
+    'database_connections',
+    'Connections to the database; SQLite has one pool for both uses.',
+    'use',
+    'state',
+)
+
+PROCESS_METRICS: tuple[metrics.Metric, ...] = (
+    BUILD,
+    *metrics.COUNTED,
+    CONNECTIONS,
+    *METRICS,
+)
+"""All metrics of our own, for the documentation."""
+
+
+def page_of_process(process: Process) -> MetricsPage:
+    """Return the page with the metrics of a process by itself."""
+    return MetricsPage(_sources(process))
+
+
+def page_of_service(process: Process) -> MetricsPage:
+    """Return the page with those of the database as well."""
+    conf = process.conf
+    return MetricsPage(
+        [
+            *_sources(process),
+            DatabaseMetrics(
+                process.db, conf.service_down_time, conf.monitoring.metrics_projects
+            ),
+        ]
+    )
+
+
+def _sources(process: Process) -> list[metrics.Source]:
+    return [_build, metrics.counted, lambda: _connections(process.db)]
+
+
+def _build() -> Iterator[metrics.Family]:
+    yield BUILD.of({(_version(),): 1})
+
+
+@functools.cache
+def _version() -> str:
+    return metadata.version('manila_lite')
+
+
+def _connections(db: Database) -> Iterator[metrics.Family]:
+    yield CONNECTIONS.of(db.connections())

@@ -3,17 +3,14 @@
 from manila_lite.db.models import (
     access,
     engine,
-    locks,
     migrations,
     networks,
     quotas,
     services,
-    share_backups,
     share_groups,
     share_servers,
     shares,
     snapshots,
-    transfers,
     types,
 )
 from manila_lite.db.models.base import Base

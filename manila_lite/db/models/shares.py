@@ -1,4 +1,4 @@
-"""Shares, their instances on back ends, and their export locations."""
+"""Shares with their instances and exports, backups and transfers."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -175,3 +175,81 @@ class ExportLocationMetadata(base.Base):
     )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
+
+
+class ShareBackup(base.Base):
+    """A copy of the content of a share, kept until it is deleted.
+
+    `host` is that of the share when the backup was requested, `topic` the
+    service that keeps the content: the data service, or the share service on
+    `host` with the driver there, which `backup_options`, as JSON, are for.
+    `backup_type` is one of them. While it is restored, `restore_share_id` is
+    the share that receives its content. `kept_copy`, as JSON, is what the data
+    service keeps. `restore_position` is null while nothing is restored yet,
+    else the number of steps done, or -1 while a worker does more of them.
+    """
+
+    __tablename__ = 'share_backups'
+    __table_args__ = base.table_args(
+        sa.Index(None, 'project_id', 'created_at', 'id'),
+        sa.Index(None, 'created_at', 'id'),
+        sa.Index(None, 'status'),
+        sa.Index(None, 'share_id'),
+        sa.Index(None, 'restore_share_id'),
+    )
+
+    id = mapped_column(base.Id, primary_key=True)
+    share_id = mapped_column(sa.ForeignKey('shares.id'), nullable=False)
+    project_id = mapped_column(base.Name, nullable=False)
+    user_id = mapped_column(base.Name)
+    name = mapped_column(base.Name)
+    description = mapped_column(base.Name)
+    status = mapped_column(base.Name, nullable=False)
+    size = mapped_column(sa.Integer, nullable=False)
+    host = mapped_column(base.Name)
+    topic = mapped_column(base.Name, nullable=False)
+    backup_type = mapped_column(base.Name)
+    progress = mapped_column(sa.Integer, nullable=False)
+    restore_progress = mapped_column(sa.Integer, nullable=False)
+    restore_share_id = mapped_column(base.Id)
+    availability_zone_id = mapped_column(sa.ForeignKey('availability_zones.id'))
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
+    backup_options = mapped_column(base.Document)
+    kept_copy = mapped_column(base.Document)
+    restore_position = mapped_column(base.BigInteger)
+
+
+class Transfer(base.Base):
+    """An offer of a share, which the holder of its key may accept.
+
+    Only a hash of the key is stored. The project and the user that accept,
+    and what they asked for, are set while the back end carries it out. The
+    offer is deleted with the share.
+    """
+
+    __tablename__ = 'transfers'
+    __table_args__ = base.table_args(
+        sa.Index(None, 'resource_id', unique=True),
+        sa.Index(None, 'status'),
+        sa.Index(None, 'expires_at', 'id'),
+        sa.Index(None, 'source_project_id', 'created_at', 'id'),
+        sa.Index(None, 'created_at', 'id'),
+    )
+
+    id = mapped_column(base.Id, primary_key=True)
+    status = mapped_column(sa.String(16), nullable=False)
+    resource_type = mapped_column(sa.String(36), nullable=False)
+    resource_id = mapped_column(
+        sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False
+    )
+    display_name = mapped_column(base.Name)
+    salt = mapped_column(base.Name, nullable=False)
+    crypt_hash = mapped_column(base.Name, nullable=False)
+    source_project_id = mapped_column(base.Name, nullable=False)
+    destination_project_id = mapped_column(base.Name)
+    destination_user_id = mapped_column(base.Name)
+    clear_access_rules = mapped_column(sa.Boolean, nullable=False)
+    expires_at = mapped_column(base.Timestamp, nullable=False)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)

@@ -7,14 +7,8 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import (
-    services,
-    share_backups,
-    share_groups,
-    shares,
-    snapshots,
-)
-from manila_lite.db.planner import filter_only
+from manila_lite.db.dialects import filter_only
+from manila_lite.db.models import services, share_groups, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.rows import (
     MessageRow,
@@ -29,7 +23,7 @@ MESSAGE = services.Message.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
 GROUP = share_groups.ShareGroup.__table__
-BACKUP = share_backups.ShareBackup.__table__
+BACKUP = shares.ShareBackup.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__

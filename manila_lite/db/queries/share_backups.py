@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import services, share_backups, shares
+from manila_lite.db.models import services, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.rows import Page, ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_backup import BackupStatus
 
-BACKUP = share_backups.ShareBackup.__table__
+BACKUP = shares.ShareBackup.__table__
 SHARE = shares.Share.__table__
 ZONE = services.AvailabilityZone.__table__
 

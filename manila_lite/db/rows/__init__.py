@@ -8,14 +8,7 @@ instance is placed, but typed as set where readers only act on placed ones.
 
 from manila_lite.db.rows.access import *
 from manila_lite.db.rows.figures import *
-from manila_lite.db.rows.groups import *
-from manila_lite.db.rows.messages import *
-from manila_lite.db.rows.migrations import *
-from manila_lite.db.rows.networks import *
 from manila_lite.db.rows.pages import *
-from manila_lite.db.rows.quotas import *
-from manila_lite.db.rows.recovery import *
-from manila_lite.db.rows.replicas import *
 from manila_lite.db.rows.servers import *
 from manila_lite.db.rows.services import *
 from manila_lite.db.rows.shares import *

@@ -1,8 +1,8 @@
-"""Shares, their instances, transfers and backups."""
+"""Shares, instances, replicas, groups, transfers and backups."""
 
 import datetime
 import typing
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from manila_lite.db.rows.pages import OwnedRow
 
@@ -261,3 +261,156 @@ class ShareBackupRow(Protocol):
     updated_at: datetime.datetime | None
     kept_copy: str | None
     restore_position: int | None
+
+
+class ReplicaTarget(OwnedRow, Protocol):
+    """A replica as requests authorize and check it."""
+
+    id: str
+    share_id: str
+    host: str | None
+    status: str
+    replica_state: str
+    replication_type: str
+
+
+class ReplicaRow(Protocol):
+    """An instance of a share, read under a lock of all of them."""
+
+    id: str
+    share_id: str
+    host: str
+    status: str
+    replica_state: str | None
+    replica_generation: int
+    access_rules_status: str
+    cast_rules_to_readonly: bool
+    share_type_id: str | None
+    share_network_id: str | None
+    share_server_id: str | None
+    availability_zone_id: str | None
+    created_at: datetime.datetime
+
+
+class ReplicaIdRow(Protocol):
+    """The ids of a replica and of its share."""
+
+    id: str
+    share_id: str
+
+
+class SyncedReplica(NamedTuple):
+    """A replica that had the content of its share at a time, in UTC.
+
+    The reply that said so counts for one generation of the replica.
+    """
+
+    replica_id: str
+    replica_generation: int
+    synced_at: datetime.datetime
+
+
+class PlacedReplicaRow(Protocol):
+    """A replica on a back end."""
+
+    id: str
+    host: str
+
+
+class ReplicaStateRow(Protocol):
+    """An instance of a share, a replica if it has a replica state."""
+
+    id: str
+    share_id: str
+    replica_state: str | None
+
+
+class ReplicaViewRow(OwnedRow, Protocol):
+    """A replica as users see it."""
+
+    id: str
+    share_id: str
+    status: str
+    replica_state: str
+    host: str | None
+    share_network_id: str | None
+    share_server_id: str | None
+    cast_rules_to_readonly: bool
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+    availability_zone: str | None
+
+
+class ShareGroupRow(Protocol):
+    """A share group with the name of its zone, without its share types."""
+
+    id: str
+    project_id: str
+    user_id: str | None
+    name: str | None
+    description: str | None
+    status: str
+    host: str | None
+    share_group_type_id: str
+    availability_zone_id: str | None
+    availability_zone: str | None
+    source_share_group_snapshot_id: str | None
+    share_network_id: str | None
+    share_server_id: str | None
+    consistent_snapshot_support: str | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+
+
+class ShareGroupSnapshotRow(Protocol):
+    """A snapshot of a share group, and the host of the group."""
+
+    id: str
+    share_group_id: str
+    project_id: str
+    user_id: str | None
+    name: str | None
+    description: str | None
+    status: str
+    host: str
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+
+
+class GroupSnapshotMemberRow(Protocol):
+    """The part of a group snapshot that has the content of one share."""
+
+    id: str
+    share_group_snapshot_id: str
+    share_id: str
+    share_instance_id: str
+    size: int
+    share_proto: str
+    provider_location: str | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+
+
+class MemberSourceRow(Protocol):
+    """A member of a group snapshot as the source of a new share."""
+
+    id: str
+    size: int
+    share_proto: str
+    share_id: str
+    create_share_from_snapshot_support: bool
+    host: str
+    share_type_id: str
+    availability_zone_id: str | None
+    encryption_key_ref: str | None
+
+
+class GroupShareRow(Protocol):
+    """A share of a group, which may become a member of its snapshot."""
+
+    id: str
+    instance_id: str
+    size: int
+    share_proto: str
+    snapshot_support: bool
+    is_soft_deleted: bool

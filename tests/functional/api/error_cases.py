@@ -12,8 +12,8 @@ import typing
 from manila_lite import conf
 from manila_lite.api import versions
 from manila_lite.api.auth import http_basic
-from manila_lite.api.auth.current_users import CurrentUsers
 from manila_lite.api.auth.passwords import PasswordVerifier
+from manila_lite.api.auth.users import CurrentUsers
 from manila_lite.cmd.build.api import build_api
 from tests.functional.api import published_api
 from tests.functional.api.examples.registry import example, latest_key

@@ -11,13 +11,12 @@ from manila_lite.api import routes, versions, wsgi
 from manila_lite.api.filters import Filter
 from manila_lite.api.v2 import literals
 from manila_lite.db.models import (
-    locks,
+    access,
     networks,
     services,
     share_groups,
     shares,
     snapshots,
-    transfers,
     types,
 )
 from manila_lite.db.queries import pages
@@ -115,7 +114,7 @@ ROWS = {
         {'project_id': MINE, 'message_level': 'ERROR', 'action_id': '001'},
     ),
     '/resource-locks': (
-        locks.ResourceLock.__table__,
+        access.ResourceLock.__table__,
         {
             'project_id': MINE,
             'user_id': 'user',
@@ -131,7 +130,7 @@ ROWS = {
         {'project_id': MINE, 'status': 'available', 'share_group_type_id': GROUP_TYPE},
     ),
     '/share-transfers': (
-        transfers.Transfer.__table__,
+        shares.Transfer.__table__,
         {
             'status': 'pending',
             'resource_type': 'share',

@@ -12,7 +12,7 @@ import urllib.parse
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import share_backups, share_groups, shares, snapshots
+from manila_lite.db.models import share_groups, shares, snapshots
 from tests.functional.api import differences
 from tests.functional.api.samples.requests import TENANT
 from tests.support.api_client import ApiClient
@@ -25,7 +25,7 @@ UNKNOWN = '00000000-0000-4000-8000-000000000000'
 _INSTANCE = shares.ShareInstance.__table__
 _GROUP = share_groups.ShareGroup.__table__
 _SNAPSHOT = snapshots.SnapshotInstance.__table__
-_BACKUP = share_backups.ShareBackup.__table__
+_BACKUP = shares.ShareBackup.__table__
 
 
 # Keys of lists

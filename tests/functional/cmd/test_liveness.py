@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from manila_lite.cmd import liveness
+from manila_lite.cmd import share
 
 ROOT = pathlib.Path(__file__).parents[3]
 PROCESS = """
@@ -49,7 +49,7 @@ def live(folder):
 
 def dead(folder):
     found = []
-    liveness.reap_dead(folder, found.append)
+    share.reap_dead(folder, found.append)
     return found
 
 
@@ -72,7 +72,7 @@ def test_a_failed_takeover_is_repeated(folder, live):
     process.kill()
     process.wait()
     with pytest.raises(KeyError):
-        liveness.reap_dead(folder, {}.__getitem__)
+        share.reap_dead(folder, {}.__getitem__)
     assert dead(folder) == ['one']
 
 
@@ -87,7 +87,7 @@ def test_processes_of_other_machines_are_left_alone(folder, monkeypatch):
 
 def test_a_service_starts_without_its_liveness_lock(tmp_path, caplog):
     (tmp_path / 'file').touch()
-    forget = liveness.hold_lock(tmp_path / 'file', 'one')
+    forget = share.hold_liveness_lock(tmp_path / 'file', 'one')
     assert 'waits for the lease' in caplog.text
     forget()
     assert dead(tmp_path / 'file') == []

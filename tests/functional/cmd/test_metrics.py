@@ -8,8 +8,7 @@ import sqlalchemy as sa
 
 from manila_lite import metrics
 from manila_lite.cmd.build import database_metrics
-from manila_lite.cmd.build.database_metrics import DatabaseMetrics
-from manila_lite.cmd.build.metrics import METRICS
+from manila_lite.cmd.build.database_metrics import PROCESS_METRICS, DatabaseMetrics
 from manila_lite.db.models import services, shares
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans
@@ -134,7 +133,7 @@ def test_a_source_yields_what_is_documented(db):
     assert read(DatabaseMetrics(db, 60.0, [])).keys() == names
 
 
-@pytest.mark.parametrize('metric', METRICS, ids=lambda one: one.name)
+@pytest.mark.parametrize('metric', PROCESS_METRICS, ids=lambda one: one.name)
 def test_name_and_labels_follow_the_conventions(metric):
     assert re.fullmatch('manila_lite_[a-z_]+', metric.name)
     assert metric.name.endswith('_total') == (metric.kind == 'counter')
@@ -144,4 +143,4 @@ def test_name_and_labels_follow_the_conventions(metric):
 
 
 def test_every_metric_has_a_name_of_its_own():
-    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    assert len({metric.name for metric in PROCESS_METRICS}) == len(PROCESS_METRICS)

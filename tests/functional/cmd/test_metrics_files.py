@@ -17,8 +17,8 @@ import yaml
 
 from manila_lite import conf as options, metrics
 from manila_lite.api.metrics_page import MetricsPage
-from manila_lite.cmd import monitoring
-from manila_lite.cmd.build.metrics import METRICS
+from manila_lite.cmd import registered
+from manila_lite.cmd.build.database_metrics import PROCESS_METRICS
 from tests.support.processes import free_port
 
 FOLDER = pathlib.Path(__file__).resolve().parents[3] / 'etc/manila_lite'
@@ -27,7 +27,7 @@ DASHBOARD = FOLDER / 'grafana-dashboard.json'
 
 SAMPLES = {
     metric.name + suffix: metric
-    for metric in METRICS
+    for metric in PROCESS_METRICS
     for suffix in (
         ('_bucket', '_sum', '_count') if metric.kind == 'histogram' else ('',)
     )
@@ -89,7 +89,7 @@ def test_text_shows_labels_that_its_expression_leaves(expression, text):
 def test_every_metric_is_on_the_dashboard_or_in_an_alert():
     text = ' '.join(expression for _, expression in EXPRESSIONS)
     used = {SAMPLES[name] for name in re.findall(r'manila_lite_\w+', text)}
-    unused = {metric.name for metric in METRICS} - {one.name for one in used}
+    unused = {metric.name for metric in PROCESS_METRICS} - {one.name for one in used}
     assert unused == {'manila_lite_pool_pending_bytes'}
 
 
@@ -221,7 +221,7 @@ def test_promtool_accepts_the_expressions_of_the_dashboard(promtool, tmp_path):
 def test_promtool_accepts_the_page(promtool):
     port = free_port()
     page = MetricsPage([metrics.counted])
-    (server,) = monitoring.servers(options.new(), port, {}, page)
+    (server,) = registered.servers(options.new(), port, {}, page)
     server.start()
     try:
         url = f'http://127.0.0.1:{port}'

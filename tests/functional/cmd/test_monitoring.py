@@ -8,7 +8,7 @@ import requests
 
 from manila_lite import conf as options, metrics
 from manila_lite.api.metrics_page import MetricsPage
-from manila_lite.cmd import monitoring
+from manila_lite.cmd import registered
 from tests.support.processes import free_port
 
 PAGE = MetricsPage([metrics.counted])
@@ -22,7 +22,7 @@ def serve(configured):
     def start(checks, text=''):
         _, path = configured(text)
         port = free_port()
-        (server,) = monitoring.servers(options.new(files=[path]), port, checks, PAGE)
+        (server,) = registered.servers(options.new(files=[path]), port, checks, PAGE)
         server.start()
         started.append(server)
         return f'http://127.0.0.1:{port}'
@@ -109,14 +109,14 @@ def test_nothing_listens_without_a_port():
     conf = options.new()
     assert conf.monitoring.scheduler_port is None
     assert conf.monitoring.share_port is None
-    assert monitoring.servers(conf, None, {}, PAGE) == []
+    assert registered.servers(conf, None, {}, PAGE) == []
 
 
 def test_port_in_use_is_refused_in_words():
     with socket.create_server(('127.0.0.1', 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(options.BadConfiguration) as error:
-            monitoring.servers(options.new(), port, {}, PAGE)
+            registered.servers(options.new(), port, {}, PAGE)
     assert str(error.value) == (
         f'cannot listen on 127.0.0.1 port {port}: Address already in use'
     )

@@ -6,7 +6,7 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine, quotas, shares
 from manila_lite.db.models.base import NEVER
 from manila_lite.db.queries.recovery import figures

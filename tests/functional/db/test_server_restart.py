@@ -9,7 +9,7 @@ from oslo_db import exception as db_exc
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db import connection_pool, read_limit
+from manila_lite.db import engines, read_limit
 from manila_lite.db.session import Database
 from tests.support import databases, restartable
 
@@ -85,7 +85,7 @@ def size(session):
 # Those in use a moment ago are not asked whether they are alive.
 @pytest.mark.parametrize('idle', [0.0, 3600.0], ids=['idle', 'just used'])
 def test_restart_fails_no_transaction(server, db, monkeypatch, idle):
-    monkeypatch.setattr(connection_pool, 'IDLE', idle)
+    monkeypatch.setattr(engines, 'IDLE', idle)
     at_once(db.read, size)
     at_once(db.write, size)
     server.restart()

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.queries.shares import encryption_keys as key_rows, instances
-from manila_lite.quota import charges, encryption_keys, key_counts, transfers
+from manila_lite.quota import charges, encryption_keys, transfers
 from manila_lite.quota.charges import Owner
 from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import ALICE, DEFAULTS, GOLD, SILVER
@@ -70,7 +70,7 @@ def transfer(session, share_id, limits=MANY):
 def migrate(db, limits=MANY):
     """Run the migration until no key is left; return what it has done."""
     done = 0
-    while found := key_counts.correct_some(db, limits, 3):
+    while found := encryption_keys.correct_some_uses(db, limits, 3):
         done += found
     return done
 
@@ -183,7 +183,7 @@ def test_replicas_of_a_share_use_its_key_once(db):
 def test_only_so_many_keys_as_are_wanted_are_corrected(db):
     for key in KEYS:
         db.write(create, ALICE, key, counted=False)
-    assert key_counts.correct_some(db, MANY, 2) == 2
+    assert encryption_keys.correct_some_uses(db, MANY, 2) == 2
     assert db.read(key_rows.count_wrong) == len(KEYS) - 2
 
 

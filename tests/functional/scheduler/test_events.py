@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db import models
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine
 from manila_lite.db.queries.work import events, retention
 from manila_lite.scheduler import events as sender

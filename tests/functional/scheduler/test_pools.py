@@ -3,7 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import services
 from manila_lite.db.queries.services import pools
 from manila_lite.share.manager import pool_reports

@@ -49,12 +49,11 @@ OUR_MODULES = ('trees', 'tree_removal')
 
 NOT_OF_SHARES = {
     'api/auth/line_file.py': 'the files of users and of revoked tokens',
-    'api/auth/revoked_tokens.py': 'the folder of the latter',
-    'api/auth/token_key.py': 'the key of tokens',
+    'api/auth/tokens.py': 'the key of tokens, the folder of revoked ones',
     'cmd/driver_thread.py': 'a pipe',
-    'cmd/liveness.py': 'a locked file per process',
+    'cmd/share.py': 'a locked file per process',
     'cmd/manage.py': 'the null device',
-    'cmd/report.py': 'a terminal',
+    'cmd/running.py': 'a terminal',
     'cmd/serve.py': 'the folder of the state',
     'cmd/start.py': 'the folder of the state',
     'cmd/supervisor.py': 'the name of the process',

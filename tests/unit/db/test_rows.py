@@ -27,7 +27,6 @@ from manila_lite.db.queries.servers import (
 from manila_lite.db.queries.services import pools, services
 from manila_lite.db.queries.shares import (
     clone_sources,
-    export_locations,
     instance_views,
     instances,
     shares,
@@ -49,7 +48,7 @@ SELECTED = [
     (rows.CloneSourceRow, clone_sources._LOCK_SHARED),
     (rows.ExpiredShareRow, shares._EXPIRED),
     (rows.ExportLocationRow, instances._EXPORTS),
-    (rows.ExportLocationViewRow, export_locations._OF_SHARE),
+    (rows.ExportLocationViewRow, instance_views._OF_SHARE),
     (rows.StatusCountRow, figures._STATUSES),
     (rows.WorkCountRow, figures._WORK),
     (rows.ServicePoolRow, figures._SERVICES),

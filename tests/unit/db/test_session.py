@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from manila_lite import context, exception
 from manila_lite.db import engines, fifo, retries
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import shares
 from manila_lite.db.session import Database, Hint, read_transaction, transaction
 from tests.support import databases, sampling

@@ -6,7 +6,7 @@ import pytest
 
 from manila_lite import conf, exception
 from manila_lite.conf import network as options
-from manila_lite.network import registry
+from manila_lite.network import base
 from manila_lite.network.standalone import StandaloneNetwork
 
 
@@ -112,7 +112,7 @@ def configured(tmp_path, text):
 
 
 def test_a_section_overrides_default(tmp_path):
-    found = registry.load(
+    found = base.load_plugin(
         None,
         configured(
             tmp_path,
@@ -131,7 +131,7 @@ standalone_network_plugin_mask = 24
 
 
 def test_class_paths_of_manila_are_accepted(tmp_path):
-    found = registry.load(
+    found = base.load_plugin(
         None,
         configured(
             tmp_path,
@@ -153,6 +153,6 @@ def test_an_unknown_plugin_is_reported_with_the_known_ones(tmp_path):
         exception.NetworkBadConfigurationException,
         match='"neutron".*known are standalone',
     ):
-        registry.load(
+        base.load_plugin(
             None, configured(tmp_path, '[net]\nnetwork_api_class = neutron\n'), 'net'
         )

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.queries.recovery.driver_calls import CALL
+from manila_lite.db.queries.recovery.recovery import CALL
 from manila_lite.work import driver_calls, job as jobs, lease, table
 from tests.support import sampling
 from tests.unit.work.builders import claim, submit_work

@@ -5,13 +5,78 @@ import typing
 
 from manila_lite import exception
 from manila_lite.api import answers, paging, schema as s, wsgi
+from manila_lite.api.filters import Filter, exact, filters, number
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2.networks import filters as share_network_filters, views
+from manila_lite.api.v2.networks import views
+from manila_lite.api.v2.networks.views import DETAILS_POLICY
 from manila_lite.api.v2.targets import ShareNetworkTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import views as network_views
 from manila_lite.db.session import Database
 from manila_lite.share.operations import network_rules
+
+_ON_NETWORK = filters(
+    *exact('id', 'name', 'status', 'user_id'), Filter('description', since='2.36')
+)
+_ON_SUBNET = filters(
+    # Fields with a policy of their own require it as filters, too.
+    Filter('network_type', policy=DETAILS_POLICY),
+    Filter('segmentation_id', policy=DETAILS_POLICY, parse=number),
+    *exact(
+        'neutron_net_id', 'neutron_subnet_id', 'cidr', 'gateway', 'availability_zone_id'
+    ),
+    Filter('ip_version', parse=number),
+    Filter('mtu', parse=number),
+)
+_LIKE = filters(
+    Filter('name~', 'name', since='2.36'),
+    Filter('description~', 'description', since='2.36'),
+    skip_empty=True,
+)
+_OTHERS = filters(
+    Filter('created_since', parse=paging.parse_date),
+    Filter('created_before', parse=paging.parse_date),
+    Filter('security_service_id'),
+    # The command line client sends an id or a name here.
+    Filter('security_service'),
+    Filter('nova_net_id', until='2.25'),
+)
+
+
+QUERY = (
+    *paging.query_keys(),
+    _ON_NETWORK,
+    _ON_SUBNET,
+    _LIKE,
+    _OTHERS,
+    Filter('all_tenants', parse=paging.parse_flag),
+    Filter('project_id'),
+)
+
+
+def parse_filter(req: wsgi.Request) -> network_views.ShareNetworkFilter:
+    """Return the filter of a list query, restricted by policies.
+
+    Unknown keys are ignored (notes: Filters).
+    """
+    return network_views.ShareNetworkFilter(
+        project_id=_project_id(req),
+        network=_ON_NETWORK.values(req),
+        subnet=_ON_SUBNET.values(req),
+        like=_LIKE.values(req),
+        **_OTHERS.values(req),
+    )
+
+
+def _project_id(req: wsgi.Request) -> str | None:
+    """Return the id of the requested project, or None for all."""
+    all_projects = paging.parse_flag(req.query, 'all_tenants')
+    if (all_projects or 'project_id' in req.query) and req.ctx.can(
+        'share_network:get_all_share_networks'
+    ):
+        return req.query.get('project_id')
+    return req.ctx.project_id
+
 
 _NAME = s.string(255, nullable=True)
 NEUTRON_FIELDS: dict[str, typing.Any] = {
@@ -65,7 +130,7 @@ class ShareNetworksController(ShareNetworkTargetController):
     @wsgi.method(
         'share_network:index',
         answer=answers.page('share_networks', views.SUMMARY),
-        query=share_network_filters.QUERY,
+        query=QUERY,
     )
     def index(self, req: wsgi.Request) -> dict:
         return self._list(
@@ -78,7 +143,7 @@ class ShareNetworksController(ShareNetworkTargetController):
     @wsgi.method(
         'share_network:detail',
         answer=answers.page('share_networks', views.DETAIL),
-        query=share_network_filters.QUERY,
+        query=QUERY,
     )
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(
@@ -96,7 +161,7 @@ class ShareNetworksController(ShareNetworkTargetController):
         path: str,
     ) -> dict:
         page = paging.parse(req.query, cap=self._max_limit)
-        filters = share_network_filters.parse(req)
+        filters = parse_filter(req)
         found = self.services.db.read(read, filters, page)
         return paging.answer(req, page, path, 'share_networks', show(found), found.rows)
 

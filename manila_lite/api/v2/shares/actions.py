@@ -1,11 +1,111 @@
-"""Actions on shares."""
+"""Actions on shares, and managing them."""
+
+import typing
 
 from manila_lite import exception
 from manila_lite.api import schema as s, wsgi
-from manila_lite.api.v2.access.share_rules import ShareAccessActionsController
-from manila_lite.api.v2.shares import manage as share_manage
+from manila_lite.api.services import ApiServices
+from manila_lite.api.v2.access.rules import ShareAccessActionsController
 from manila_lite.api.v2.shares.migrations import ShareMigrationActionsController
+from manila_lite.api.v2.shares.shares import DETAIL, show_share
+from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db import rows
+from manila_lite.share.operations.managing import ManageShareRequest
+
+SHARE_SERVERS_SINCE = 49
+"""The minor version since which this works with share servers."""
+
+_NAME = s.string(255, nullable=True)
+_PATH = s.string(2000, 1)
+
+
+class _ExportPath(s.Type):
+    """A path, or an object with the key 'path'."""
+
+    def at(self, minor: int) -> s.Check:
+        path = _PATH.at(minor)
+        inside = s.obj(['path'], path=_PATH).at(minor)
+
+        def check(value: typing.Any) -> str:
+            if isinstance(value, dict):
+                return inside(value)['path']
+            return path(value)
+
+        return check
+
+    def json_schema(self, minor: int) -> dict:
+        return {
+            'anyOf': [
+                _PATH.json_schema(minor),
+                s.obj(['path'], path=_PATH).json_schema(minor),
+            ]
+        }
+
+
+MANAGE = s.schema(
+    ['protocol', 'export_path', 'service_host'],
+    wrapper='share',
+    protocol=s.string(255, 1),
+    export_path=_ExportPath(),
+    service_host=s.string(255, 1),
+    share_type=s.trimmed(255, nullable=True),
+    name=s.alias('display_name', _NAME),
+    description=s.alias('display_description', _NAME),
+    driver_options=s.obj(extra='allow', nullable=True),
+    is_public=s.since('2.8', s.boolean),
+    share_server_id=s.since('2.49', s.optional_id(36)),
+    mount_point_name=s.since('2.92', s.string(255, nullable=True)),
+)
+
+UNMANAGE_REFUSED: wsgi.Refusals = {exception.InvalidStatus: exception.ShareNotAllowed}
+
+
+class ShareManageController(wsgi.Controller):
+    @wsgi.method(
+        'share:manage',
+        body=MANAGE,
+        # The published code for an unknown server in a body is 400.
+        refused={exception.ShareServerNotFound: exception.InvalidInput},
+        answer={'share': DETAIL},
+    )
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Accept a share; responds before the back end is asked."""
+        if args.get('is_public'):
+            req.ctx.authorize('share:create_public_share')
+        share_id = self.services.managing.manage_share(
+            req.ctx,
+            ManageShareRequest(
+                service_host=args['service_host'],
+                export_path=args['export_path'],
+                share_proto=args['protocol'],
+                share_type=args.get('share_type'),
+                name=args.get('name'),
+                description=args.get('description'),
+                is_public=args.get('is_public', False),
+                share_server_id=args.get('share_server_id'),
+                mount_point_name=args.get('mount_point_name'),
+                driver_options=args.get('driver_options') or {},
+            ),
+        )
+        return show_share(self.services.db, req, share_id, 'share:manage')
+
+
+class ShareUnmanageController(ShareTargetController):
+    """The resource that was replaced by the action `unmanage`."""
+
+    @wsgi.method('share:unmanage', target=True, status=202, refused=UNMANAGE_REFUSED)
+    def unmanage(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
+        unmanage(self.services, req, share)
+
+
+def unmanage(services: ApiServices, req: wsgi.Request, share: rows.ShareTarget) -> None:
+    """Request that a share is unmanaged; its data stays."""
+    if share.share_server_id and req.minor < SHARE_SERVERS_SINCE:
+        raise exception.ShareNotAllowed(
+            reason='a share on a share server can be unmanaged since version 2.49'
+        )
+    services.managing.unmanage_share(req.ctx, share)
+
 
 NEW_SIZE = s.schema(['new_size'], new_size=s.positive_int)
 EXTEND = s.schema(
@@ -103,14 +203,11 @@ class ShareActionsController(
         self.services.shares.force_delete(req.ctx, share)
 
     @wsgi.action(
-        'unmanage',
-        since='2.7',
-        policy='share:unmanage',
-        refused=share_manage.UNMANAGE_REFUSED,
+        'unmanage', since='2.7', policy='share:unmanage', refused=UNMANAGE_REFUSED
     )
     def unmanage(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         """Request that a share is unmanaged; its data stays."""
-        share_manage.unmanage(self.services, req, share)
+        unmanage(self.services, req, share)
 
     @wsgi.action('soft_delete', since='2.69', policy='share:soft_delete')
     def soft_delete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:

@@ -12,8 +12,8 @@ from manila_lite.api.v2.targets import (
     ShareTargetController,
 )
 from manila_lite.db import rows
-from manila_lite.db.queries.shares import export_locations
-from manila_lite.db.queries.shares.export_locations import PREFERRED
+from manila_lite.db.queries.shares import instance_views
+from manila_lite.db.queries.shares.instance_views import PREFERRED
 from manila_lite.db.session import Database
 
 ALL_REPLICAS_UNTIL = 46
@@ -51,9 +51,7 @@ DETAIL = fields(*SUMMARY.rows, Field('created_at'), Field('updated_at'))
 
 
 def show_export_locations(
-    req: wsgi.Request,
-    found: export_locations.ExportLocationListing,
-    view: View = SUMMARY,
+    req: wsgi.Request, found: instance_views.ExportLocationListing, view: View = SUMMARY
 ) -> dict:
     """Return all export locations that the caller may see."""
     admin = req.ctx.is_admin
@@ -64,7 +62,7 @@ def show_export_locations(
 
 def show_export_location(
     req: wsgi.Request,
-    found: export_locations.ExportLocationListing,
+    found: instance_views.ExportLocationListing,
     row: typing.Any,
     view: View = DETAIL,
 ) -> dict:
@@ -74,7 +72,7 @@ def show_export_location(
 
 def get_visible(
     req: wsgi.Request,
-    found: export_locations.ExportLocationListing,
+    found: instance_views.ExportLocationListing,
     export_location_id: str,
 ) -> typing.Any:
     """Return the row; Forbidden if it is for administrators only."""
@@ -86,10 +84,10 @@ def get_visible(
 
 def list_for_share(
     db: Database, req: wsgi.Request, share_id: str
-) -> export_locations.ExportLocationListing:
+) -> instance_views.ExportLocationListing:
     """Return the export locations of a share that the version shows."""
     return db.read(
-        export_locations.list_for_share,
+        instance_views.list_for_share,
         share_id,
         all_replicas=req.minor <= ALL_REPLICAS_UNTIL,
     )
@@ -121,7 +119,7 @@ class ShareExportLocationsController(ShareTargetController):
 
 
 class ShareExportLocationMetadataController(MetadataController, ShareTargetController):
-    table = export_locations.METADATA
+    table = instance_views.METADATA
     policies = {
         'get': 'share_export_location:get_metadata',
         'update': 'share_export_location:update_metadata',
@@ -164,5 +162,5 @@ class ShareInstanceExportLocationsController(ShareInstanceTargetController):
         found = self._listing(instance)
         return show_export_location(req, found, found.one(export_location_id))
 
-    def _listing(self, instance: rows.IdRow) -> export_locations.ExportLocationListing:
-        return self.services.db.read(export_locations.list_for_instance, instance.id)
+    def _listing(self, instance: rows.IdRow) -> instance_views.ExportLocationListing:
+        return self.services.db.read(instance_views.list_for_instance, instance.id)

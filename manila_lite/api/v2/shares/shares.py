@@ -15,17 +15,128 @@ from manila_lite.api.fields import (
     fn,
     fn2,
 )
-from manila_lite.api.filters import Filter
+from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2 import targets
-from manila_lite.api.v2.metadata import refuse_admin_only
-from manila_lite.api.v2.shares import filters as share_filters
+from manila_lite.api.v2 import literals, targets
+from manila_lite.api.v2.metadata import (
+    IdentifiedRow,
+    MetadataController,
+    refuse_admin_only,
+)
+from manila_lite.api.v2.targets import ShareTargetController
+from manila_lite.api.v2.types.extra_specs import TENANT_VISIBLE
 from manila_lite.db import rows
-from manila_lite.db.queries.shares import views as share_views
+from manila_lite.db.queries.shares import shares, views as share_views
 from manila_lite.db.queries.shares.views import Exports
+from manila_lite.db.rows import ShareTarget
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import InstanceStatus
+
+SORT_KEYS: dict[str, str] = {
+    **{
+        name: name
+        for name in share_views.SHARE_COLUMNS | share_views.INSTANCE_SORT_KEYS
+    },
+    'name': 'display_name',
+    'description': 'display_description',
+}
+_POLICIES = {
+    'host': 'share:list_by_host',
+    'share_server_id': 'share:list_by_share_server_id',
+}
+"""The policies of keys that filter by, or sort by, hidden fields."""
+
+_ON_SHARE = filters(
+    Filter('name', 'display_name'),
+    Filter('display_name'),
+    *exact(
+        'snapshot_id',
+        'share_group_id',
+        'share_proto',
+        'source_share_group_snapshot_member_id',
+    ),
+    Filter('description', 'display_description', since='2.36'),
+    Filter('display_description', since='2.36'),
+    Filter('is_soft_deleted', since='2.69', parse=paging.parse_flag),
+)
+_ON_INSTANCE = filters(
+    *exact('status', 'share_type_id', 'share_network_id'),
+    Filter('share_type', 'share_type_id'),
+    Filter('mount_point_name', since='2.84'),
+    *(Filter(key, policy=policy) for key, policy in _POLICIES.items()),
+    Filter('encryption_key_ref', since='2.90', admin_only=True),
+)
+_LIKE = filters(
+    Filter('name~', 'display_name', since='2.36'),
+    Filter('display_name~', 'display_name', since='2.36'),
+    Filter('description~', 'display_description', since='2.36'),
+    Filter('display_description~', 'display_description', since='2.36'),
+    skip_empty=True,
+)
+_OTHERS = filters(
+    # Adds public shares of other projects to those of the own project.
+    Filter('is_public', 'include_public', parse=paging.parse_flag),
+    Filter('metadata', parse=literals.parse),
+    Filter('extra_specs', parse=literals.parse),
+    Filter('export_location_id', 'export_id', since='2.35'),
+    Filter('export_location_path', 'export_path', since='2.35'),
+    Filter('availability_zone', 'zone', since='2.97'),
+)
+
+
+QUERY = (
+    *paging.query_keys(SORT_KEYS),
+    _ON_SHARE,
+    _ON_INSTANCE,
+    _LIKE,
+    _OTHERS,
+    Filter('all_tenants', parse=paging.parse_flag),
+    Filter('project_id'),
+    Filter('with_count', parse=paging.parse_flag),
+)
+
+
+def parse_filter(req: wsgi.Request) -> share_views.ShareFilter:
+    """Return the filter of a list query, restricted by policies.
+
+    Unknown keys are ignored (notes: Filters).
+    """
+    share = {'is_soft_deleted': False} | _ON_SHARE.values(req)
+    others = _OTHERS.values(req)
+    specs = others.get('extra_specs', {})
+    if not (req.ctx.is_admin or specs.keys() <= TENANT_VISIBLE.keys()):
+        # Values that are not shown are not found: they name back ends.
+        share['id'] = ''
+    return share_views.ShareFilter(
+        project_id=_project_id(req),
+        include_hidden=targets.sees_hidden(req.ctx),
+        admin_exports=bool(req.ctx.is_admin),
+        share=share,
+        instance=_ON_INSTANCE.values(req),
+        like=_LIKE.values(req),
+        **others,
+    )
+
+
+def _project_id(req: wsgi.Request) -> str | None:
+    """Return the id of the requested project, or None for all."""
+    if lists_all_projects(req):
+        return req.query.get('project_id') or None
+    return req.ctx.project_id
+
+
+def lists_all_projects(req: wsgi.Request) -> bool:
+    """Whether the caller asks for the shares of all projects, and may."""
+    return paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
+        'share:list_all_projects'
+    )
+
+
+def ignored_sort_keys(req: wsgi.Request) -> set[str]:
+    """Return the sort keys that the caller may not filter by either."""
+    return {key for key, policy in _POLICIES.items() if not req.ctx.can(policy)}
+
 
 EXPORT_PATHS_UNTIL = 8
 """The last minor version whose view shows export paths."""
@@ -178,30 +289,26 @@ class SharesController(targets.ShareTargetController):
         self._max_limit = services.conf.osapi_max_limit
 
     @wsgi.method(
-        'share:get_all',
-        answer=answers.page('shares', SUMMARY, count=True),
-        query=share_filters.QUERY,
+        'share:get_all', answer=answers.page('shares', SUMMARY, count=True), query=QUERY
     )
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=False)
 
     @wsgi.method(
-        'share:get_all',
-        answer=answers.page('shares', DETAIL, count=True),
-        query=share_filters.QUERY,
+        'share:get_all', answer=answers.page('shares', DETAIL, count=True), query=QUERY
     )
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=True)
 
     def _list(self, req: wsgi.Request, *, detailed: bool) -> dict:
-        filters = share_filters.parse(req)
+        filters = parse_filter(req)
         page = paging.parse(
             req.query,
             cap=self._max_limit
-            if share_filters.lists_all_projects(req)
+            if lists_all_projects(req)
             else self._max_limit * _OWN_LIST_FACTOR,
-            sort_keys=share_filters.SORT_KEYS,
-            ignored_keys=share_filters.ignored_sort_keys(req),
+            sort_keys=SORT_KEYS,
+            ignored_keys=ignored_sort_keys(req),
             empty_at_zero=True,
         )
         with_count = (detailed or req.minor >= 42) and paging.parse_flag(
@@ -316,3 +423,44 @@ class SharesController(targets.ShareTargetController):
 
 
 _HOST_ADMIN = 'context_is_host_admin'
+
+
+class ShareMetadataController(MetadataController, ShareTargetController):
+    table = shares.METADATA
+    policies = {
+        'get': 'share:get_share_metadata',
+        'update': 'share:update_share_metadata',
+        'delete': 'share:delete_share_metadata',
+        'update_admin_only': 'share:update_admin_only_metadata',
+    }
+    public_reads = ('share:get_share_metadata',)
+
+    @property
+    def admin_only(self) -> frozenset[str]:
+        return self.services.admin_only_metadata
+
+    def merge(
+        self,
+        req: wsgi.Request,
+        target: IdentifiedRow,
+        parent: IdentifiedRow,
+        values: dict[str, str],
+    ) -> dict[str, str]:
+        return self.services.share_metadata.set_values(
+            req.ctx, typing.cast(ShareTarget, parent), values
+        )
+
+    def replace_all(
+        self,
+        req: wsgi.Request,
+        target: IdentifiedRow,
+        parent: IdentifiedRow,
+        values: dict[str, str],
+    ) -> dict[str, str]:
+        return self.services.share_metadata.set_values(
+            req.ctx,
+            typing.cast(ShareTarget, parent),
+            values,
+            replace=True,
+            keep=self.protected_keys(req, target),
+        )

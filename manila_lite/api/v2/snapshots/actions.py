@@ -5,10 +5,9 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s, wsgi
 from manila_lite.api.v2 import targets
-from manila_lite.api.v2.access.snapshot_rules import SnapshotAccessActionsController
+from manila_lite.api.v2.access.rules import SnapshotAccessActionsController
 from manila_lite.api.v2.metadata import MetadataController
-from manila_lite.api.v2.shares.actions import STATUS
-from manila_lite.api.v2.shares.manage import SHARE_SERVERS_SINCE
+from manila_lite.api.v2.shares.actions import SHARE_SERVERS_SINCE, STATUS
 from manila_lite.api.v2.snapshots.snapshots import DETAIL, show_snapshot
 from manila_lite.api.v2.targets import SnapshotTargetController
 from manila_lite.db import rows

@@ -7,13 +7,13 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access, locks, shares
+from manila_lite.db.models import access, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.rows import HidingLockRow, LockableRow, Page, ResourceLockRow
 from manila_lite.db.session import Session
 from manila_lite.states.locks import ResourceAction
 
-LOCK = locks.ResourceLock.__table__
+LOCK = access.ResourceLock.__table__
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 RULE = access.AccessRule.__table__

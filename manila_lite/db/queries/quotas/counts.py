@@ -9,7 +9,6 @@ from manila_lite.db.models import (
     migrations,
     networks,
     quotas,
-    share_backups,
     share_groups,
     shares,
     snapshots,
@@ -24,7 +23,7 @@ INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 NETWORK = networks.ShareNetwork.__table__
-BACKUP = share_backups.ShareBackup.__table__
+BACKUP = shares.ShareBackup.__table__
 GROUP = share_groups.ShareGroup.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 KEY = quotas.EncryptionKey.__table__

@@ -11,10 +11,10 @@ import typing
 
 import sqlalchemy as sa
 
+from manila_lite.db.dialects import build_upsert
 from manila_lite.db.models import quotas
 from manila_lite.db.rows import ProjectUsageRow, ScopeUsageRow
 from manila_lite.db.session import Session
-from manila_lite.db.upsert import build_upsert
 
 PROJECT = 'project'
 SHARE_TYPE = 'share_type'

@@ -13,7 +13,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db import models
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine, quotas, services, shares
 from manila_lite.db.queries.quotas.quotas import PROJECT
 from manila_lite.db.rows import (

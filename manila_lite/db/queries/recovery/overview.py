@@ -9,9 +9,8 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now, filter_only
 from manila_lite.db.models import engine, quotas, shares
-from manila_lite.db.planner import filter_only
 from manila_lite.db.queries.recovery.figures import HEALTHY as HEALTHY_STATUSES
 from manila_lite.db.queries.recovery.recovery_kinds import KINDS, ResourceKind
 from manila_lite.db.rows import (

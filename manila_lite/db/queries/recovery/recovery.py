@@ -3,6 +3,7 @@
 `recovery_kinds` says what the rows of each state machine are.
 """
 
+from collections.abc import Collection
 import datetime
 import functools
 import typing
@@ -10,7 +11,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine, services
 from manila_lite.db.queries.recovery.recovery_kinds import (
     KINDS,
@@ -440,3 +441,18 @@ def count_queued_rescues(
     Those that wait for a reply of the driver keep no worker from others.
     """
     return session.value(_COUNT_QUEUED, of_queue=queue, kinds=sorted(kinds))
+
+
+CALL = engine.DriverCall.__table__
+
+_INSERT = sa.insert(CALL)
+_DELETE = sa.delete(CALL).where(CALL.c.id.in_(sa.bindparam('ids', expanding=True)))
+
+
+def replace_driver_calls(
+    session: Session, calls: list[dict[str, object]], *, written: Collection[str]
+) -> None:
+    """Insert calls; those with the ids `written` may have a row already."""
+    if written:
+        session.run(_DELETE, ids=sorted(written))
+    session.run_many(_INSERT, calls)

@@ -8,19 +8,17 @@ import typing
 
 import sqlalchemy as sa
 
+from manila_lite.db.dialects import filter_only
 from manila_lite.db.models import (
     access,
     engine,
     migrations,
     networks,
-    share_backups,
     share_groups,
     share_servers,
     shares,
     snapshots,
-    transfers,
 )
-from manila_lite.db.planner import filter_only
 from manila_lite.states import (
     access_rule,
     share_backup,
@@ -47,10 +45,10 @@ MIGRATION = migrations.ServerMigration.__table__
 SHARE_MIGRATION = migrations.ShareMigration.__table__
 RULE = access.InstanceAccessRule.__table__
 GROUP = share_groups.ShareGroup.__table__
-BACKUP = share_backups.ShareBackup.__table__
+BACKUP = shares.ShareBackup.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
-TRANSFER = transfers.Transfer.__table__
+TRANSFER = shares.Transfer.__table__
 SNAPSHOT_RULE = snapshots.SnapshotInstanceAccessRule.__table__
 
 Condition = sa.ColumnElement[bool]

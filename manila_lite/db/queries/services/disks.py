@@ -10,7 +10,7 @@ import typing
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import (
     services,
     share_groups,

@@ -18,7 +18,7 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import base, services
 from manila_lite.db.queries.services import releases
 from manila_lite.db.queries.services.services import get_or_create_zone_id

@@ -13,7 +13,7 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite import masking
-from manila_lite.db.clock import db_now, larger_of
+from manila_lite.db.dialects import db_now, larger_of
 from manila_lite.db.models import engine, migrations, services, shares
 from manila_lite.db.rows import PoolAllocationRow, PoolReportRow, PoolRow, PoolSizeRow
 from manila_lite.db.session import Session

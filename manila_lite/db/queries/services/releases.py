@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception, release
 from manila_lite.db import schema
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine, services
 from manila_lite.db.session import Session
 

@@ -12,7 +12,7 @@ import typing
 import orjson
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine
 from manila_lite.db.queries.services import pools
 from manila_lite.db.session import Session

@@ -5,7 +5,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine, services
 from manila_lite.db.rows import LivenessRow, ServiceRow, ZoneRow
 from manila_lite.db.session import Session
@@ -212,3 +212,16 @@ def renew(session: Session, name: str, owner: str, lease: float) -> bool:
 def finish(session: Session, name: str, owner: str, pause: float) -> None:
     """Release a task, which is due again after `pause` seconds."""
     session.run(_FINISH, of_task=name, of_owner=owner, pause=pause)
+
+
+_DELETE = sa.delete(TASK).where(TASK.c.name == sa.bindparam('of_task'))
+
+
+def probe_write(session: Session) -> None:
+    """Insert a row and delete it.
+
+    It is a row of its own, so that no other process can hold its lock.
+    """
+    name = f'write probe {session.new_id()}'
+    session.run(_INSERT, name=name)
+    session.run(_DELETE, of_task=name)

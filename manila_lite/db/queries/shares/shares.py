@@ -7,7 +7,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import share_backups, share_groups, shares, snapshots
+from manila_lite.db.models import share_groups, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import instance_views
@@ -19,7 +19,7 @@ from manila_lite.states.share_replica import PASSIVE
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
-BACKUP = share_backups.ShareBackup.__table__
+BACKUP = shares.ShareBackup.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
 METADATA = MetadataTable(shares.ShareMetadata.__table__, 'share_id', SHARE)

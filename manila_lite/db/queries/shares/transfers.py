@@ -6,7 +6,7 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import locks, shares, snapshots, transfers
+from manila_lite.db.models import access, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.rows import (
     AcceptedTransferRow,
@@ -19,12 +19,12 @@ from manila_lite.db.rows import (
 from manila_lite.db.session import Session
 from manila_lite.states.share_transfer import TransferStatus
 
-TRANSFER = transfers.Transfer.__table__
+TRANSFER = shares.Transfer.__table__
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-LOCK = locks.ResourceLock.__table__
+LOCK = access.ResourceLock.__table__
 
 FILTERS = (
     'id',

@@ -10,7 +10,7 @@ import datetime
 
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine, services
 from manila_lite.db.session import Session
 

@@ -9,7 +9,7 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine, migrations, services, share_servers, shares
 from manila_lite.db.queries.work import events
 from manila_lite.db.session import Session

@@ -21,7 +21,7 @@ from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching
-from manila_lite.quota.replicas import remove_and_credit
+from manila_lite.quota.shares import remove_replica_and_credit
 from manila_lite.rpc.contract import Client, implements, work
 from manila_lite.rpc.share import ReplicationRpc, ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import (
@@ -313,7 +313,7 @@ class ReplicasEndpoint:
             )
         replicas.lock_instances(session, share_id)
         row = share_instances.get(session, instance_id)
-        remove_and_credit(session, row)
+        remove_replica_and_credit(session, row)
         self.servers.release(session, row.share_server_id)
 
     def failed_delete_share_replica(

@@ -13,7 +13,7 @@ from typing import Annotated
 from manila_lite import messages
 from manila_lite.conf import Option
 from manila_lite.db.moves.access_rules import mark_for_resync
-from manila_lite.db.moves.server_migrations import end
+from manila_lite.db.moves.servers import end_migration
 from manila_lite.db.queries.servers import (
     migrations as server_migrations,
     relocation as server_relocation,
@@ -325,7 +325,7 @@ class ServerMigrationPhases:
         self._end_task(session, source_id, event)
         if migration is not None:
             self._release_destination(session, migration)
-            end(session, migration, _END_STATES[event], reason)
+            end_migration(session, migration, _END_STATES[event], reason)
         table.withdraw(session, SHARE_SERVER_TASK.resource, source_id, _CONTINUE)
 
     def _end_task(self, session: Session, source_id: str, event: str) -> None:
@@ -358,7 +358,7 @@ class ServerMigrationPhases:
         for id in (source_id, migration.destination_server_id):
             fire_matching(session, SHARE_SERVER, 'migration_failed', {'id': id})
         fire_matching(session, SHARE_SERVER_TASK, 'failed', {'id': source_id})
-        end(session, migration, TaskState.ERROR, reason)
+        end_migration(session, migration, TaskState.ERROR, reason)
 
     def _end_on_source(
         self,

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from manila_lite import exception, messages
 from manila_lite.conf import Option
-from manila_lite.db.moves import share_networks as network_moves
+from manila_lite.db.moves import servers
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.networks import security_services, share_networks, subnets
 from manila_lite.db.queries.servers import share_servers
@@ -369,7 +369,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
     def _finish_change(
         self, session: Session, job: Claim, *, failed: bool = False
     ) -> None:
-        network_moves.finish_change(
+        servers.finish_network_change(
             session, job.args['share_network_id'], failed=failed
         )
 

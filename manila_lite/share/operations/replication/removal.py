@@ -8,7 +8,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.quota.replicas import remove_and_credit
+from manila_lite.quota.shares import remove_replica_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_replica import LEAVING, ReplicaState
@@ -51,7 +51,7 @@ def remove(
             f'{replica.status}'
         ) from error
     if replica.host is None:
-        remove_and_credit(session, share_instances.get(session, replica.id))
+        remove_replica_and_credit(session, share_instances.get(session, replica.id))
         return
     replication.on(replica.host).delete_share_replica(
         session, ctx, instance_id=replica.id, force=force

@@ -11,7 +11,7 @@ import orjson
 from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
-from manila_lite.db.moves import server_migrations as migration_moves
+from manila_lite.db.moves import servers
 from manila_lite.db.queries.servers import (
     migrations as server_migrations,
     share_servers,
@@ -242,7 +242,7 @@ class ServerMigrations:
         moves.write()
         if server_migrations.sum_shares(rows) != plan.needs:
             raise _PlanOutdated(server_id=server_id)
-        migration_moves.end_left_open(session, server_id)
+        servers.end_open_migrations(session, server_id)
         destination = Host.parse(options.dest_host)
         server_migrations.insert(
             session,

@@ -4,7 +4,7 @@ import urllib.parse
 
 import pytest
 
-from manila_lite.api.v2.shares import filters as share_filters
+from manila_lite.api.v2.shares import shares
 from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 from tests.support.cloud import TYPE_ID
@@ -409,7 +409,7 @@ def test_filters_can_be_combined(member):
     ) == ['ac']
 
 
-@pytest.mark.parametrize('key', sorted(share_filters.SORT_KEYS))
+@pytest.mark.parametrize('key', sorted(shares.SORT_KEYS))
 def test_all_filters_can_be_combined_in_every_order(sample, key):
     values = [
         'name~',

@@ -8,8 +8,8 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.api.auth import users
-from manila_lite.api.auth.current_users import CurrentUsers
 from manila_lite.api.auth.passwords import PasswordVerifier
+from manila_lite.api.auth.users import CurrentUsers
 from tests.support.clock import ManualClock
 
 CHEAP = 4  # the least cost bcrypt allows

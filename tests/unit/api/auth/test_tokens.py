@@ -9,8 +9,8 @@ import jwt
 import pytest
 
 from manila_lite.api.auth import users
-from manila_lite.api.auth.current_users import CurrentUsers
 from manila_lite.api.auth.tokens import MAX_LENGTH, Tokens
+from manila_lite.api.auth.users import CurrentUsers
 
 KEY = b'k' * 32
 

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import context, exception, metrics
-from manila_lite.db.queries.recovery.driver_calls import CALL
+from manila_lite.db.queries.recovery.recovery import CALL
 from manila_lite.db.session import Database
 from manila_lite.rpc.share import AccessRpc, ProvisioningRpc
 from manila_lite.share.drivers import base

@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from manila_lite.db import connection_pool
+from manila_lite.db import engines
 from manila_lite.db.models import shares
 from tests.support import databases, sampling
 
@@ -38,7 +38,7 @@ def do_nothing(session):
 
 @on_servers
 def test_connection_just_used_is_not_asked(db, asked, monkeypatch):
-    monkeypatch.setattr(connection_pool, 'IDLE', 3600.0)
+    monkeypatch.setattr(engines, 'IDLE', 3600.0)
     for _ in range(3):
         db.read(do_nothing)
         db.write(do_nothing)
@@ -49,7 +49,7 @@ def test_connection_just_used_is_not_asked(db, asked, monkeypatch):
 def test_idle_connection_is_asked_before_its_use(db, asked, monkeypatch):
     db.read(do_nothing)
     assert asked == []  # it was made for this transaction
-    monkeypatch.setattr(connection_pool, 'IDLE', 0.0)
+    monkeypatch.setattr(engines, 'IDLE', 0.0)
     db.read(do_nothing)
     assert len(asked) == 1
 
@@ -60,7 +60,7 @@ def test_dead_idle_connection_is_replaced_before_its_use(
 ):
     db.read(do_nothing)
     databases.kill_connections(database_url)
-    monkeypatch.setattr(connection_pool, 'IDLE', 0.0)
+    monkeypatch.setattr(engines, 'IDLE', 0.0)
     retried = db.retries
     db.read(lambda session: session.connection.exec_driver_sql('SELECT 1'))
     assert (len(asked), db.retries) == (1, retried)

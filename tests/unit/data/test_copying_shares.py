@@ -5,7 +5,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.data.shares import ShareContents
+from manila_lite.data.copying import ShareContents
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import ConnectionsRpc
 from manila_lite.share.drivers.contract.connections import identity_of

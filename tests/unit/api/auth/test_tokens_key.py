@@ -8,7 +8,7 @@ import threading
 from oslo_config import cfg
 import pytest
 
-from manila_lite.api.auth import token_key
+from manila_lite.api.auth import tokens
 
 
 @pytest.fixture
@@ -17,9 +17,9 @@ def path(tmp_path):
 
 
 def test_key_is_created_once_for_its_owner_only(path):
-    key = token_key.read(path)
-    assert len(key) == token_key.KEY_BYTES
-    assert token_key.read(path) == key
+    key = tokens.read_key(path)
+    assert len(key) == tokens.KEY_BYTES
+    assert tokens.read_key(path) == key
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     assert os.listdir(os.path.dirname(path)) == ['key']
 
@@ -29,7 +29,7 @@ def test_processes_that_start_together_have_one_key(path):
 
     def start(_):
         together.wait(60)
-        return token_key.read(path)
+        return tokens.read_key(path)
 
     with futures.ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(start, range(8)))) == 1
@@ -38,22 +38,22 @@ def test_processes_that_start_together_have_one_key(path):
 def test_key_that_cannot_be_created_names_the_option(tmp_path):
     (tmp_path / 'file').touch()
     with pytest.raises(cfg.ConfigFileParseError, match='token_key_file'):
-        token_key.read(str(tmp_path / 'file' / 'key'))
+        tokens.read_key(str(tmp_path / 'file' / 'key'))
 
 
 @pytest.mark.parametrize('mode', [0o640, 0o604, 0o620, 0o602])
 def test_key_that_others_may_use_is_refused(path, mode):
-    token_key.read(path)
+    tokens.read_key(path)
     os.chmod(path, mode)
     with pytest.raises(cfg.ConfigFileParseError, match='0600'):
-        token_key.read(path)
+        tokens.read_key(path)
 
 
 @pytest.mark.parametrize('content', ['', 'c2hvcnQ=', 'secret ' * 20, '\xff'])
 def test_other_content_is_refused_and_not_shown(path, content):
-    token_key.read(path)
+    tokens.read_key(path)
     with open(path, 'w', encoding='latin-1') as file:
         file.write(content)
     with pytest.raises(cfg.ConfigFileParseError, match='not a key') as error:
-        token_key.read(path)
+        tokens.read_key(path)
     assert 'secret' not in str(error.value)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from manila_lite.cmd.build.throttled import NOT_KNOWN, Throttled
+from manila_lite.cmd.build.health import NOT_KNOWN, Throttled
 from tests.support.clock import ManualClock
 from tests.support.processes import wait_until
 

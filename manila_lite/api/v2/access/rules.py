@@ -1,4 +1,4 @@
-"""Actions on the access rules of shares, and the views of rules."""
+"""The access rules of shares and snapshots: actions, lists and views."""
 
 from collections.abc import Iterable, Mapping
 import typing
@@ -6,10 +6,19 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s, wsgi
 from manila_lite.api.fields import Field, FieldValue, child, fields, fn, fn2
-from manila_lite.api.v2.targets import ShareTargetController
+from manila_lite.api.filters import Filter, Parser, filters
+from manila_lite.api.v2 import literals
+from manila_lite.api.v2.metadata import MetadataController
+from manila_lite.api.v2.targets import (
+    AccessRuleTargetController,
+    ShareTargetController,
+    SnapshotTargetController,
+    get_share,
+)
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.queries.access import views as access_views
+from manila_lite.db.queries.access import snapshot_rules, views as access_views
+from manila_lite.db.queries.shares import shares
 from manila_lite.share.operations.access import targets as access_targets
 from manila_lite.share.operations.access.share_rules import RuleLockOptions
 from manila_lite.states.access_rule import DENIED, RulesStatus, RuleState
@@ -225,3 +234,148 @@ def _lock_options(args: dict) -> RuleLockOptions | None:
             reason='lock_reason requires lock_visibility or lock_deletion'
         )
     return None
+
+
+def _one_of(*words: str) -> Parser:
+    def parse(query: Mapping[str, str], key: str) -> str:
+        if query[key] not in words:
+            raise exception.InvalidInput(
+                reason=f'{key} must be one of {", ".join(words)}'
+            )
+        return query[key]
+
+    return parse
+
+
+def _target(query: Mapping[str, str], key: str) -> str:
+    if 'access_type' not in query:
+        raise exception.InvalidInput(reason=f'{key} requires access_type')
+    return access_targets.normalise(query['access_type'], query[key])
+
+
+_EXACT = filters(
+    Filter('access_type', since='2.82', parse=_one_of(*access_targets.ACCESS_TYPES)),
+    Filter('access_level', since='2.82', parse=_one_of('rw', 'ro')),
+    Filter('access_to', 'target', since='2.82', parse=_target),
+)
+_OTHERS = filters(
+    Filter('metadata', parse=literals.parse), Filter('access_key', since='2.82')
+)
+
+UPDATE = s.schema(
+    ['access_level'], wrapper='update_access', missing=400, access_level=LEVEL
+)
+
+
+class ShareAccessRulesController(AccessRuleTargetController):
+    @wsgi.method(
+        'share_access_rule:index',
+        refused={exception.ShareNotFound: exception.InvalidInput},
+        answer={'access_list': [IN_LIST]},
+        query=(Filter('share_id', required=True), _EXACT, _OTHERS),
+    )
+    def index(self, req: wsgi.Request) -> dict:
+        """List the rules of the share that the query must name."""
+        share = self._share(req)
+        req.ctx.authorize('share:access_get_all', share)
+        wanted = access_views.AccessRuleFilter(
+            exact=_EXACT.values(req), **_OTHERS.values(req)
+        )
+        found = self.services.db.read(access_views.list_for_share, share.id, wanted)
+        return show_all(
+            req,
+            found,
+            by_target='target' in wanted.exact or wanted.access_key is not None,
+        )
+
+    def _share(self, req: wsgi.Request) -> rows.ShareTarget:
+        share_id = req.query.get('share_id')
+        if not share_id:
+            raise exception.InvalidInput(reason='share_id is required in the query')
+        return get_share(self.services.db, req.ctx, share_id)
+
+    @wsgi.method('share_access_rule:get', target=True, answer={'access': DETAIL})
+    def show(self, req: wsgi.Request, rule: rows.AccessRuleTarget) -> dict:
+        req.ctx.authorize('share:access_get', rule)
+        return self._response(req, rule)
+
+    @wsgi.method(
+        'share_access_rule:update', target=True, body=UPDATE, answer={'access': DETAIL}
+    )
+    def update(
+        self, req: wsgi.Request, rule: rows.AccessRuleTarget, args: dict
+    ) -> dict:
+        """Request another level; does nothing if the rule has that level."""
+        share = self.services.db.read(shares.get_target, rule.share_id)
+        self.services.access.change_level(req.ctx, share, rule.id, args['access_level'])
+        return self._response(req, rule)
+
+    def _response(self, req: wsgi.Request, rule: rows.AccessRuleTarget) -> dict:
+        return show(req, self.services.db.read(access_views.get, rule.id))
+
+
+class ShareAccessMetadataController(MetadataController, AccessRuleTargetController):
+    table = access_views.METADATA
+    policies = {
+        'update': 'share_access_metadata:update',
+        'delete': 'share_access_metadata:delete',
+    }
+
+
+IPV6_SINCE = 38
+"""The minor version since which rules may name IPv6 clients."""
+
+ALLOW_SNAPSHOT = s.schema(
+    ['access_type', 'access_to'],
+    access_type=s.string(255, 1),
+    access_to=s.string(255, 1),
+)
+DENY_SNAPSHOT = s.schema(['access_id'], access_id=s.trimmed(255, 1))
+
+SNAPSHOT_RULE = fields(
+    Field('id'), Field('access_type'), Field('access_to'), Field('state')
+)
+
+
+class SnapshotAccessActionsController(SnapshotTargetController):
+    @wsgi.action(
+        'allow_access',
+        since='2.32',
+        policy='share_snapshot:allow_access',
+        body=ALLOW_SNAPSHOT,
+        answer={'snapshot_access': SNAPSHOT_RULE},
+    )
+    def allow_access(
+        self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
+    ) -> dict:
+        """Accept a rule; responds before the back end has applied it."""
+        rule = self.services.snapshot_access.allow(
+            req.ctx,
+            snapshot,
+            args['access_type'],
+            args['access_to'],
+            ipv6=req.minor >= IPV6_SINCE,
+        )
+        return {'snapshot_access': SNAPSHOT_RULE.function(req.minor)(rule)}
+
+    @wsgi.action(
+        'deny_access',
+        since='2.32',
+        policy='share_snapshot:deny_access',
+        body=DENY_SNAPSHOT,
+    )
+    def deny_access(
+        self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
+    ) -> None:
+        self.services.snapshot_access.deny(req.ctx, snapshot, args['access_id'])
+
+
+class SnapshotAccessListController(SnapshotTargetController):
+    @wsgi.method(
+        'share_snapshot:access_list',
+        target=True,
+        answer={'snapshot_access_list': [SNAPSHOT_RULE]},
+    )
+    def index(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> dict:
+        rules = self.services.db.read(snapshot_rules.list_rules, snapshot.id)
+        return {'snapshot_access_list': SNAPSHOT_RULE.many(req.minor)(rules)}

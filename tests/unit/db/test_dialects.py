@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.clock import db_now
+from manila_lite.db.dialects import db_now
 from manila_lite.db.session import Database
 from tests.support import databases, mariadb_server
 

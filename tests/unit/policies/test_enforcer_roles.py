@@ -3,7 +3,7 @@
 import pytest
 
 from manila_lite import conf as options
-from manila_lite.policies import roles
+from manila_lite.policies import enforcer
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def unknown(tmp_path):
         policy.write_text(text)
         file = tmp_path / 'manila.conf'
         file.write_text(f'[oslo_policy]\npolicy_file = {policy}\n')
-        return roles.find_unknown(options.new(files=[str(file)]), names)
+        return enforcer.find_unknown(options.new(files=[str(file)]), names)
 
     return unknown
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from manila_lite.api.auth.revoked_tokens import RevokedTokens
+from manila_lite.api.auth.tokens import RevokedTokens
 
 
 def test_revoked_tokens_are_known_until_they_expire(tmp_path):

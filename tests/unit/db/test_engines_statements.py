@@ -3,8 +3,8 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db import statement_cache
-from manila_lite.db.statement_cache import StatementCache
+from manila_lite.db import engines
+from manila_lite.db.engines import StatementCache
 
 TABLE = sa.table('things', sa.column('id'), sa.column('size'))
 STATEMENT = sa.select(TABLE.c.id).where(TABLE.c.size == sa.bindparam('size'))
@@ -69,7 +69,7 @@ def test_same_statement_with_other_parameters_is_another_one(cache):
 
 
 def test_statement_at_the_address_of_another_is_not_mistaken_for_it(cache, monkeypatch):
-    monkeypatch.setattr(statement_cache, 'id', lambda value: 1, raising=False)
+    monkeypatch.setattr(engines, 'id', lambda value: 1, raising=False)
     cache[key(('a',))] = 'a'
     cache[key(('b',))] = 'b'
     for _ in range(3):

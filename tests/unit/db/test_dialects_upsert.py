@@ -3,8 +3,8 @@
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.db.dialects import build_upsert
 from manila_lite.db.session import Database
-from manila_lite.db.upsert import build_upsert
 from tests.support import sampling
 
 pytestmark = sampling.dialects
