@@ -17,9 +17,8 @@ from manila_lite.db.models import engine, shares, snapshots
 from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy import driver as dummy
-from manila_lite.share.drivers.dummy.exports import share_exports
 from manila_lite.share.drivers.dummy.fencing import FencingGate
-from manila_lite.share.drivers.dummy.state import DummyState
+from manila_lite.share.drivers.dummy.state import DummyState, share_exports
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work import table

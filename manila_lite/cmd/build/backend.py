@@ -35,11 +35,10 @@ from manila_lite.rpc.share import (
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.manager.backend import Backend
+from manila_lite.share.manager.backend import Backend, BackendEndpoints
 from manila_lite.share.manager.disks import DatabaseDisks
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoints import BackendEndpoints
 from manila_lite.share.manager.guarded_driver import GuardedDriver
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.share.manager.recovery.base import ResourceRecovery
@@ -53,13 +52,15 @@ from manila_lite.share.manager.recovery.share_groups import (
     ShareGroupRecovery,
     ShareGroupSnapshotRecovery,
 )
-from manila_lite.share.manager.recovery.share_instances import ShareInstanceRecovery
+from manila_lite.share.manager.recovery.share_instances import (
+    ShareInstanceRecovery,
+    ShareTaskRecovery,
+    ShareTransferRecovery,
+)
 from manila_lite.share.manager.recovery.share_servers import (
     ServerTaskRecovery,
     ShareServerRecovery,
 )
-from manila_lite.share.manager.recovery.share_tasks import ShareTaskRecovery
-from manila_lite.share.manager.recovery.share_transfers import ShareTransferRecovery
 from manila_lite.share.manager.recovery.snapshot_instances import (
     SnapshotInstanceRecovery,
 )

@@ -16,23 +16,21 @@ from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.access import (
-    apply_with_allow_deny,
-    normalise_access_replies,
-)
 from manila_lite.share.drivers.contract.backups import (
     BackupDefaults,
     BackupProgress,
     BackupSupport,
     ShareBackupForDriver,
 )
-from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.drivers.contract.configuration import (
+    Configuration,
+    PrivateStorage,
+)
 from manila_lite.share.drivers.contract.connections import (
     ConnectionDefaults,
     ConnectionInfo,
     ConnectionSupport,
 )
-from manila_lite.share.drivers.contract.disks import AnyDisk, Disk, DiskRegistry, Holds
 from manila_lite.share.drivers.contract.groups import (
     GroupReply,
     GroupSnapshotReply,
@@ -44,17 +42,16 @@ from manila_lite.share.drivers.contract.groups import (
 from manila_lite.share.drivers.contract.interfaces import (
     CAPABILITIES,
     CreateFromSnapshotSupport,
+    ManageDefaults,
+    ManageSupport,
+    ManageWithServerSupport,
     MountSnapshotSupport,
     RevertSupport,
     ShareServerMapping,
     SnapshotSupport,
+    apply_with_allow_deny,
+    normalise_access_replies,
 )
-from manila_lite.share.drivers.contract.managing import (
-    ManageDefaults,
-    ManageSupport,
-    ManageWithServerSupport,
-)
-from manila_lite.share.drivers.contract.private_storage import PrivateStorage
 from manila_lite.share.drivers.contract.replication import (
     ReplicationDefaults,
     ReplicationSupport,
@@ -78,7 +75,14 @@ from manila_lite.share.drivers.contract.share_servers import (
     ShareServerDefaults,
     ShareServerSupport,
 )
-from manila_lite.share.drivers.contract.statistics import ShareStatistics, Stats
+from manila_lite.share.drivers.contract.statistics import (
+    AnyDisk,
+    Disk,
+    DiskRegistry,
+    Holds,
+    ShareStatistics,
+    Stats,
+)
 from manila_lite.share.drivers.contract.values import (
     AccessReplies,
     AccessReply,

@@ -12,7 +12,7 @@ import uuid
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.contract.disks import Disk, DiskRegistry, Holds
+from manila_lite.share.drivers.contract.statistics import Disk, DiskRegistry, Holds
 
 _BY_UUID = pathlib.Path('/dev/disk/by-uuid')
 

@@ -1,30 +1,130 @@
-"""One back end of a share service: its driver, its report, its work."""
+"""One back end of a share service: its driver, report, work and endpoints."""
 
 from collections.abc import Callable
 import contextlib
+import dataclasses
 import datetime
 import logging
+import math
 import threading
 import time
+import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import errors
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.services import disks, incarnations, pools
+from manila_lite.db.queries.services.pools import PoolReport
 from manila_lite.db.queries.services.releases import Release
 from manila_lite.db.queries.shares import instances, shares
 from manila_lite.db.session import Database, Session
+from manila_lite.rpc.contract import Handler, endpoint_handlers
 from manila_lite.rpc.share import BINARY, TOPIC
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager import pool_reports
-from manila_lite.share.manager.endpoints import BackendEndpoints
+from manila_lite.share.manager.access.share_rules import AccessEndpoint
+from manila_lite.share.manager.access.snapshot_rules import SnapshotAccessEndpoint
+from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
+from manila_lite.share.manager.groups.snapshots import ShareGroupSnapshotsEndpoint
 from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
+from manila_lite.share.manager.migrations.host_assisted import (
+    HostAssistedMigrationsEndpoint,
+)
+from manila_lite.share.manager.migrations.steps import MigrationServersEndpoint
+from manila_lite.share.manager.recovery.reconciliation import ReconciliationEndpoint
+from manila_lite.share.manager.replication.replicas import ReplicasEndpoint
+from manila_lite.share.manager.replication.roles import ReplicaRolesEndpoint
+from manila_lite.share.manager.replication.snapshots import ReplicatedSnapshotsEndpoint
+from manila_lite.share.manager.replication.updates import ReplicaUpdatesEndpoint
+from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.migrations import ServerMigrationsEndpoint
+from manila_lite.share.manager.servers.network_updates import NetworkUpdatesEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.shares.connections import ConnectionsEndpoint
+from manila_lite.share.manager.shares.backups import DriverBackupsEndpoint
 from manila_lite.share.manager.shares.deferred_deletion import DeferredDeletion
+from manila_lite.share.manager.shares.ensuring import EnsuringEndpoint
+from manila_lite.share.manager.shares.managing import ManagingEndpoint
+from manila_lite.share.manager.shares.metadata import (
+    ConnectionsEndpoint,
+    ShareMetadataEndpoint,
+)
+from manila_lite.share.manager.shares.provisioning import ProvisioningEndpoint
+from manila_lite.share.manager.shares.transfers import ShareTransfersEndpoint
+from manila_lite.share.manager.snapshots import SnapshotsEndpoint
 from manila_lite.work.runner import Runner
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BackendEndpoints:
+    """What a share service does for one back end, by concern."""
+
+    provisioning: ProvisioningEndpoint
+    snapshots: SnapshotsEndpoint
+    replicated_snapshots: ReplicatedSnapshotsEndpoint
+    access: AccessEndpoint
+    snapshot_access: SnapshotAccessEndpoint
+    replication: ReplicasEndpoint
+    replica_updates: ReplicaUpdatesEndpoint
+    replica_roles: ReplicaRolesEndpoint
+    managing: ManagingEndpoint
+    ensuring: EnsuringEndpoint
+    share_metadata: ShareMetadataEndpoint
+    share_transfers: ShareTransfersEndpoint
+    share_groups: ShareGroupsEndpoint
+    share_group_snapshots: ShareGroupSnapshotsEndpoint
+    driver_backups: DriverBackupsEndpoint
+    share_servers: ShareServersEndpoint
+    network_updates: NetworkUpdatesEndpoint
+    server_migrations: ServerMigrationsEndpoint
+    share_migrations: ShareMigrationsEndpoint
+    migration_servers: MigrationServersEndpoint
+    host_assisted_migrations: HostAssistedMigrationsEndpoint
+    connections: ConnectionsEndpoint
+    reconciliation: ReconciliationEndpoint
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers of all endpoints by kind of work."""
+        found: dict[str, Handler] = {}
+        for field in dataclasses.fields(self):
+            found |= endpoint_handlers(getattr(self, field.name))
+        return found
+
+
+DEFAULT_POOL = 'pool'
+"""The name of the one pool of a back end that does not report pools."""
+
+
+def pool_reports(
+    stats: dict[str, typing.Any], service_host: str, now: datetime.datetime
+) -> list[PoolReport]:
+    """Return one report per pool; values of the back end apply to each.
+
+    Capacities that are not numbers (`infinite`, `unknown`) become None.
+    """
+    common = {key: value for key, value in stats.items() if key != 'pools'}
+    pools = stats.get('pools') or [{'pool_name': DEFAULT_POOL}]
+    return [_report(common | pool, service_host, now) for pool in pools]
+
+
+def _report(
+    facts: dict[str, typing.Any], service_host: str, now: datetime.datetime
+) -> PoolReport:
+    facts['timestamp'] = now.isoformat(timespec='microseconds')
+    return PoolReport(
+        host=f'{service_host}#{facts["pool_name"]}',
+        capabilities=facts,
+        total_gb=_number(facts.get('total_capacity_gb')),
+        free_gb=_number(facts.get('free_capacity_gb')),
+    )
+
+
+def _number(value: typing.Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
 
 LOG = logging.getLogger(__name__)
 
@@ -272,10 +372,7 @@ class Backend:
         if self.servers is not None:
             stats = self.servers.complete_stats(stats)
         self.db.write(
-            pools.save_report,
-            self.host,
-            pool_reports.pool_reports(stats, self.host, now),
-            known,
+            pools.save_report, self.host, pool_reports(stats, self.host, now), known
         )
         self._reported_at = now
 

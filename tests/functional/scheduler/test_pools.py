@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from manila_lite.db.dialects import db_now
 from manila_lite.db.models import services
 from manila_lite.db.queries.services import pools
-from manila_lite.share.manager import pool_reports
+from manila_lite.share.manager import backend
 from tests.support import sampling
 from tests.support.service_process import CTX, POOL
 
@@ -312,7 +312,7 @@ def test_pools_of_other_back_ends_are_unchanged(node):
     ],
 )
 def test_capacities_are_numbers_or_none(node, said, total, free):
-    (one,) = pool_reports.pool_reports(said, SERVICE, node.db.utcnow())
+    (one,) = backend.pool_reports(said, SERVICE, node.db.utcnow())
     assert (one.host, one.total_gb, one.free_gb) == ('node@alpha#pool', total, free)
     node.db.write(pools.save_report, SERVICE, [one], {})
     assert (pool(node).total_gb, pool(node).free_gb) == (total, free)
@@ -324,7 +324,7 @@ def test_values_of_the_back_end_apply_to_each_pool(node):
         'a': 1,
         'pools': [{'pool_name': 'x', 'a': 2}, {'pool_name': 'y'}],
     }
-    reports = pool_reports.pool_reports(said, SERVICE, node.db.utcnow())
+    reports = backend.pool_reports(said, SERVICE, node.db.utcnow())
     assert [
         (one.host, one.capabilities['a'], one.capabilities['vendor_name'])
         for one in reports

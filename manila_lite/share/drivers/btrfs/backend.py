@@ -34,8 +34,7 @@ from manila_lite.share.drivers.btrfs.moves.departures import Departures
 from manila_lite.share.drivers.btrfs.servers import servers
 from manila_lite.share.drivers.btrfs.servers.servers import Servers
 from manila_lite.share.drivers.btrfs.volumes import ownership
-from manila_lite.share.drivers.btrfs.volumes.mounting import is_mounted, mounted_pool
-from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.btrfs.volumes.pool import Pool, is_mounted, mounted_pool
 from manila_lite.share.drivers.btrfs.volumes.pool_disks import PoolDisks
 from manila_lite.share.drivers.btrfs.volumes.restoring import (
     restore_limits,

@@ -21,10 +21,10 @@ from manila_lite.share.drivers.btrfs.moves.clones import BtrfsClones
 from manila_lite.share.drivers.btrfs.moves.migration import BtrfsMigration
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.moves.promotion import BtrfsPromotion
-from manila_lite.share.drivers.btrfs.moves.replicated_snapshots import (
+from manila_lite.share.drivers.btrfs.moves.replication import (
     BtrfsReplicatedSnapshots,
+    BtrfsReplication,
 )
-from manila_lite.share.drivers.btrfs.moves.replication import BtrfsReplication
 from manila_lite.share.drivers.btrfs.moves.roles import BtrfsRoles
 from manila_lite.share.drivers.btrfs.moves.server_migration import BtrfsServerMigration
 from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing

@@ -2,18 +2,25 @@
 
 An interface may be inherited or implemented without inheriting it: a driver
 that has all its abstract methods offers it. `isinstance` tells.
+
+Names, parameters and replies are the published ones (driver-interface.csv).
+With share servers the variants whose names end in `_with_server` are called.
 """
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import functools
 from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
+from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.values import (
     AccessReplies,
+    AccessReply,
     AccessRuleForDriver,
     ExportLocationsReply,
+    ManageReply,
+    ManageSnapshotReply,
     NewShareReply,
     ShareForDriver,
     SnapshotForDriver,
@@ -162,3 +169,147 @@ CAPABILITIES: dict[str, type] = {
     'revert_to_snapshot_support': RevertSupport,
     'mount_snapshot_support': MountSnapshotSupport,
 }
+
+
+class ManageDefaults:
+    """Defaults that every driver inherits: nothing can be managed."""
+
+    def manage_existing(
+        self, share: ShareForDriver, driver_options: Mapping[str, str]
+    ) -> ManageReply:
+        """Manage the existing share at the given export location.
+
+        Raises ManageInvalidShare if the driver cannot manage it.
+        """
+        raise NotImplementedError
+
+    def manage_existing_with_server(
+        self,
+        share: ShareForDriver,
+        driver_options: Mapping[str, str],
+        share_server: ShareServerMapping | None = None,
+    ) -> ManageReply:
+        """Do what `manage_existing` does for a share on a share server."""
+        raise NotImplementedError
+
+    def unmanage(self, share: ShareForDriver) -> None:
+        """Stop managing a share and leave its data in place.
+
+        Raises UnmanageInvalidShare if the share cannot be released.
+        """
+
+    def unmanage_with_server(
+        self, share: ShareForDriver, share_server: ShareServerMapping | None = None
+    ) -> None:
+        """Do what `unmanage` does for a share on a share server."""
+
+    def manage_existing_snapshot(
+        self, snapshot: SnapshotForDriver, driver_options: Mapping[str, str]
+    ) -> ManageSnapshotReply:
+        """Manage the existing snapshot at `snapshot.provider_location`.
+
+        Raises ManageInvalidShareSnapshot if it is not a snapshot of the
+        share.
+        """
+        raise NotImplementedError
+
+    def manage_existing_snapshot_with_server(
+        self,
+        snapshot: SnapshotForDriver,
+        driver_options: Mapping[str, str],
+        share_server: ShareServerMapping | None = None,
+    ) -> ManageSnapshotReply:
+        """Do what `manage_existing_snapshot` does on a share server."""
+        raise NotImplementedError
+
+    def unmanage_snapshot(self, snapshot: SnapshotForDriver) -> None:
+        """Stop managing a snapshot and leave its data in place.
+
+        Raises UnmanageInvalidShareSnapshot if it cannot be released.
+        """
+
+    def unmanage_snapshot_with_server(
+        self,
+        snapshot: SnapshotForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> None:
+        """Do what `unmanage_snapshot` does on a share server."""
+
+
+@requires('manage_existing')
+class ManageSupport(ManageDefaults, DefaultedInterface):
+    """Existing shares and, optionally, snapshots without share servers."""
+
+
+@requires('manage_existing_with_server')
+class ManageWithServerSupport(ManageDefaults, DefaultedInterface):
+    """Existing shares and, optionally, snapshots on share servers."""
+
+
+_Rules = Sequence[AccessRuleForDriver]
+
+
+class AllowDenyDriver(Protocol):
+    """A driver that receives each rule in a call of its own."""
+
+    def allow_access(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        access: AccessRuleForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> object: ...
+
+    def deny_access(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        access: AccessRuleForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> object: ...
+
+
+def normalise_access_replies(replies: AccessReplies | None) -> dict[str, AccessReply]:
+    """Return a driver's replies as a dict; None becomes empty."""
+    return {access_id: reply or {} for access_id, reply in (replies or {}).items()}
+
+
+def apply_with_allow_deny(
+    driver: AllowDenyDriver,
+    context: RequestContext,
+    share: ShareForDriver,
+    access_rules: _Rules,
+    add_rules: _Rules,
+    delete_rules: _Rules,
+    update_rules: _Rules,
+    share_server: ShareServerMapping | None,
+) -> AccessReplies:
+    """Apply rules to drivers that do not implement `update_access`.
+
+    Denials come first: one call may change the level of a client or name it
+    again. Such a driver cannot remove unknown rules; if nothing has changed,
+    all rules are allowed again.
+    """
+    replies: dict[str, AccessReply] = {}
+    for rule in (*delete_rules, *update_rules):
+        try:
+            driver.deny_access(context, share, rule, share_server)
+        except exception.DriverError:
+            replies[rule['access_id']] = {'state': 'error'}
+    if not (add_rules or delete_rules or update_rules):
+        add_rules = access_rules
+    for rule in (*update_rules, *add_rules):
+        if rule['access_id'] in replies:
+            continue  # the old level still applies
+        try:
+            driver.allow_access(context, share, rule, share_server)
+        except exception.ShareAccessExists:
+            continue
+        except (
+            exception.DriverError,
+            exception.InvalidShareAccess,
+            exception.InvalidShareAccessType,
+            exception.InvalidShareAccessLevel,
+        ):
+            replies[rule['access_id']] = {'state': 'error'}
+    return replies

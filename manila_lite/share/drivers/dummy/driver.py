@@ -15,12 +15,8 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.dummy import faults
 from manila_lite.share.drivers.dummy.access import AccessCall, DummyAccess
-from manila_lite.share.drivers.dummy.backend import DummyBackend
-from manila_lite.share.drivers.dummy.backups import DummyBackups
-from manila_lite.share.drivers.dummy.domain_member import DomainMember
-from manila_lite.share.drivers.dummy.fencing import Overlap
-from manila_lite.share.drivers.dummy.groups import DummyGroups
-from manila_lite.share.drivers.dummy.inventory import (
+from manila_lite.share.drivers.dummy.backend import (
+    DummyBackend,
     access_inventory,
     backup_inventory,
     group_inventory,
@@ -32,6 +28,10 @@ from manila_lite.share.drivers.dummy.inventory import (
     snapshot_access_inventory,
     snapshot_inventory,
 )
+from manila_lite.share.drivers.dummy.backups import DummyBackups
+from manila_lite.share.drivers.dummy.domain_member import DomainMember
+from manila_lite.share.drivers.dummy.fencing import Overlap
+from manila_lite.share.drivers.dummy.groups import DummyGroups
 from manila_lite.share.drivers.dummy.managing import DummyManaging
 from manila_lite.share.drivers.dummy.replicated_snapshots import (
     DummyReplicatedSnapshots,

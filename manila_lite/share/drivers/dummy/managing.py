@@ -13,8 +13,8 @@ from manila_lite.share.drivers.dummy.domain_member import (
     DomainMember,
     without_replica_fields,
 )
-from manila_lite.share.drivers.dummy.exports import share_exports, snapshot_exports
 from manila_lite.share.drivers.dummy.share_servers import DummyServers
+from manila_lite.share.drivers.dummy.state import share_exports, snapshot_exports
 
 
 class DummyManaging:

@@ -18,7 +18,6 @@ from manila_lite.share.drivers.dummy.domain_member import (
     DomainMember,
     with_replicated_fields,
 )
-from manila_lite.share.drivers.dummy.exports import share_exports
 from manila_lite.share.drivers.dummy.replication_domain import (
     ACTIVE,
     WRITABLE,
@@ -26,6 +25,7 @@ from manila_lite.share.drivers.dummy.replication_domain import (
 )
 from manila_lite.share.drivers.dummy.shares import DummyShares
 from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
+from manila_lite.share.drivers.dummy.state import share_exports
 
 IN_SYNC, OUT_OF_SYNC, ERROR = 'in_sync', 'out_of_sync', 'error'
 

@@ -18,8 +18,11 @@ from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationStartReply,
 )
 from manila_lite.share.drivers.dummy.backend import DummyBackend
-from manila_lite.share.drivers.dummy.exports import share_exports, snapshot_exports
-from manila_lite.share.drivers.dummy.state import DummyState
+from manila_lite.share.drivers.dummy.state import (
+    DummyState,
+    share_exports,
+    snapshot_exports,
+)
 
 _CAPABILITIES = (
     'writable',

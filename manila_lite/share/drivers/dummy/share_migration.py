@@ -17,9 +17,13 @@ from manila_lite.share.drivers.contract.share_migrations import (
     SnapshotMappings,
 )
 from manila_lite.share.drivers.dummy.backend import DummyBackend
-from manila_lite.share.drivers.dummy.exports import share_exports, snapshot_exports
 from manila_lite.share.drivers.dummy.share_servers import SERVER_FIELDS, server_fields
-from manila_lite.share.drivers.dummy.state import INCOMING, DummyState
+from manila_lite.share.drivers.dummy.state import (
+    INCOMING,
+    DummyState,
+    share_exports,
+    snapshot_exports,
+)
 
 _ADDRESSES = ('addresses', 'admin_addresses')
 """What the record of a snapshot says about the share server."""

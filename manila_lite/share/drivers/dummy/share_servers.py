@@ -12,8 +12,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.dummy.backend import DummyBackend
-from manila_lite.share.drivers.dummy.exports import share_exports
-from manila_lite.share.drivers.dummy.state import DummyState
+from manila_lite.share.drivers.dummy.state import DummyState, share_exports
 
 ServerPredicate = Callable[[base.ShareServerMapping, Mapping[str, Any]], bool]
 """Whether a share or a share group may be on a server."""

@@ -8,9 +8,8 @@ from manila_lite.share.drivers import base, records, tree_removal
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
-from manila_lite.share.drivers.dummy.exports import share_exports
 from manila_lite.share.drivers.dummy.share_servers import DummyServers
-from manila_lite.share.drivers.dummy.state import INCOMING
+from manila_lite.share.drivers.dummy.state import INCOMING, share_exports
 
 # Key of the metadata item that sets how full a share is.
 USED_GB_KEY = 'dummy_used_gb'

@@ -4,8 +4,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
-from manila_lite.share.drivers.dummy.exports import snapshot_exports
-from manila_lite.share.drivers.dummy.state import DummyState
+from manila_lite.share.drivers.dummy.state import DummyState, snapshot_exports
 
 
 class DummySnapshots:

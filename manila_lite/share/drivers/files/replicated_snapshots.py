@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.replica_lists import (
+from manila_lite.share.drivers.contract.replication import (
     ReplicaList,
     SnapshotList,
     instances_on_active,

@@ -1,13 +1,17 @@
 """Access to the shares and snapshots of the local driver."""
 
+from collections.abc import Sequence
+import pathlib
+
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records, samba
-from manila_lite.share.drivers.files.replicas import READABLE, Role
+from manila_lite.share.drivers.contract.values import AccessReply, AccessRuleForDriver
+from manila_lite.share.drivers.files.replication import READABLE, Role
 from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.nfs_exports import format_exports
-from manila_lite.share.drivers.local.roles import LocalRoles
+from manila_lite.share.drivers.local.peers import LocalRoles
 from manila_lite.share.drivers.local.store import LocalItem
+from manila_lite.share.drivers.nfs_clients import clients_of
 
 
 class LocalAccess:
@@ -113,3 +117,34 @@ class LocalAccess:
         else:
             self._backend.store.write_export(item, file, text)
         return replies
+
+
+_HEADER = '# Written by manila_lite. What is changed here will be lost.\n'
+_QUOTED = frozenset(' \t\n#"\\')
+
+
+def format_exports(
+    directory: pathlib.Path,
+    rules: Sequence[AccessRuleForDriver],
+    options: str,
+    *,
+    read_only: bool = False,
+) -> tuple[str | None, dict[str, AccessReply]]:
+    """Return the text (None if no client has access) and the replies."""
+    clients, replies = clients_of(rules, read_only)
+    if not clients:
+        return None, replies
+    line = ' '.join(
+        [
+            _quoted(str(directory)),
+            *(f'{client.network}({client.level},{options})' for client in clients),
+        ]
+    )
+    return f'{_HEADER}{line}\n', replies
+
+
+def _quoted(path: str) -> str:
+    """Escape a path for exports(5)."""
+    return ''.join(
+        f'\\{ord(letter):03o}' if letter in _QUOTED else letter for letter in path
+    )

@@ -14,7 +14,7 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import disk_identity
-from manila_lite.share.drivers.contract.disks import Disk, DiskRegistry, Holds
+from manila_lite.share.drivers.contract.statistics import Disk, DiskRegistry, Holds
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)

@@ -22,15 +22,14 @@ from manila_lite.share.drivers.local import privileges
 from manila_lite.share.drivers.local.access import LocalAccess
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.managing import LocalManaging
-from manila_lite.share.drivers.local.peers import LocalPeers
+from manila_lite.share.drivers.local.peers import LocalPeers, LocalRoles
 from manila_lite.share.drivers.local.promotion import LocalPromotion
-from manila_lite.share.drivers.local.replicated_snapshots import (
-    LocalReplicatedSnapshots,
-)
 from manila_lite.share.drivers.local.replication import LocalReplication
-from manila_lite.share.drivers.local.roles import LocalRoles
 from manila_lite.share.drivers.local.shares import LocalShares
-from manila_lite.share.drivers.local.snapshots import LocalSnapshots
+from manila_lite.share.drivers.local.snapshots import (
+    LocalReplicatedSnapshots,
+    LocalSnapshots,
+)
 from manila_lite.share.drivers.space import GIB
 
 LOG = log.getLogger(__name__)

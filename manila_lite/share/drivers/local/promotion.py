@@ -9,7 +9,12 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.files.replicas import (
+from manila_lite.share.drivers.contract.replication import (
+    ACTIVE,
+    OUT_OF_SYNC,
+    ReplicaList,
+)
+from manila_lite.share.drivers.files.replication import (
     ReplicaUnreachable,
     Role,
     format_time,
@@ -18,7 +23,6 @@ from manila_lite.share.drivers.files.replicas import (
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
 from manila_lite.share.drivers.local.replica import LocalReplica, raising_unreachable
-from manila_lite.share.drivers.replica_lists import ACTIVE, OUT_OF_SYNC, ReplicaList
 
 LOG = log.getLogger(__name__)
 

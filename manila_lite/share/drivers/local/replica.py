@@ -25,7 +25,7 @@ import typing
 import uuid
 
 from manila_lite.share.drivers import records, trees
-from manila_lite.share.drivers.files.replicas import (
+from manila_lite.share.drivers.files.replication import (
     READABLE,
     ReplicaUnreachable,
     Role,

@@ -13,30 +13,29 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.files.replicas import (
-    ReplicaUnreachable,
-    Role,
-    format_time,
-    ignoring_read_only,
-)
-from manila_lite.share.drivers.files.replication import Replication
-from manila_lite.share.drivers.local.access import LocalAccess
-from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.promotion import LocalPromotion
-from manila_lite.share.drivers.local.replica import LocalReplica, raising_unreachable
-from manila_lite.share.drivers.local.replicated_snapshots import (
-    LocalReplicatedSnapshots,
-)
-from manila_lite.share.drivers.local.roles import LocalRoles
-from manila_lite.share.drivers.local.shares import LocalShares
-from manila_lite.share.drivers.local.snapshots import LocalSnapshots
-from manila_lite.share.drivers.replica_lists import (
+from manila_lite.share.drivers.contract.replication import (
     IN_SYNC,
     OUT_OF_SYNC,
     ReplicaList,
     SnapshotList,
     find_active,
+)
+from manila_lite.share.drivers.files.replication import (
+    Replication,
+    ReplicaUnreachable,
+    Role,
+    format_time,
+    ignoring_read_only,
+)
+from manila_lite.share.drivers.local.access import LocalAccess
+from manila_lite.share.drivers.local.backend import LocalBackend
+from manila_lite.share.drivers.local.peers import LocalPeers, LocalRoles
+from manila_lite.share.drivers.local.promotion import LocalPromotion
+from manila_lite.share.drivers.local.replica import LocalReplica, raising_unreachable
+from manila_lite.share.drivers.local.shares import LocalShares
+from manila_lite.share.drivers.local.snapshots import (
+    LocalReplicatedSnapshots,
+    LocalSnapshots,
 )
 from manila_lite.share.drivers.space import is_out_of_space
 

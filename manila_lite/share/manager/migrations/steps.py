@@ -1,18 +1,19 @@
-"""What the steps of share migrations have in common."""
+"""What the steps of share migrations share; destinations on servers."""
 
 import dataclasses
 from typing import Annotated
 
 from manila_lite import exception
 from manila_lite.conf import Option
+from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action, Detail, detail_in, explanation_in
 from manila_lite.quota import share_migrations as migration_quota
-from manila_lite.rpc.contract import Client
-from manila_lite.rpc.share import ShareMigrationRpc
+from manila_lite.rpc.contract import Client, implements, work
+from manila_lite.rpc.share import MigrationServersRpc, ShareMigrationRpc
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import share_migration_view
 from manila_lite.share.manager.driver_view.share_migration_view import (
@@ -20,9 +21,12 @@ from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.endpoint import is_on, require_status
 from manila_lite.share.manager.migrations.outcomes import ShareMigrationOutcomes
-from manila_lite.states.share_task import SHARE_TASK
+from manila_lite.share.manager.servers.demand import failure_detail
+from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.states.share_task import SHARE_TASK, ShareTask
+from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
@@ -101,3 +105,58 @@ class ShareMigrationSteps:
     def _keep_remains(self, session: Session, share_id: str, reason: str) -> None:
         self.outcomes.restore_rules(session, share_id)
         migration_quota.keep_remains(session, share_id, reason)
+
+
+@implements(MigrationServersRpc)
+@dataclasses.dataclass(eq=False)
+class MigrationServersEndpoint(ShareMigrationSteps):
+    """Provides the share servers on one back end, as for new shares.
+
+    The driver of the source is called when the destination is on its server,
+    and not before.
+    """
+
+    setup: ServerSetup
+
+    @work(expects=ShareTask.IN_PROGRESS)
+    def provide_migration_server(self, job: JobContext, share_id: str) -> None:
+        loaded: LoadedShareMigration = job.prepared
+        destination = self.setup.provide_server(
+            job, loaded.destination, stays_on=self._server_to_stay_on(loaded)
+        )
+        if destination is None:
+            return
+        job.hand_over(self.outcomes.request_start, job.claim, loaded.migration)
+
+    def _server_to_stay_on(self, loaded: LoadedShareMigration) -> str | None:
+        """Return the server of a share that its clients notice nothing of.
+
+        None if it has to leave it: its addresses are those of the server.
+        """
+        source = loaded.source.row
+        if (
+            loaded.migration.nondisruptive
+            and is_on(source, self.setup.service_host)
+            and source.share_network_id == loaded.destination.row.share_network_id
+        ):
+            return source.share_server_id
+        return None
+
+    def failed_provide_migration_server(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        """Roll back at once, unless something may have been copied.
+
+        That may be if an administrator has reset the status of the server.
+        """
+        migration = migrations.find_open(session, job.resource_id)
+        instance_id = migration and migration.destination_instance_id
+        server_id = instance_id and share_servers.find_server_id(session, instance_id)
+        if server_id and not self.setup.fail_build(
+            session, server_id, error, keep_addresses=job.attempt > 1
+        ):
+            return self._clean_up(session, job, error)
+        self._notify(session, job, error, failure_detail(error))
+        self._record_error(session, job, error)
+        self.outcomes.roll_back(session, job.resource_id, 'failed')
+        return True

@@ -1,4 +1,12 @@
-"""Rescue of share instances."""
+"""Rescue of share instances, of their transfers and their migrations.
+
+Where the work of a transfer was lost, nothing has changed hands, so the share
+is offered again.
+
+The work of every step of a migration is idempotent and runs on the service of
+the source. A step without work is submitted again. Where that leads nowhere,
+the migration ends without another call of a driver.
+"""
 
 import dataclasses
 import typing
@@ -8,26 +16,34 @@ from manila_lite import messages
 from manila_lite.conf import Option
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.snapshots import release_share
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.services import pools
-from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.shares import (
+    instances as share_instances,
+    migrations,
+    transfers,
+)
 from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import AcceptedTransferRow, InstanceRow, ShareTaskRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching
 from manila_lite.messages import Action, Detail
 from manila_lite.quota.shares import lock_instances, resize
-from manila_lite.rpc.share import ReplicaUpdatesRpc
+from manila_lite.rpc.share import AccessRpc, ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
 from manila_lite.share.manager.recovery.base import (
     DriverCall,
     ProbedRecovery,
     RescueCase,
+    ResourceRecovery,
     Verdict,
 )
+from manila_lite.share.manager.recovery.rule_sets import resync_of_failed
 from manila_lite.share.manager.replication.replicas import (
     ReplicasEndpoint,
     ReportedReplica,
@@ -36,6 +52,7 @@ from manila_lite.share.manager.shares.provisioning import (
     PROGRESS_DONE,
     ProvisioningEndpoint,
 )
+from manila_lite.share.manager.shares.transfers import withdraw_acceptance
 from manila_lite.states.machine import Ask, Repeat, Rescue
 from manila_lite.states.share_instance import (
     HIDDEN_FROM_TENANTS,
@@ -43,6 +60,8 @@ from manila_lite.states.share_instance import (
     InstanceStatus,
 )
 from manila_lite.states.share_replica import PASSIVE, ReplicaState
+from manila_lite.states.share_task import SHARE_TASK, ShareTask
+from manila_lite.states.share_transfer import SHARE_TRANSFER
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
@@ -305,3 +324,80 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
 
 def _is_new_replica(row: InstanceRow) -> bool:
     return row.status in _CREATING and row.replica_state in PASSIVE
+
+
+TransferCase = RescueCase[AcceptedTransferRow, None]
+
+
+@dataclasses.dataclass(eq=False)
+class ShareTransferRecovery(ResourceRecovery[AcceptedTransferRow, None]):
+    machine = SHARE_TRANSFER
+
+    message_ttl: Annotated[int, Option('message_ttl')]
+
+    def find(self, session: Session, id: str) -> TransferCase | None:
+        row = transfers.find_accepted(session, id)
+        return None if row is None else RescueCase(row, None)
+
+    def give_up(
+        self,
+        session: Session,
+        job: Claim,
+        case: TransferCase,
+        event: str,
+        explanation: str,
+    ) -> None:
+        row = case.row
+        if withdraw_acceptance(session, row.id) and row.project_id:
+            messages.record(
+                session,
+                project_id=row.project_id,
+                request_id=job.request_id,
+                action=messages.Action.TRANSFER_ACCEPT,
+                detail=messages.Detail.UNKNOWN_ERROR,
+                resource_type='SHARE',
+                resource_id=row.share_id,
+                ttl=self.message_ttl,
+                explanation=explanation,
+            )
+
+
+TaskCase = RescueCase[ShareTaskRow, None]
+
+
+@dataclasses.dataclass(eq=False)
+class ShareTaskRecovery(ResourceRecovery[ShareTaskRow, None]):
+    machine = SHARE_TASK
+    end_of_resumes = 'failed'
+
+    migrations: ShareMigrationsEndpoint
+
+    def find(self, session: Session, id: str) -> TaskCase | None:
+        row = migrations.find_task(session, id)
+        return None if row is None else RescueCase(row, None)
+
+    def status_of(self, case: TaskCase) -> str:
+        return case.row.task_state or ShareTask.NONE
+
+    def recheck(self, session: Session, case: TaskCase, id: str) -> None:
+        super().recheck(session, case, id)
+        resync_of_failed(
+            session,
+            self.work_clients[AccessRpc.name],
+            [row.id for row in share_rules.list_instance_hosts(session, id)],
+        )
+
+    def give_up(
+        self, session: Session, job: Claim, case: TaskCase, event: str, explanation: str
+    ) -> None:
+        self.migrations.end_lost(
+            session, case.row.id, session.reason or 'its work was lost'
+        )
+        notify_user(
+            session,
+            job,
+            Action.UPDATE,
+            Detail.UNKNOWN_ERROR,
+            self.migrations.message_ttl,
+            explanation=explanation,
+        )

@@ -22,7 +22,7 @@ from manila_lite.share.drivers.base import ReplicaReply, normalise_export_locati
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
 from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.share.manager.replication.rule_resync import RuleResync, rules_in_force
+from manila_lite.share.manager.replication.probe import RuleResync, rules_in_force
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_replica import SHARE_REPLICA, ReplicaState
 from manila_lite.states.snapshot_instance import SnapshotStatus

@@ -48,9 +48,9 @@ from manila_lite.share.manager.endpoint import (
     undo_if_gone,
 )
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.replication.lock import replica_lock
+from manila_lite.share.manager.replication.probe import RuleResync, rules_in_force
 from manila_lite.share.manager.replication.promotion import PromotionWriter
-from manila_lite.share.manager.replication.rule_resync import RuleResync, rules_in_force
+from manila_lite.share.manager.replication.roles import replica_lock
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.share.manager.shares.provisioning import PROGRESS_DONE

@@ -50,7 +50,7 @@ from manila_lite.share.manager.driver_view.share_view import (
 )
 from manila_lite.share.manager.endpoint import owner_context, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.replication.lock import replica_lock
+from manila_lite.share.manager.replication.roles import replica_lock
 from manila_lite.share.manager.snapshots import (
     PROGRESS_DONE,
     REVERT_PAUSE,

@@ -38,11 +38,6 @@ from manila_lite.share.manager.driver_view.share_view import (
 )
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.replication import outcomes
-from manila_lite.share.manager.replication.lock import (
-    LOCKED_PAUSE,
-    ReplicaLocks,
-    replica_lock,
-)
 from manila_lite.share.manager.replication.outcome_writer import (
     OutcomeWriter,
     changed_fields,
@@ -57,7 +52,12 @@ from manila_lite.share.manager.replication.probe import (
     with_normalised_exports,
     with_server,
 )
-from manila_lite.share.manager.replication.roles import RoleWriter
+from manila_lite.share.manager.replication.roles import (
+    LOCKED_PAUSE,
+    ReplicaLocks,
+    RoleWriter,
+    replica_lock,
+)
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import PROMOTABLE, ReplicaState
 from manila_lite.work.job import JobContext

@@ -1,4 +1,4 @@
-"""Pass the metadata of shares that drivers apply to them."""
+"""Pass metadata to drivers, and say how the data service reaches shares."""
 
 import dataclasses
 import typing
@@ -6,12 +6,13 @@ from typing import Annotated
 
 from manila_lite import exception, messages
 from manila_lite.conf import Option
+from manila_lite.context import RequestContext
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database, Session
 from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Client, implements
-from manila_lite.rpc.share import ShareMetadataRpc
+from manila_lite.rpc.share import ConnectionsRpc, ShareMetadataRpc
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
@@ -110,3 +111,33 @@ class ShareMetadataEndpoint:
             resource_id=row.share_id,
             ttl=self.message_ttl,
         )
+
+
+@implements(ConnectionsRpc)
+@dataclasses.dataclass(eq=False)
+class ConnectionsEndpoint:
+    """Asks the driver of a back end."""
+
+    db: Database
+    driver: ShareDriver
+    name_template: Annotated[str, Option('share_name_template')]
+
+    def get_connection(
+        self, ctx: RequestContext, instance_id: str
+    ) -> dict[str, typing.Any]:
+        instance = self.db.read(share_view.load_instance, instance_id)
+        try:
+            found = self.driver.connection_get_info(
+                driver_context(),
+                share_view.share_for_driver(instance, self.name_template),
+                instance.share_server,
+            )
+        except NotImplementedError as error:
+            raise exception.ContentUnreachable(
+                instance_id=instance_id, reason='its driver does not offer it'
+            ) from error
+        except OSError as error:
+            raise exception.ContentUnreachable(
+                instance_id=instance_id, reason=str(error)
+            ) from error
+        return dict(found)

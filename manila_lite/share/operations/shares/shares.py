@@ -36,7 +36,7 @@ from manila_lite.share.operations.migration_guards import (
     refuse_migrating,
     refuse_running,
 )
-from manila_lite.share.operations.replication import guards as replica_guards, resets
+from manila_lite.share.operations.replication import guards as replica_guards, replicas
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.shares import placement, removal, share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
@@ -427,7 +427,7 @@ class Shares:
     ) -> None:
         """Set a status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_INSTANCE, status)
-        resets.reset_status(session, ctx, self.recovery, instance_id, event)
+        replicas.reset_status(session, ctx, self.recovery, instance_id, event)
         if status == InstanceStatus.AVAILABLE:
             # Who says so knows that no removal has begun that goes on.
             share_instances.forget_removal(session, instance_id)

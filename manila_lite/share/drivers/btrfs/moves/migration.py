@@ -5,7 +5,9 @@ once: a migration can be cancelled while it copies.
 """
 
 from collections.abc import Callable, Sequence
+import concurrent.futures
 import contextlib
+import threading
 from typing import Any
 
 from oslo_log import log
@@ -17,7 +19,6 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.moves import closing
-from manila_lite.share.drivers.btrfs.moves.background import BackgroundCall
 from manila_lite.share.drivers.btrfs.moves.migrated_snapshots import SnapshotPair
 from manila_lite.share.drivers.btrfs.moves.migration_copy import (
     MigrationCopy,
@@ -29,6 +30,35 @@ from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationCompleteReply,
     SnapshotMappings,
 )
+
+
+class BackgroundCall:
+    """A call in a thread, which ends with the process at the latest."""
+
+    def __init__(self, function: Callable[[], None]):
+        self._function = function
+        self._future: concurrent.futures.Future[None] = concurrent.futures.Future()
+        # Unlike those of an executor, it does not keep the process alive.
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def has_ended(self, timeout: float) -> bool:
+        """Wait at most so many seconds; raise the error it has ended with."""
+        try:
+            self._future.result(timeout)
+        except concurrent.futures.TimeoutError:
+            if self._future.done():  # it is the error of the call
+                raise
+            return False
+        return True
+
+    def _run(self) -> None:
+        try:
+            self._function()
+        except BaseException as error:  # noqa: BLE001 (has_ended raises it)
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(None)
+
 
 LOG = log.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.moves.replicas import Replica
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.drivers.replica_lists import ReplicaList, find_active
+from manila_lite.share.drivers.contract.replication import ReplicaList, find_active
 
 LOG = log.getLogger(__name__)
 

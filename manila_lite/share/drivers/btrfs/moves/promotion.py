@@ -17,17 +17,17 @@ from manila_lite.share.drivers.btrfs.moves import closing
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.moves.replicas import Replica, ReplicaState
 from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
-from manila_lite.share.drivers.files.replicas import (
-    DR,
-    ReplicaUnreachable,
-    Role,
-    ignoring_read_only,
-)
-from manila_lite.share.drivers.replica_lists import (
+from manila_lite.share.drivers.contract.replication import (
     ACTIVE,
     OUT_OF_SYNC,
     ReplicaList,
     find_active,
+)
+from manila_lite.share.drivers.files.replication import (
+    DR,
+    ReplicaUnreachable,
+    Role,
+    ignoring_read_only,
 )
 
 LOG = log.getLogger(__name__)

@@ -13,7 +13,7 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.moves.copies import Copies
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
-from manila_lite.share.drivers.files.replicas import DR, ReplicaUnreachable, Role
+from manila_lite.share.drivers.files.replication import DR, ReplicaUnreachable, Role
 from manila_lite.share.drivers.records import Record
 
 

@@ -17,28 +17,84 @@ from manila_lite.share.drivers.btrfs.exports.access import BtrfsAccess
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.moves.promotion import BtrfsPromotion
 from manila_lite.share.drivers.btrfs.moves.replicas import Replica, ReplicaState
-from manila_lite.share.drivers.btrfs.moves.replicated_snapshots import (
-    BtrfsReplicatedSnapshots,
-)
 from manila_lite.share.drivers.btrfs.moves.roles import BtrfsRoles
 from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
 from manila_lite.share.drivers.btrfs.moves.transfer import TransferFailed
 from manila_lite.share.drivers.btrfs.volumes.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.volumes.snapshots import BtrfsSnapshots
-from manila_lite.share.drivers.files.replicas import (
-    ReplicaUnreachable,
-    Role,
-    format_time,
-)
-from manila_lite.share.drivers.files.replication import Replication
-from manila_lite.share.drivers.replica_lists import (
+from manila_lite.share.drivers.contract.replication import (
     ERROR,
     IN_SYNC,
     OUT_OF_SYNC,
     ReplicaList,
     SnapshotList,
 )
+from manila_lite.share.drivers.files.replicated_snapshots import ReplicatedSnapshots
+from manila_lite.share.drivers.files.replication import (
+    Replication,
+    ReplicaUnreachable,
+    Role,
+    format_time,
+)
 from manila_lite.share.drivers.space import is_out_of_space
+
+
+class BtrfsReplicatedSnapshots(ReplicatedSnapshots[Replica]):
+    def __init__(
+        self,
+        backend: BtrfsBackend,
+        peers: BtrfsPeers,
+        snapshots: BtrfsSnapshots,
+        syncing: BtrfsSyncing,
+    ):
+        super().__init__(peers, snapshots)
+        self._backend = backend
+        self._own = snapshots
+        self._peers = peers
+        self._syncing = syncing
+
+    def _copy(
+        self,
+        share_replica: base.ShareForDriver,
+        active: Replica | None,
+        source: base.SnapshotForDriver | None,
+        snapshot: base.SnapshotForDriver,
+    ) -> bool:
+        own = self._peers.own_replica(share_replica)
+        with self._backend.try_copying(own.name) as is_locked:
+            return is_locked and self.ensure_snapshot(own, active, source, snapshot)
+
+    def _has_snapshot(self, replica: Replica, name: str) -> bool:
+        return replica.backend.find(Kind.SNAPSHOT, name) is not None
+
+    def _place(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
+        return self._own.reply(*self._backend.get_snapshot(snapshot))
+
+    def ensure_snapshot(
+        self,
+        own: Replica,
+        leader: Replica | None,
+        source: base.SnapshotForDriver | None,
+        snapshot: base.SnapshotForDriver,
+    ) -> bool:
+        """Return whether a snapshot exists here; copy it if possible.
+
+        The caller has locked the copies of our replica.
+        """
+        name = snapshot['name']
+        if self._backend.find(Kind.SNAPSHOT, name) is not None:
+            return True
+        if leader is None or source is None or own.find() is None:
+            return False
+        try:
+            return self._syncing.copy_snapshot(own, leader, source['name'], name)
+        except (OSError, exception.ShareBackendException) as error:
+            LOG.warning(
+                'Cannot copy snapshot %(name)s: %(error)s',
+                {'name': name, 'error': error},
+            )
+        return False
+
 
 LOG = log.getLogger(__name__)
 

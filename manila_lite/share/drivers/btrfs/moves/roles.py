@@ -8,8 +8,8 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.moves.replicas import Replica, ReplicaState
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
-from manila_lite.share.drivers.files.replicas import READABLE, Role
-from manila_lite.share.drivers.replica_lists import ACTIVE
+from manila_lite.share.drivers.contract.replication import ACTIVE
+from manila_lite.share.drivers.files.replication import READABLE, Role
 
 LOG = log.getLogger(__name__)
 

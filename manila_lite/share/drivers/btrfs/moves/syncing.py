@@ -22,8 +22,8 @@ from manila_lite.share.drivers.btrfs.moves.sending import (
     send_changes,
 )
 from manila_lite.share.drivers.btrfs.moves.transfer import TransferFailed
-from manila_lite.share.drivers.files.replicas import ReplicaUnreachable, Role
-from manila_lite.share.drivers.replica_lists import ReplicaList
+from manila_lite.share.drivers.contract.replication import ReplicaList
+from manila_lite.share.drivers.files.replication import ReplicaUnreachable, Role
 
 LOG = log.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.exports.protocols import volume_at, volume_of
-from manila_lite.share.drivers.btrfs.volumes import rewriting
+from manila_lite.share.drivers.btrfs.volumes import snapshots
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.space import managed_size
@@ -90,8 +90,8 @@ class BtrfsManaging:
         if self._is_elsewhere(record, server):
             raise ValueError(f'it is on share server {record["server"]}')
         record |= server
-        if rewriting.LIMIT in record:  # an earlier version has released it
-            pool.set_limit_bytes(volume, record.pop(rewriting.LIMIT))
+        if snapshots.LIMIT in record:  # an earlier version has released it
+            pool.set_limit_bytes(volume, record.pop(snapshots.LIMIT))
         size = managed_size(
             pool.size_gib(Kind.SHARE, volume),
             pool.used_bytes(Kind.SHARE, volume),
@@ -128,7 +128,7 @@ class BtrfsManaging:
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is not None:
                 pool = found[0]
-                rewriting.limit_interrupted(pool, share['name'])
+                snapshots.limit_interrupted(pool, share['name'])
                 pool.catalog.unmanage(Kind.SHARE, share['name'])
                 pool.commit()
             elif not self._is_unmanaged(share):

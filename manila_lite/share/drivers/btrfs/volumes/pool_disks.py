@@ -17,7 +17,12 @@ from manila_lite.share.drivers import disk_identity, records
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
-from manila_lite.share.drivers.contract.disks import AnyDisk, Disk, DiskRegistry, Holds
+from manila_lite.share.drivers.contract.statistics import (
+    AnyDisk,
+    Disk,
+    DiskRegistry,
+    Holds,
+)
 
 LOG = log.getLogger(__name__)
 

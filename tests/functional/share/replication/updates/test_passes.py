@@ -7,7 +7,7 @@ import pytest
 from manila_lite.coordination import Coordinator
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.share.manager.driver_probe import DriverProbe
-from manila_lite.share.manager.replication import lock as replica_lock
+from manila_lite.share.manager.replication import roles
 from manila_lite.share.manager.replication.probe import ReplicaProbe
 
 # The timer
@@ -160,9 +160,7 @@ def test_hanging_driver_call_keeps_the_lock_of_one_share(cloud, hanging):
     locks, elsewhere = (Coordinator(cloud.conf, name) for name in ('here', 'there'))
     cloud.endpoint().locks = locks
     limit(cloud, 30.0, 8)
-    names = {
-        id: replica_lock.replica_lock_name(cloud.replica(id).share_id) for id in hanging
-    }
+    names = {id: roles.replica_lock_name(cloud.replica(id).share_id) for id in hanging}
     cloud.endpoint().request_pass()
     thread = threading.Thread(target=cloud.settle, daemon=True)
     thread.start()

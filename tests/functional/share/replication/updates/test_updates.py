@@ -14,7 +14,7 @@ from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import history
 from manila_lite.db.transitions import fire
-from manila_lite.share.manager.replication import lock as replica_lock
+from manila_lite.share.manager.replication import roles
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support import sampling
 from tests.support.replica_updates import ReplicaUpdateCloud
@@ -301,7 +301,7 @@ def test_update_does_not_wait_for_a_held_share_lock(cloud, tmp_path):
     locks, elsewhere = (Coordinator(cloud.conf, name) for name in ('here', 'there'))
     cloud.endpoint().locks = locks
     driver = cloud.stub_driver(update_replica_state='out_of_sync')
-    name = replica_lock.replica_lock_name(cloud.share_id)
+    name = roles.replica_lock_name(cloud.share_id)
     with elsewhere.lock(name):
         cloud.endpoint().request_pass()
         while cloud.step():
@@ -324,7 +324,7 @@ def test_driver_is_called_under_the_share_lock(cloud):
     held = []
 
     def update_replica_state(*args):
-        with elsewhere.try_lock(replica_lock.replica_lock_name(cloud.share_id)) as free:
+        with elsewhere.try_lock(roles.replica_lock_name(cloud.share_id)) as free:
             held.append(not free)
 
     cloud.stub_driver(update_replica_state=update_replica_state)

@@ -1,7 +1,6 @@
 import pytest
 
-from manila_lite.share.drivers.btrfs.volumes.mounting import mounted_pool
-from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.btrfs.volumes.pool import Pool, mounted_pool
 from tests.support import storage
 from tests.support.flushes import Flushes
 from tests.unit.share.drivers.btrfs.nfs_site import NfsSite

@@ -17,7 +17,7 @@ from manila_lite.share.drivers import btrfs
 from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.moves.transfer import transfer
-from manila_lite.share.drivers.btrfs.volumes import rewriting
+from manila_lite.share.drivers.btrfs.volumes import snapshots
 from tests.drivers import content
 from tests.support import ordinary_user, sampling, storage, units
 from tests.support.nfs_client import NfsClient, NfsError
@@ -246,7 +246,7 @@ def test_rewritten_share_has_all_that_only_root_may_give(pool, volume):
     pool.take_snapshot(volume, volume)
     content.damage(top)
     limit = pool.limit_bytes(Kind.SHARE, volume)
-    rewriting.rewrite(pool, volume, volume, limit)
+    snapshots.rewrite(pool, volume, volume, limit)
     assert describe(top) == before
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.volumes.mounting import mounted_pool
-from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.btrfs.volumes.pool import Pool, mounted_pool
 from manila_lite.share.drivers.btrfs.volumes.trash import Trash
 from tests.support import storage
 

@@ -9,7 +9,7 @@ from manila_lite import exception
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
-from manila_lite.share.drivers.btrfs.volumes.mounting import mounted_pool
+from manila_lite.share.drivers.btrfs.volumes.pool import mounted_pool
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.driver_harness import CTX
 from tests.support import storage

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.volumes import rewriting
+from manila_lite.share.drivers.btrfs.volumes import snapshots
 from tests.drivers import content, swapping
 from tests.drivers.crashes import changes, failed_at, killed_at
 
@@ -32,7 +32,7 @@ def test_content_is_that_of_the_snapshot(pool, volume):
     for path in (top / 'new' / 'directory', top / 'below' / 'new'):
         path.mkdir(parents=True)
     (top / 'file').write_text('now')
-    rewriting.rewrite(pool, volume, volume, GIB)
+    snapshots.rewrite(pool, volume, volume, GIB)
     assert content.describe(top) == then
     assert top.stat().st_ino == inode
     assert pool.size_gib(Kind.SHARE, volume) == 1
@@ -43,7 +43,7 @@ def test_volume_has_a_limit_whatever_interrupts_the_rewrite(pool, volume):
 
     def rewrite():
         with contextlib.suppress(OSError):
-            rewriting.rewrite(pool, volume, volume, GIB)
+            snapshots.rewrite(pool, volume, volume, GIB)
 
     def limit():
         return pool.limit_bytes(Kind.SHARE, volume)
@@ -66,13 +66,13 @@ def test_links_that_users_put_into_the_volume_are_not_followed(pool, volume):
         for entry in top.iterdir():
             if entry.is_symlink():
                 entry.unlink()
-        rewriting.rewrite(pool, volume, volume, GIB)
+        snapshots.rewrite(pool, volume, volume, GIB)
         return top
 
     with tempfile.TemporaryDirectory(dir=pool.top) as folder:
         swapper = swapping.Swapper(pathlib.Path(folder))
         for step in swapping.swapped_at_steps(
-            build, lambda _: rewriting.rewrite(pool, volume, volume, GIB), swapper
+            build, lambda _: snapshots.rewrite(pool, volume, volume, GIB), swapper
         ):
             assert swapper.is_unharmed(), f'at step {step}'
     assert step > 20

@@ -1,6 +1,6 @@
 import pathlib
 
-from manila_lite.share.drivers.local.nfs_exports import format_exports
+from manila_lite.share.drivers.local.access import format_exports
 from tests.unit.share.drivers.local.local_driver import access_rule
 
 TOP = pathlib.Path('/srv/share')
