@@ -11,8 +11,8 @@ from manila_lite.cmd import share
 ROOT = pathlib.Path(__file__).parents[3]
 PROCESS = """
 import pathlib, sys
-from manila_lite.cmd import liveness
-forget = liveness.hold_lock(pathlib.Path(sys.argv[1]), sys.argv[2])
+from manila_lite.cmd import share
+forget = share.hold_liveness_lock(pathlib.Path(sys.argv[1]), sys.argv[2])
 print('here', flush=True)
 sys.stdin.read()
 forget()

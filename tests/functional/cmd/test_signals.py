@@ -14,9 +14,9 @@ import signal
 import sys
 import threading
 
-from manila_lite.cmd import signals
+from manila_lite.cmd import running
 
-handled = signals.Signals(lambda frame: print('report', flush=True))
+handled = running.Signals(lambda frame: print('report', flush=True))
 
 
 def deliver():
