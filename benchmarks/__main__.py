@@ -8,6 +8,7 @@ from benchmarks import (
     cluster,
     copying,
     creation,
+    hints,
     idle,
     instructions,
     listing,
@@ -38,6 +39,7 @@ KINDS = {
     'copying': copying,
     'storage': storage,
     'cluster': cluster,
+    'hints': hints,
     'idle': idle,
 }
 

@@ -12,9 +12,14 @@ import threading
 import time
 import typing
 
+import orjson
+
 from manila_lite import exception, metrics
 from manila_lite.db import errors
 from manila_lite.rpc.transport import RpcClient, Transport
+
+if typing.TYPE_CHECKING:
+    from manila_lite.rpc.rabbit import Publisher
 
 LOG = logging.getLogger(__name__)
 
@@ -28,15 +33,47 @@ RELEASES_KEPT = 30.0
 """Seconds for which the oldest release of a topic is not looked up again."""
 
 
+UNSERVED_KEPT = 10.0
+"""Seconds for which hints for an address go the way of calls at once, after
+one has come back.
+"""
+
+
+class _Event:
+    """Wakes the thread that sends by oslo.messaging only."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def wake(self) -> None:
+        self._event.set()
+
+    def wait(self) -> None:
+        self._event.wait()
+        self._event.clear()
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+Hint = tuple[str, str, str]
+"""Topic, queue, and the id of the work. `queue` is that of a back end, or the
+topic for any of its servers.
+"""
+
+
 class HintSender:
     """Sends hints about due work to services, from one thread.
 
     `sent`, `failed` and `dropped` count hints since the start. A lost
     hint is no error: the sweep of the service finds the work a bit later.
 
-    The broker confirms each message, which takes milliseconds. Hints for a
-    queue that arrive meanwhile leave together in the next message, unless
-    `oldest_release` tells of a service that knows only single hints.
+    Over RabbitMQ, hints go past oslo.messaging. Those that come back are for
+    services that do not listen there: of the previous release, just starting
+    or ended. They go the way of calls, as do all over another transport and
+    those of an account without permission: a queue of oslo.messaging keeps
+    them, and they leave one by one if `oldest_release` tells of a service that
+    knows only single hints.
     """
 
     LOG_INTERVAL = 60.0
@@ -63,39 +100,57 @@ class HintSender:
         # Per topic and queue, the ids in the order of their arrival.
         self._waiting: dict[tuple[str, str], dict[str, None]] = {}
         self._size = 0
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._stopping = False
         self._thread: threading.Thread | None = None
+        self._path: Publisher | _Event = _Event()
+        self._publisher: Publisher | None = None
+        # Topic and queue by address, and until when an address is not used.
+        self._known: dict[str, tuple[str, str]] = {}
+        self._unserved: dict[str, float] = {}
 
     def send(self, topic: str, queue: str, work_id: str) -> None:
         """Queue a hint for sending; never waits and never fails.
 
         A queue with the name of its topic means any server of the topic.
         """
-        with self._changed:
-            if work_id in self._waiting.get((topic, queue), ()):
+        self.send_all([(topic, queue, work_id)])
+
+    def send_all(self, hints: Iterable[Hint]) -> None:
+        """Queue hints that leave together as far as they have one queue."""
+        with self._lock:
+            for topic, queue, work_id in hints:
+                if work_id in self._waiting.get((topic, queue), ()):
+                    continue
+                if self._stopping or self._size >= self._capacity:
+                    self._drop(1)
+                    continue
+                self._waiting.setdefault((topic, queue), {})[work_id] = None
+                self._size += 1
+            if not self._waiting or self._stopping:
                 return
-            if self._stopping or self._size >= self._capacity:
-                self._drop(1)
-                return
-            self._waiting.setdefault((topic, queue), {})[work_id] = None
-            self._size += 1
             # Started by the first hint, as a server may fork before that.
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(
-                    target=self._run, name='hints', daemon=True
-                )
-                self._thread.start()
-            self._changed.notify()
+                self._start()
+            path = self._path
+        path.wake()
+
+    def _start(self) -> None:
+        """Start the thread, with a connection of its own."""
+        self._publisher = self._transport.publisher(self._take_back)
+        self._path = self._publisher or _Event()
+        self._thread = threading.Thread(target=self._run, name='hints', daemon=True)
+        self._thread.start()
 
     def stop(self, timeout: float = 1.0) -> None:
         """Send queued hints for at most `timeout` seconds, drop the rest."""
-        with self._changed:
+        with self._lock:
             self._stopping = True
-            self._changed.notify()
-        if self._thread is not None:
-            self._thread.join(timeout)
-        with self._changed:
+            thread, path = self._thread, self._path
+        path.wake()
+        if thread is not None:
+            thread.join(timeout)
+        with self._lock:
             self._drop(self._size)
             self._waiting.clear()
             self._size = 0
@@ -105,39 +160,76 @@ class HintSender:
         metrics.HINTS_LOST.increment(by=number)
 
     def _run(self) -> None:
-        while (batch := self._next()) is not None:
-            topic, queue, work_ids = batch
-            if not work_ids:  # dropped in the meantime
-                continue
-            args: dict[str, typing.Any] = {'work_id': work_ids[0]}
-            if work_ids[1:]:
-                args['more'] = work_ids[1:]
-            try:
-                self._client(topic, queue).cast(None, 'hint', args)
-                self.sent += len(work_ids)
-                metrics.HINTS_SENT.increment(by=len(work_ids))
-            except exception.ServiceUnavailable as error:
-                self._note_failure(queue, error, len(work_ids))
+        path = self._path
+        while True:
+            while (batch := self._next()) is not None:
+                self._dispatch(*batch)
+            if self._stopping:
+                break
+            path.wait()
+        path.close()
 
     def _next(self) -> tuple[str, str, list[str]] | None:
-        """Wait for hints; return what goes into the next message."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._stopping)
+        """Return what goes into the next message; None without hints."""
+        with self._lock:
             if not self._waiting:
                 return None
             (topic, queue), found = next(iter(self._waiting.items()))
-            several = len(found) > 1
-        # May ask the database, for which no sender waits.
-        limit = BATCH if several and self._knows_batches(topic) else 1
-        with self._changed:
-            found = self._waiting.pop((topic, queue), {})
-            taken = list(itertools.islice(found, limit))
+            taken = list(itertools.islice(found, BATCH))
             for work_id in taken:
                 del found[work_id]
+            del self._waiting[topic, queue]
             if found:  # the other queues come first
                 self._waiting[topic, queue] = found
             self._size -= len(taken)
         return topic, queue, taken
+
+    def _dispatch(self, topic: str, queue: str, work_ids: list[str]) -> None:
+        """Send hints for one queue, in one message if possible."""
+        address = topic if queue == topic else f'{topic}.{queue}'
+        if self._publisher is None or self._is_unserved(address):
+            self._cast_all(topic, queue, work_ids)
+            return
+        self._known[address] = topic, queue
+        try:
+            if self._publisher.publish(address, _to_body(work_ids)):
+                self._count_sent(len(work_ids))
+            else:
+                self._cast_all(topic, queue, work_ids)
+        except exception.ServiceUnavailable as error:
+            self._note_failure(queue, error, len(work_ids))
+
+    def _take_back(self, address: str, body: bytes) -> None:
+        """Send hints that came back by a queue of oslo.messaging."""
+        self._unserved[address] = self._clock() + UNSERVED_KEPT
+        work_ids = _from_body(body)
+        self.sent -= len(work_ids)
+        self._cast_all(*self._known[address], work_ids, counted=True)
+
+    def _is_unserved(self, address: str) -> bool:
+        until = self._unserved.get(address)
+        if until is not None and self._clock() >= until:
+            del self._unserved[address]
+            return False
+        return until is not None
+
+    def _cast_all(
+        self, topic: str, queue: str, work_ids: list[str], *, counted: bool = False
+    ) -> None:
+        """Send by oslo.messaging, which waits for the broker to confirm."""
+        batches = [work_ids]
+        if len(work_ids) > 1 and not self._knows_batches(topic):
+            batches = [[one] for one in work_ids]
+        for batch in batches:
+            args: dict[str, typing.Any] = {'work_id': batch[0]}
+            if batch[1:]:
+                args['more'] = batch[1:]
+            try:
+                self._client(topic, queue).cast(None, 'hint', args)
+            except exception.ServiceUnavailable as error:
+                self._note_failure(queue, error, len(batch))
+            else:
+                self._count_sent(len(batch), counted=counted)
 
     def _knows_batches(self, topic: str) -> bool:
         if self._oldest_release is None:
@@ -159,6 +251,11 @@ class HintSender:
             client = self._clients[topic] = self._transport.client(topic)
         return client if queue == topic else client.to(queue)
 
+    def _count_sent(self, number: int, *, counted: bool = False) -> None:
+        self.sent += number
+        if not counted:
+            metrics.HINTS_SENT.increment(by=number)
+
     def _note_failure(self, queue: str, error: Exception, lost: int) -> None:
         self.failed += lost
         metrics.HINTS_LOST.increment(by=lost)
@@ -173,11 +270,21 @@ class HintSender:
             )
 
 
+def _to_body(work_ids: list[str]) -> bytes:
+    return orjson.dumps({'work_ids': work_ids})
+
+
+def _from_body(body: bytes) -> list[str]:
+    """Return the ids; what a newer release says beside them is ignored."""
+    return [str(one) for one in orjson.loads(body)['work_ids']]
+
+
 class HintListener:
     """Passes hints to a runner and calls to its endpoints.
 
-    One server receives both; two servers on one queue would take messages
-    from each other.
+    Hints come past oslo.messaging if that is possible, and by the server for
+    calls from those that cannot send them otherwise. It is one server: two
+    on one queue would take messages from each other.
     """
 
     def __init__(
@@ -188,13 +295,30 @@ class HintListener:
         wake: Callable[[str], object],
         endpoints: Iterable[typing.Any] = (),
     ):
+        self._name = topic, server
+        self._wake = wake
+        self._receiver = transport.receiver
+        self._subscription: typing.Any = None
         self._server = transport.serve(topic, server, [_HintEndpoint(wake), *endpoints])
 
     def start(self) -> None:
+        if self._receiver is not None:
+            self._subscription = self._receiver.subscribe(*self._name, self._receive)
         self._server.start()
 
     def stop(self) -> None:
+        if self._subscription is not None:
+            self._subscription.cancel()
         self._server.stop()
+
+    def _receive(self, body: bytes) -> None:
+        try:
+            work_ids = _from_body(body)
+        except (ValueError, LookupError, TypeError):
+            LOG.warning('A message to %s is no hint', '.'.join(self._name))
+            return
+        for one in work_ids:
+            self._wake(one)
 
 
 class _HintEndpoint:

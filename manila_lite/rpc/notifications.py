@@ -44,7 +44,9 @@ class Notifications:
                 'events need a message broker, RabbitMQ: set transport_url '
                 f'of [{SECTION}], or enabled of [events] to false'
             )
-        transport.prepare_rabbit(conf)
+        from manila_lite.rpc import rabbit  # only with a broker
+
+        rabbit.prepare(conf)
         conf.set_default('driver', ['messagingv2'], SECTION)
         if not _SENDING.intersection(conf[SECTION].driver):
             raise options.BadConfiguration(

@@ -17,6 +17,9 @@ from oslo_db import exception as db_exc
 from manila_lite import conf as options, context, exception
 from manila_lite.rpc import listening
 
+if typing.TYPE_CHECKING:
+    from manila_lite.rpc import rabbit, receiving
+
 LOG = logging.getLogger(__name__)
 
 MOST_NOTED = 100
@@ -24,8 +27,6 @@ MOST_NOTED = 100
 
 POOL_SIZE = 2
 """Default number of threads of a server: they only pass hints on."""
-
-RABBIT = 'oslo_messaging_rabbit'
 
 UNKNOWN = ('NoSuchMethod', 'UnsupportedVersion')
 """What oslo answers when a server does not know the method."""
@@ -71,6 +72,7 @@ class Transport:
         import oslo_messaging
 
         self.refusals = listening.Refusals()
+        self._brokers: rabbit.Brokers | None = None
         self._conf = conf
         self._oslo = oslo_messaging
         self._failures: tuple[type[Exception], ...] = (
@@ -91,7 +93,10 @@ class Transport:
     def _connect(self) -> typing.Any:
         url = self._oslo.TransportURL.parse(self._conf)
         if url.transport in ('rabbit', 'kombu'):
-            self._failures += prepare_rabbit(self._conf)
+            from manila_lite.rpc import rabbit
+
+            self._failures += rabbit.prepare(self._conf)
+            self._brokers = rabbit.Brokers(self._conf, url)
         return self._oslo.get_rpc_transport(
             self._conf, url, allowed_remote_exmods=[exception.__name__]
         )
@@ -185,37 +190,30 @@ class Transport:
 
         return dispatch_or_note
 
+    def publisher(
+        self, returned: Callable[[str, bytes], None]
+    ) -> 'rabbit.Publisher | None':
+        """Return what sends hints past oslo.messaging, if the broker has it.
+
+        `returned` gets the address and the body of what nobody receives.
+        """
+        if self._brokers is None:
+            return None
+        from manila_lite.rpc import rabbit
+
+        return rabbit.Publisher(self._brokers, returned)
+
+    @functools.cached_property
+    def receiver(self) -> 'receiving.Receiver | None':
+        """What receives hints past oslo.messaging, if the broker has it."""
+        if self._brokers is None:
+            return None
+        from manila_lite.rpc import receiving
+
+        return receiving.Receiver(self._brokers)
+
     def close(self) -> None:
         self._transport.cleanup()
-
-
-def prepare_rabbit(conf: cfg.ConfigOpts) -> tuple[type[Exception], ...]:
-    """Use quorum queues, which survive a broker, unless configured.
-
-    Hints need neither these nor the confirmation of the broker, but oslo has
-    one kind of queue for all messages of a server, always asks for
-    confirmation, and a queue cannot change its kind while a process of the
-    previous release declares it. `HintSender` sends fewer messages instead.
-
-    The queue manager stays off, and transient queues keep random names
-    that expire: it would give two services of one program on one host the
-    same reply queue, and each would take replies meant for the other.
-
-    Returns the errors that oslo does not wrap: of a broker that cannot be
-    reached, and of one that refuses a password or a virtual host.
-    """
-    from amqp import exceptions as amqp
-    from kombu import exceptions as kombu
-
-    # Kombu does so to connect; here, forked processes have it in common.
-    from kombu.transport import pyamqp  # noqa: F401
-    from oslo_messaging import opts
-
-    conf.register_opts(dict(opts.list_opts())[RABBIT], RABBIT)
-    if not conf[RABBIT].rabbit_ha_queues:
-        conf.set_default('rabbit_quorum_queue', True, RABBIT)
-        conf.set_default('rabbit_transient_quorum_queue', True, RABBIT)
-    return kombu.KombuError, amqp.AMQPError
 
 
 def register_global_options(conf: cfg.ConfigOpts) -> None:

@@ -42,6 +42,25 @@ def virtual_host() -> Iterator[str]:
         _control('delete_vhost', name)
 
 
+@contextlib.contextmanager
+def account(host: str, permitted: str) -> Iterator[str]:
+    """Create an account on a virtual host; yield its URL and remove it.
+
+    `permitted` is the expression for all three permissions.
+    """
+    parsed = urllib.parse.urlsplit(host)
+    name = f'manila-lite-test-{uuid.uuid4().hex}'
+    if not _control('add_user', name, 'secret'):
+        requirements.missing('rabbitmqctl does not work here')
+    try:
+        where = urllib.parse.unquote(parsed.path.removeprefix('/')) or '/'
+        _control('set_permissions', '-p', where, name, *(permitted,) * 3)
+        near = f'{parsed.hostname}:{parsed.port}'
+        yield parsed._replace(netloc=f'{name}:secret@{near}').geturl()
+    finally:
+        _control('delete_user', name)
+
+
 def purge(url: str, *queues: str) -> int:
     """Purge these queues; return the number of messages lost."""
     lost = 0

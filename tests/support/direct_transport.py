@@ -13,6 +13,8 @@ class DirectTransport:
     `before_call` may start the services that serve.
     """
 
+    receiver = None  # hints wake the runners directly
+
     def __init__(self, before_call=lambda: None):
         self.refusals = listening.Refusals()
         self._before_call = before_call

@@ -18,7 +18,7 @@ from manila_lite.db.session import Database
 from manila_lite.periodic import Periodic, Task
 from manila_lite.quota import limits as quota_limits
 from manila_lite.rpc.contract import Client, Given
-from manila_lite.rpc.hints import HintListener
+from manila_lite.rpc.hints import HintListener, HintSender
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.work import table
 from manila_lite.work.admission import AdmissionControl
@@ -184,11 +184,6 @@ def listen(process: Process, served: Iterable[Served]) -> list[HintListener]:
     ]
 
 
-def connect_hints(db: Database, sender: typing.Any) -> None:
+def connect_hints(db: Database, sender: HintSender) -> None:
     """Send the hints of every transaction after its commit."""
-
-    def deliver(hints: Iterable[typing.Any]) -> None:
-        for hint in hints:
-            sender.send(*hint)
-
-    db.deliver = deliver
+    db.deliver = sender.send_all

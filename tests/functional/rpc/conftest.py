@@ -6,6 +6,7 @@ import uuid
 import pytest
 
 from tests.support import requirements, rpc_servers
+from tests.support.broker_proxy import BrokerProxy
 
 HOST, PORT = '127.0.0.1', 5672
 RABBIT_URL = 'rabbit://guest:guest@{host}:{port}//'
@@ -48,3 +49,11 @@ def serving(topic):
     """Start servers that are stopped before the topic is removed."""
     with rpc_servers.running_servers() as start:
         yield start
+
+
+@pytest.fixture
+def proxy(broker):
+    proxy = BrokerProxy(HOST, PORT)
+    yield proxy
+    proxy.thaw()
+    proxy.cut()

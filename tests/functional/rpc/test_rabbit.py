@@ -1,8 +1,6 @@
 """Hints and calls over a real broker, and when the broker is lost."""
 
-import contextlib
 import queue
-import socket
 import threading
 import time
 
@@ -14,7 +12,7 @@ from manila_lite.context import RequestContext
 from manila_lite.rpc import bus_probe, hints, listening
 from tests.functional.rpc.conftest import HOST, PORT, transport_to
 from tests.support import rpc_servers
-from tests.support.processes import free_port, wait_until
+from tests.support.processes import wait_until
 
 
 @pytest.fixture
@@ -107,57 +105,6 @@ def test_hint_waits_for_a_service_that_is_down(rpc_transport, topic, woken, serv
     assert sender.sent == 1
     serving(hints.HintListener(rpc_transport, topic, 'one', woken.put))
     assert woken.get(timeout=10) == 'w1'
-
-
-class BrokerProxy:
-    """A TCP proxy to the broker whose connections can be cut."""
-
-    def __init__(self):
-        self._pairs = []
-        self.port = free_port()
-        self.restore()
-
-    def _accept(self):
-        threading.Thread(
-            target=self._serve, args=(self._entrance,), daemon=True
-        ).start()
-
-    def _serve(self, entrance):
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = entrance.accept()
-                far = socket.create_connection((HOST, PORT))
-                self._pairs.append((near, far))
-                for pair in ((near, far), (far, near)):
-                    threading.Thread(target=self._pump, args=pair, daemon=True).start()
-
-    def _pump(self, source, sink):
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                sink.sendall(data)
-        with contextlib.suppress(OSError):
-            sink.shutdown(socket.SHUT_RDWR)
-
-    def cut(self):
-        with contextlib.suppress(OSError):
-            self._entrance.shutdown(socket.SHUT_RDWR)
-        self._entrance.close()
-        for pair in self._pairs:
-            for end in pair:
-                with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-                end.close()
-
-    def restore(self):
-        self._entrance = socket.create_server((HOST, self.port))
-        self._accept()
-
-
-@pytest.fixture
-def proxy(broker):
-    proxy = BrokerProxy()
-    yield proxy
-    proxy.cut()
 
 
 def test_a_lost_connection_loses_only_hints(proxy, listener, topic, woken):

@@ -20,6 +20,9 @@ class GatedTransport:
         self.reached = threading.Event()
         self._transport = rpc_transport
 
+    def publisher(self, returned):
+        return self._transport.publisher(returned)
+
     def client(self, topic):
         self.reached.set()
         assert self.gate.wait(10)

@@ -9,18 +9,20 @@ from oslo_service import backend
 from manila_lite import conf as options
 from manila_lite.rpc import transport
 
+RABBIT = 'oslo_messaging_rabbit'
+
 
 def rabbit(**settings):
     conf = options.new()
     from oslo_messaging import opts
 
     oslo_messaging.TransportURL(conf)
-    conf.register_opts(dict(opts.list_opts())[transport.RABBIT], transport.RABBIT)
+    conf.register_opts(dict(opts.list_opts())[RABBIT], RABBIT)
     conf.set_override('transport_url', 'rabbit://nobody:x@127.0.0.1:1//')
     for name, value in settings.items():
-        conf.set_override(name, value, transport.RABBIT)
+        conf.set_override(name, value, RABBIT)
     transport.Transport(conf)
-    return conf[transport.RABBIT]
+    return conf[RABBIT]
 
 
 def test_rabbit_queues_are_replicated_unless_configured():
