@@ -30,6 +30,7 @@ class Page(parser.HTMLParser):
         self.forms: list[Form] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self._texts: list[str] = []
+        self._outside: dict[str, dict[str, str]] = {}
         self.feed(self.html)
 
     def handle_starttag(self, tag, attrs):
@@ -38,13 +39,20 @@ class Page(parser.HTMLParser):
         if tag == 'a':
             self.links.append(given.get('href') or '')
         elif tag == 'form':
+            fields = self._outside.get(given.get('id') or '', {})
             self.forms.append(
-                Form(given.get('method') or 'get', given.get('action') or '', {})
+                Form(given.get('method') or 'get', given.get('action') or '', fields)
             )
         elif given.get('type') == 'checkbox' and 'checked' not in given:
             pass  # not sent
         elif tag in ('input', 'select') and 'name' in given:
-            self.forms[-1].fields[given['name'] or ''] = given.get('value') or ''
+            unnamed = 'on' if given.get('type') == 'checkbox' else ''
+            fields = (
+                self._outside.setdefault(given['form'] or '', {})
+                if 'form' in given
+                else self.forms[-1].fields
+            )
+            fields[given['name'] or ''] = given.get('value') or unnamed
 
     def handle_data(self, data):
         self._texts.append(data)

@@ -6,10 +6,11 @@ The API decides; a reason that is known before spares the user the attempt.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import re
 import typing
+import urllib.parse
 
 from manila_lite.api.ui import front
 from manila_lite.api.ui.api_client import Refused
-from manila_lite.api.ui.listing import Collection
+from manila_lite.api.ui.listing import LISTED, SELECTED, Collection
 from manila_lite.api.ui.visit import Answer, Handler, Visit
 from manila_lite.states.machine import Machine
 
@@ -28,9 +29,6 @@ Reasons = dict[str, str | None]
 MOST_SELECTED = 200
 """Rows that one request acts on; no page shows more of them."""
 
-_SELECTED = 'selected-'
-"""Begins the name of the field that selects a row, before its id."""
-
 NOT_ALLOWED = 'Policies do not allow you this.'
 
 
@@ -47,11 +45,19 @@ class Action(typing.NamedTuple):
 
 
 class Outcome(typing.NamedTuple):
-    """What became of an action on one of several resources."""
+    """What became of an action on one of several resources; `path` shows it."""
 
-    id: str
+    path: str
     title: str
     refusal: str | None
+
+
+class Kept(typing.NamedTuple):
+    """What a refused form was sent with, the field that is wrong, and why."""
+
+    form: Form = {}
+    wrong: str | None = None
+    reason: str | None = None
 
 
 class ActionForms(typing.NamedTuple):
@@ -61,6 +67,21 @@ class ActionForms(typing.NamedTuple):
     title: str
     form_token: str
     reasons: Reasons
+    sent: str
+    kept_form: Kept
+
+    def kept(self, name: str, hidden: Form) -> Kept:
+        """Return what to keep of the form of an action: that of the refused one.
+
+        Of forms with the same path, that with these hidden fields was sent.
+        """
+        found = self.kept_form
+        is_it = self.sent == f'{self.path}/{name}' and all(
+            found.form.get(field) == value for field, value in hidden.items()
+        )
+        if not is_it:
+            return Kept()
+        return found._replace(wrong=None) if found.wrong in hidden else found
 
 
 class Actions:
@@ -78,14 +99,22 @@ class Actions:
         resource: dict,
         path: str,
         known: Mapping[str, str | None] | None = None,
+        refused: Refused | None = None,
     ) -> ActionForms:
-        """Return the forms; `known` are reasons beyond policy and status."""
+        """Return the forms; `known` are reasons beyond policy and status.
+
+        If the one that was sent has been refused, it is shown as it was sent.
+        """
         reasons = {
             name: self._reason(visit, resource, action) or (known or {}).get(name)
             for name, action in self._actions.items()
         }
         token = visit.environ[front.FORM_TOKEN]
-        return ActionForms(path, title(resource), token, reasons)
+        kept = Kept()
+        if refused:
+            wrong = wrong_field(refused, visit.form.keys() - {front.TOKEN_FIELD})
+            kept = Kept(visit.form, wrong, str(refused.public_message))
+        return ActionForms(path, title(resource), token, reasons, visit.path, kept)
 
     def _reason(self, visit: Visit, resource: dict, action: Action) -> str | None:
         if not visit.ctx.can(action.policy, resource):
@@ -128,6 +157,7 @@ class Actions:
             try:
                 return self._carry_out_selected(visit, collection, api_path, key)
             except Refused as error:
+                visit.query = dict(urllib.parse.parse_qsl(visit.form.get(LISTED, '')))
                 return show_list(visit, error)
 
         return act_on_selected
@@ -143,9 +173,9 @@ class Actions:
         if name not in collection.many:
             raise Refused(400, 'Nothing was done: choose an action.')
         ids = [
-            field.removeprefix(_SELECTED)
+            field.removeprefix(SELECTED)
             for field in visit.form
-            if field.startswith(_SELECTED)
+            if field.startswith(SELECTED)
         ]
         if not ids:
             raise Refused(400, f'Nothing was done: select {collection.noun} first.')
@@ -161,7 +191,10 @@ class Actions:
                 f'Nothing was done: {len(ids)} {collection.noun} were selected; '
                 'type that number to confirm.',
             )
-        outcomes = [self._outcome(visit, f'{api_path}/', key, name, id) for id in ids]
+        outcomes = [
+            self._outcome(visit, collection, f'{api_path}/', key, name, id)
+            for id in ids
+        ]
         return visit.page(
             'selected.html',
             collection=collection,
@@ -171,16 +204,22 @@ class Actions:
         )
 
     def _outcome(
-        self, visit: Visit, path: str, key: str, name: str, id: str
-    ) -> 'Outcome':
-        shown = id
+        self,
+        visit: Visit,
+        collection: Collection,
+        path: str,
+        key: str,
+        name: str,
+        id: str,
+    ) -> Outcome:
+        shown, page = id, collection.path
         try:
             resource = visit.api.get(path + id_of({'id': id}, 'id'))[key]
-            shown = title(resource)
+            shown, page = title(resource), collection.page_of(resource)
             self.send(visit, resource, name)
         except Refused as error:
-            return Outcome(id, shown, error.public_message)
-        return Outcome(id, shown, None)
+            return Outcome(page, shown, error.public_message)
+        return Outcome(page, shown, None)
 
 
 def title(resource: Mapping[str, typing.Any]) -> str:
@@ -194,7 +233,7 @@ def confirm(visit: Visit, name: str) -> None:
         raise Refused(400, f'Nothing was done: to confirm, type the name {name}.')
 
 
-_QUOTAS = {'size': 'gigabytes'}
+_QUOTAS = {'size': 'gigabytes', 'new_size': 'gigabytes'}
 """What a quota calls a field."""
 
 

@@ -51,7 +51,7 @@ def _update(group: dict, form: Form) -> Request:
     return 'PUT', f'/{_COLLECTION}/{group["id"]}', {'share_group': body}
 
 
-_ACTIONS = Actions(
+GROUP_ACTIONS = Actions(
     'share group',
     SHARE_GROUP,
     {
@@ -138,7 +138,7 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         'groups.html',
         refused.code if refused else 200,
         list=found,
-        many=_ACTIONS.allowed(visit, COLLECTION.many),
+        many=GROUP_ACTIONS.allowed(visit, COLLECTION.many),
         types=actions.types(visit),
         group_types=actions.choices(group_types, 'share_group_types'),
         default_group_type=actions.default_of(
@@ -153,7 +153,7 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     )
 
 
-act_on_selected: Handler = _ACTIONS.on_selected(
+act_on_selected: Handler = GROUP_ACTIONS.on_selected(
     COLLECTION, f'/{_COLLECTION}', 'share_group', _list
 )
 """Act on those that are selected in the list."""
@@ -169,7 +169,7 @@ def _act(name: str, visit: Visit) -> Answer:
     group = visit.api.get(f'/{_COLLECTION}/{id}')['share_group']
     try:
         _check_part(visit, id)
-        answer = _ACTIONS.carry_out(visit, group, name)
+        answer = GROUP_ACTIONS.carry_out(visit, group, name)
     except Refused as error:
         return _show(visit, error)
     if name in ('delete', 'force-delete'):
@@ -192,7 +192,9 @@ def _check_part(visit: Visit, group_id: str) -> None:
         raise Refused(404, f'The share group has no snapshot {id}.')
 
 
-ACTIONS: dict[str, Handler] = {name: functools.partial(_act, name) for name in _ACTIONS}
+ACTIONS: dict[str, Handler] = {
+    name: functools.partial(_act, name) for name in GROUP_ACTIONS
+}
 
 
 def _show(visit: Visit, refused: Refused | None = None) -> Answer:
@@ -215,6 +217,6 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
         type_names={one['id']: one['name'] for one in types['share_types']},
         statuses=sorted(SHARE_GROUP.resets),
         snapshot_statuses=sorted(SHARE_GROUP_SNAPSHOT.resets),
-        on=_ACTIONS.forms(visit, group, f'/ui/groups/{id}'),
+        on=GROUP_ACTIONS.forms(visit, group, f'/ui/groups/{id}', refused=refused),
         refused=refused and refused.public_message,
     )

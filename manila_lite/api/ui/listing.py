@@ -22,6 +22,12 @@ _DEFAULT_ORDER = (pages.DEFAULT_SORT_KEY, 'desc')
 FIRST = paging.Page(PARTS, 0, *_DEFAULT_ORDER)
 """The page that has the newest parts."""
 
+SELECTED = 'selected-'
+"""Begins the name of the field that selects a row, before its id."""
+
+LISTED = 'listed'
+"""The field with the query of the list that rows were selected in."""
+
 ID = 'id'
 """The field by which one resource is found; the page of that one answers."""
 
@@ -50,7 +56,9 @@ class Collection:
     """What a list shows, and how its rows are found.
 
     `finds` have the names that the API gives its filters. `many` are the
-    actions on all rows that are selected, by their labels.
+    actions on all rows that are selected, by their labels; they are posted to
+    `acts_at`, or below the path. A resource has a page of its own below the
+    path, or that of another one, whose id it has in `shown_by`.
     """
 
     path: str
@@ -59,6 +67,17 @@ class Collection:
     finds: Sequence[Find]
     many: Mapping[str, str] = dataclasses.field(default_factory=dict)
     statuses: Sequence[str] = ()
+    acts_at: str = ''
+    shown_by: str = ID
+
+    @property
+    def selected_path(self) -> str:
+        """The path that actions on selected rows are posted to."""
+        return self.acts_at or f'{self.path}/selected'
+
+    def page_of(self, resource: Mapping[str, typing.Any]) -> str:
+        """Return the path of the page that shows a resource."""
+        return f'{self.path}/{urllib.parse.quote(resource[self.shown_by], "")}'
 
     def wanted(self, visit: Visit) -> dict[str, str]:
         """Return the filters that the browser asks for."""
@@ -67,13 +86,25 @@ class Collection:
 
 
 class Listing(typing.NamedTuple):
-    """A page of a list; `following` is the query of the next one, if any."""
+    """A page of a list; `following` is the query of the next one, if any.
+
+    `query` is that of this page, and `kept` what a form was sent with if an
+    action on selected rows was refused.
+    """
 
     collection: Collection
     rows: Sequence[typing.Any]
     following: str | None
     wanted: Mapping[str, str]
     order: tuple[str, str] = _DEFAULT_ORDER
+    query: str = ''
+    kept: Mapping[str, str] | None = None
+
+    def is_selected(self, row_id: str, by_default: bool = False) -> bool:
+        """Whether a row is ticked: as it was sent, if its action was refused."""
+        if self.kept is None:
+            return by_default
+        return SELECTED + row_id in self.kept
 
     def direction(self, column: Column) -> str | None:
         """Return how rows are sorted by a column, as ARIA calls it, or None."""
@@ -120,7 +151,13 @@ def read(
         for link in found.get(name, ()):
             asked = wanted | {k: v for k, v in query.items() if k in _ORDER}
             following = urllib.parse.urlencode(asked | _position(link['href']))
-    return Listing(collection, found[key], following, wanted, order)
+    return Listing(collection, found[key], following, wanted, order, **as_sent(visit))
+
+
+def as_sent(visit: Visit) -> dict[str, typing.Any]:
+    """Return the query of a list, and what it was sent with if it was refused."""
+    kept = visit.form if LISTED in visit.form else None
+    return {'query': urllib.parse.urlencode(visit.query), 'kept': kept}
 
 
 def found_by_id(visit: Visit, collection: Collection) -> Answer | None:

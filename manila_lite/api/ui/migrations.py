@@ -202,9 +202,12 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
         networks=networks['share_networks'],
         states=sorted(SHARE_TASK.resets - {SHARE_TASK.null}),
         on=_ACTIONS.forms(
-            visit, share, f'/ui/shares/{share_id}', {'migrate': _obstacle(visit, share)}
+            visit,
+            share,
+            f'/ui/shares/{share_id}',
+            {'migrate': _obstacle(visit, share)},
+            refused,
         ),
-        form=visit.form if refused else {},
         refused=refused and refused.public_message,
     )
 

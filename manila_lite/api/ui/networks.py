@@ -227,7 +227,7 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
         shares=[row for row in shares if visit.project_id in (None, row.project_id)],
         most=most,
         statuses=sorted(SHARE_NETWORK.resets),
-        on=_ACTIONS.forms(visit, network, f'/ui/networks/{id}'),
+        on=_ACTIONS.forms(visit, network, f'/ui/networks/{id}', refused=refused),
         refused=refused and refused.public_message,
     )
 

@@ -124,7 +124,11 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         'servers.html',
         refused.code if refused else 200,
         list=listing.Listing(
-            COLLECTION, found, listing.following(page, found, wanted), wanted
+            COLLECTION,
+            found,
+            listing.following(page, found, wanted),
+            wanted,
+            **listing.as_sent(visit),
         ),
         many=_SERVER_ACTIONS.allowed(visit, COLLECTION.many),
         refused=refused and refused.public_message,
@@ -199,9 +203,9 @@ def _show(
         ],
         states=sorted(name for name in WIRE_NAMES if name != TaskState.NONE),
         statuses=sorted(SHARE_SERVER.resets),
-        on=_SERVER_ACTIONS.forms(visit, server, path, {'delete': in_use}),
+        on=_SERVER_ACTIONS.forms(visit, server, path, {'delete': in_use}, refused),
         of_migration=_MIGRATION_ACTIONS.forms(
-            visit, server, path, {} if may_migrate else {'migrate': reason}
+            visit, server, path, {} if may_migrate else {'migrate': reason}, refused
         ),
         checked=checked,
         form=visit.form,

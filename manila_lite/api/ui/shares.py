@@ -175,7 +175,9 @@ def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer
         next_step=conditions.NEXT_STEPS.get(share['status']),
         reasons=_reasons(visit, by_newest),
         timeline=timeline.of_share(found, messages, is_admin=visit.is_admin),
-        on=share_actions.ACTIONS.forms(visit, share, f'/ui/shares/{share_id}'),
+        on=share_actions.ACTIONS.forms(
+            visit, share, f'/ui/shares/{share_id}', refused=refused
+        ),
         sees_migration=visit.ctx.can(SHARE_MIGRATIONS_POLICY),
         refused=refused and refused.public_message,
     )

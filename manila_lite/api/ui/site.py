@@ -10,6 +10,7 @@ from manila_lite.api.services import ApiServices
 from manila_lite.api.ui import (
     charts,
     estate,
+    failures,
     groups,
     migrations,
     networks,
@@ -29,7 +30,8 @@ def _posts(path: str, actions: Mapping[str, Handler]) -> dict[str, dict[str, Han
 PAGES: dict[str, dict[str, Handler]] = {
     '/ui/': {'GET': overview.show},
     '/ui/rows': {'GET': overview.list_rows},
-    '/ui/failures': {'GET': overview.list_failures},
+    '/ui/failures': {'GET': failures.show},
+    '/ui/failures/selected': {'POST': failures.act_on_selected},
     '/ui/shares': {'GET': shares.index, 'POST': shares.create},
     '/ui/shares/selected': {'POST': shares.act_on_selected},
     '/ui/shares/{share_id}': {'GET': shares.show},

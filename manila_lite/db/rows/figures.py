@@ -76,13 +76,17 @@ class ConditionRow(Protocol):
     since: datetime.datetime | None
 
 
-class NamedShareRow(Protocol):
-    """The name of a share, with the status and host of one of its instances."""
+class NamedRow(Protocol):
+    """The name of a resource, with the status and host of one of its instances.
+
+    The page of the resource with `page_id` shows it.
+    """
 
     id: str
     name: str | None
     status: str | None
     host: str | None
+    page_id: str
 
 
 class MoveRow(Protocol):

@@ -30,7 +30,7 @@ BUDGETS = {
     '/ui/in-flight': 4,
     '/ui/recovery': 1,
     '/ui/migrations': 4,
-    '/ui/capacity': 2,
+    '/ui/capacity': 3,
     '/ui/charts': 3,
     '/ui/quotas': 3,
     '/ui/services': 4,

@@ -154,3 +154,58 @@ def test_zones_are_offered_where_there_is_a_choice(cloud, alice, where):
     insert_zone(cloud)
     found = options(alice.open(f'/ui/{where}'), 'availability_zone')
     assert {value for value, *_ in found} >= {'', 'venus'}
+
+
+# Actions
+
+
+@pytest.fixture
+def share(cloud, api):
+    share = api.create(name='data', size=2)
+    cloud.settle()
+    return f'/ui/shares/{share["id"]}'
+
+
+REFUSED_ACTIONS = [
+    ('extend', 'new_size', {'new_size': '100000'}),
+    ('extend', 'new_size', {'new_size': 'two'}),
+    ('shrink', 'new_size', {'new_size': '9', 'confirm': 'data'}),
+    ('shrink', 'confirm', {'new_size': '1', 'confirm': 'date'}),
+    ('allow', 'access_to', {'access_type': 'ip', 'access_to': '10.0.0.0/99'}),
+    ('snapshot', 'name', {'name': LONG}),
+    ('delete', 'confirm', {'confirm': ''}),
+]
+
+
+@pytest.mark.parametrize('action, field, fields', REFUSED_ACTIONS)
+def test_a_refused_action_stays_open_with_the_reason_beside_the_field(
+    share, alice, action, field, fields
+):
+    path = f'{share}/{action}'
+    form = alice.open(share).form(path)
+    body = urlencode(form.fields | fields)
+    answer = alice.send('POST', path, body, Origin=alice.host)
+    assert 400 <= answer.status_int < 500
+    details = re.findall(r'<details open>(.+?)</details>', answer.text, re.S)
+    (opened,) = [one for one in details if f'action="{path}"' in one]
+    assert len(details) == 1
+    (tag,) = re.findall(rf'<(?:input|select)[^>]*name="{field}"[^>]*>', opened)
+    assert 'aria-invalid="true"' in tag
+    assert f'refusal-{field}' in tag
+    assert f'id="refusal-{field}"' in opened
+    for name, value in fields.items():
+        if name not in ('confirm', 'access_type'):
+            assert f'value="{value}"' in opened
+
+
+def test_reason_without_a_field_stands_in_the_form(admin_api, share, alice):
+    admin_api.request(
+        'PUT', '/quota-sets/red', {'quota_set': {'snapshots': 0}}, expect=200
+    )
+    form = alice.open(share).form(f'{share}/snapshot')
+    page = alice.submit(form, expect=413, name='first')
+    assert page.html.count('<details open>') == 1
+    opened = page.html.partition('<details open>')[2].partition('</details>')[0]
+    assert 'value="first"' in opened
+    assert 'class="state failed"' in opened
+    assert 'aria-invalid' not in page.html

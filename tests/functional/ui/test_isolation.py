@@ -10,6 +10,7 @@ import urllib.parse
 
 import pytest
 
+from manila_lite.api.ui import failures
 from manila_lite.db.queries.recovery import overview
 from tests.functional.ui import estate as estates
 from tests.functional.ui.conftest import CONF, PASSWORD
@@ -134,13 +135,19 @@ def test_no_form_changes_resources_of_another_project(cloud, estate, bob):
 def test_no_selection_changes_resources_of_another_project(cloud, estate, bob):
     before = estates.dump(cloud)
     ids = set(estate.ids.values())
+    ids |= {estate.fields[name] for name in ('snapshot_id', 'replica_id')}
     selected = {f'selected-{id}': 'on' for id in ids}
     common = {'form_token': token_of(bob), 'status': 'error', 'confirm': str(len(ids))}
     paths = [path for path in estate.paths('POST') if path.endswith('/selected')]
-    assert len(paths) == 4
-    for path in paths:
+    assert len(paths) == 5
+    lists = [
+        (path, f'resource_type={kind}')
+        for path in paths
+        for kind in (failures.KINDS if 'failures' in path else ('',))
+    ]
+    for path, listed in lists:
         for action in ('delete', 'reset-status'):
-            fields = {**common, **selected, 'action': action}
+            fields = {**common, **selected, 'action': action, 'listed': listed}
             response = post(bob, path, fields)
             if response.status_int != 403:
                 assert f'0 accepted, {len(ids)} refused' in response.text, path

@@ -147,6 +147,23 @@ def test_selected_shares_are_deleted_when_their_number_is_typed(three, cloud, al
     assert names(alice.open('/ui/shares')) == ['b']
 
 
+def test_wrong_number_leaves_the_list_as_it_was(three, alice):
+    where = '/ui/shares?sort_key=name&sort_dir=asc&name~=a'
+    form = alice.open(where).form('/ui/shares/selected')
+    page = alice.submit(
+        form,
+        expect=400,
+        action='delete',
+        confirm='2',
+        **{f'selected-{three["a"]}': 'on'},
+    )
+    assert names(page) == ['a']
+    assert 'aria-sort="ascending"' in page.html
+    assert f'name="selected-{three["a"]}" checked' in page.html
+    again = page.form('/ui/shares/selected')
+    assert '1 accepted' in alice.submit(again, confirm='1', action='delete').text
+
+
 def test_each_refusal_is_shown_beside_the_others(three, cloud, api, alice):
     api.request(
         'POST', '/snapshots', {'snapshot': {'share_id': three['a']}}, expect=202

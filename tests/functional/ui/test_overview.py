@@ -10,6 +10,7 @@ from manila_lite.api.ui.overview import KINDS
 from manila_lite.db.models import quotas, services, shares
 from manila_lite.db.queries.recovery import overview
 from manila_lite.quota import limits
+from tests.support import share_groups
 
 INSTANCE = shares.ShareInstance.__table__
 SERVICE = services.Service.__table__
@@ -95,11 +96,16 @@ def test_shares_of_a_failure_are_acted_on_together(cloud, api, admin_api, alice,
     assert 'share type requires' in page.text
     assert page.html.count('checked') == 3
     assert healthy not in page.html
-    form = page.form('/ui/shares/selected')
+    form = page.form('/ui/failures/selected')
     selected = dict.fromkeys(re.findall('selected-[^"]+', page.html), 'on')
     fields = {**selected, 'action': 'delete'}
     refused = alice.submit(form, expect=400, confirm='2', **fields)
     assert 'Nothing was done: 3 shares were selected' in refused.text
+    assert refused.html.count('checked') == 3
+    sent = {name: form.fields[name] for name in form.fields if name not in selected}
+    fields = {'action': 'delete', **dict(list(selected.items())[1:])}
+    fewer = alice.submit(form._replace(fields=sent), expect=400, confirm='3', **fields)
+    assert fewer.html.count('checked') == 2
     assert '3 accepted, 0 refused.' in alice.submit(form, confirm='3', **fields).text
     cloud.settle()
     # The messages stay, and name no shares that are gone.
@@ -120,11 +126,46 @@ def test_shares_that_work_again_are_not_selected_for_actions(
     cloud.settle()
     assert f'name="selected-{share}" checked' in failures(root).html
     fields = {'action': 'reset-status', 'status': 'available', 'confirm': '1'}
-    form = failures(root).form('/ui/shares/selected')
+    form = failures(root).form('/ui/failures/selected')
     root.submit(form, **fields, **{f'selected-{share}': 'on'})
     assert f'name="selected-{share}" aria-label' in failures(root).html
     assert 'value="reset-status"' not in failures(alice).html
     assert 'selected-' not in failures(sign_in('rita')).html
+
+
+def fail_snapshot(cloud, api, admin_api):
+    share = api.create(name='mine')['id']
+    cloud.settle()
+    cloud.driver('alpha').faults.fail_next('create_snapshot', error=ValueError())
+    cloud.driver('beta').faults.fail_next('create_snapshot', error=ValueError())
+    body = {'snapshot': {'share_id': share, 'name': 'lost'}}
+    api.request('POST', '/snapshots', body, expect=202)
+    return f'/ui/shares/{share}'
+
+
+def fail_group(cloud, api, admin_api):
+    type_id = share_groups.create_type(admin_api)
+    for name in cloud.backend_names:
+        cloud.driver(name).faults.fail_next('create_share_group', error=ValueError())
+    return f'/ui/groups/{share_groups.request(api, type_id).json["share_group"]["id"]}'
+
+
+@pytest.mark.parametrize('fail', [fail_snapshot, fail_group])
+def test_whatever_failed_is_shown_where_it_is_and_deleted(
+    cloud, api, admin_api, alice, bob, fail
+):
+    path = fail(cloud, api, admin_api)
+    cloud.settle()
+    page = failures(alice)
+    assert path in page.links
+    assert page.html.count('checked') == 1
+    form = page.form('/ui/failures/selected')
+    selected = dict.fromkeys(re.findall('selected-[^"]+', page.html), 'on')
+    text = alice.submit(form, confirm='1', action='delete', **selected).text
+    assert '1 accepted, 0 refused.' in text
+    cloud.settle()
+    assert not [one for one in alice.open('/ui/').links if 'failures?' in one]
+    assert path not in bob.open('/ui/').links
 
 
 @pytest.mark.parametrize('query', ['', '?resource_type=SHARE', '?detail_id=008'])

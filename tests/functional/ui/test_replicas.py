@@ -34,3 +34,24 @@ def test_replica_has_the_time_of_its_last_sync(cloud, api, admin_api, alice):
     assert 'last sync 3 hours ago' in text
     # The active one has none.
     assert text.count('last sync') == 1
+
+
+def test_failed_replica_is_shown_with_its_share_and_deleted(
+    cloud, api, admin_api, alice
+):
+    estate = estates.build(cloud, api, admin_api)
+    for name in cloud.backend_names:
+        cloud.driver(name).faults.fail_next('create_replica', error=ValueError())
+    share_id = estate.ids['share_id']
+    body = {'share_replica': {'share_id': share_id}}
+    api.request('POST', '/share-replicas', body, expect=202)
+    cloud.settle()
+    links = [
+        one
+        for one in alice.open('/ui/').links
+        if one.startswith('/ui/failures?resource_type=SHARE_REPLICA')
+    ]
+    page = alice.open(links[0])
+    assert f'/ui/shares/{share_id}' in page.links
+    form = page.form('/ui/failures/selected')
+    assert '1 accepted' in alice.submit(form, confirm='1', action='delete').text

@@ -113,8 +113,8 @@ def test_form_of_a_rule_offers_what_the_protocol_has(
     share = api.create(share_proto=protocol)
     cloud.settle()
     text = alice.open(path(share)).html
-    choice = text.partition('name="access_type">')[2].partition('</select>')[0]
-    assert re.findall('<option>([a-z]+)', choice) == expected
+    choice = text.partition('name="access_type"')[2].partition('</select>')[0]
+    assert re.findall('<option value="([a-z]+)"', choice) == expected
 
 
 def test_failed_share_says_why_and_what_to_do_next(cloud, share, api, alice):

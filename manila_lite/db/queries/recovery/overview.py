@@ -10,15 +10,10 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.dialects import db_now, filter_only
-from manila_lite.db.models import engine, quotas, shares
+from manila_lite.db.models import engine, quotas, share_groups, shares, snapshots
 from manila_lite.db.queries.recovery.figures import HEALTHY as HEALTHY_STATUSES
 from manila_lite.db.queries.recovery.recovery_kinds import KINDS, ResourceKind
-from manila_lite.db.rows import (
-    ConditionCountRow,
-    ConditionRow,
-    NamedShareRow,
-    UsageTotalRow,
-)
+from manila_lite.db.rows import ConditionCountRow, ConditionRow, NamedRow, UsageTotalRow
 from manila_lite.db.session import Session
 from manila_lite.states import (
     access_rule,
@@ -40,6 +35,9 @@ USAGE = quotas.QuotaUsage.__table__
 WORK = engine.Work.__table__
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
+SNAPSHOT = snapshots.Snapshot.__table__
+SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
+GROUP = share_groups.ShareGroup.__table__
 
 _REPLICA = ResourceKind(
     share_replica.SHARE_REPLICA, INSTANCE, INSTANCE.join(SHARE), (), INSTANCE.c.id
@@ -300,27 +298,103 @@ def list_rows(
     return session.rows(_listed(resource, condition, project_id is not None), **values)
 
 
-_NAMED = (
-    sa.select(
-        SHARE.c.id,
-        SHARE.c.display_name.label('name'),
+def _named(
+    resource_type: str,
+    table: sa.Table,
+    name: sa.ColumnElement,
+    status: sa.ColumnElement,
+    **columns: sa.ColumnElement,
+) -> sa.Select:
+    """Select rows with these ids by their columns as `NamedRow` has them."""
+    return sa.select(
+        table.c.id,
+        name.label('name'),
+        status.label('status'),
+        columns['host'].label('host'),
+        columns['page_id'].label('page_id'),
+    ).where(table.c.id.in_(sa.bindparam(resource_type, expanding=True)))
+
+
+_NAMED = {
+    'SHARE': _named(
+        'SHARE',
+        SHARE,
+        SHARE.c.display_name,
         INSTANCE.c.status,
-        INSTANCE.c.host,
-    )
-    .select_from(SHARE.outerjoin(INSTANCE, INSTANCE.c.share_id == SHARE.c.id))
-    .where(SHARE.c.id.in_(sa.bindparam('ids', expanding=True)))
+        host=INSTANCE.c.host,
+        page_id=SHARE.c.id,
+    ).select_from(SHARE.outerjoin(INSTANCE, INSTANCE.c.share_id == SHARE.c.id)),
+    'SHARE_SNAPSHOT': _named(
+        'SHARE_SNAPSHOT',
+        SNAPSHOT,
+        SNAPSHOT.c.display_name,
+        SNAPSHOT_INSTANCE.c.status,
+        host=INSTANCE.c.host,
+        page_id=SNAPSHOT.c.share_id,
+    ).select_from(SNAPSHOT.join(SNAPSHOT_INSTANCE).join(INSTANCE)),
+    'SHARE_REPLICA': _named(
+        'SHARE_REPLICA',
+        INSTANCE,
+        SHARE.c.display_name,
+        INSTANCE.c.status,
+        host=INSTANCE.c.host,
+        page_id=SHARE.c.id,
+    ).select_from(INSTANCE.join(SHARE)),
+    'SHARE_GROUP': _named(
+        'SHARE_GROUP',
+        GROUP,
+        GROUP.c.name,
+        GROUP.c.status,
+        host=GROUP.c.host,
+        page_id=GROUP.c.id,
+    ),
+}
+"""By the resource types of messages."""
+
+_OWNERS = {
+    'SHARE': SHARE,
+    'SHARE_SNAPSHOT': SNAPSHOT,
+    'SHARE_REPLICA': SHARE,
+    'SHARE_GROUP': GROUP,
+}
+# Their projects have deleted them.
+_HIDDEN = sorted(
+    share_instance.HIDDEN_FROM_TENANTS | snapshot_instance.HIDDEN_FROM_TENANTS
 )
-_NAMED_OF_PROJECT = _NAMED.where(SHARE.c.project_id == sa.bindparam('project'))
+_STATUSES = {
+    'SHARE': INSTANCE.c.status,
+    'SHARE_SNAPSHOT': SNAPSHOT_INSTANCE.c.status,
+    'SHARE_REPLICA': INSTANCE.c.status,
+}
+
+
+@functools.cache
+def _names(resource_types: frozenset[str], of_project: bool) -> sa.CompoundSelect:
+    found = []
+    for one in sorted(resource_types):
+        select = _NAMED[one]
+        if of_project:
+            owner = _OWNERS[one].c.project_id
+            select = select.where(owner == sa.bindparam('project'))
+            if one in _STATUSES:
+                status = sa.func.coalesce(_STATUSES[one], '')
+                select = select.where(status.not_in(_HIDDEN))
+        found.append(select)
+    return sa.union_all(*found)
 
 
 def list_names(
-    session: Session, share_ids: typing.Collection[str], project_id: str | None
-) -> typing.Sequence[NamedShareRow]:
-    """Return id, name, status and host of these shares, once for each instance.
+    session: Session,
+    ids: typing.Mapping[str, typing.Collection[str]],
+    project_id: str | None,
+) -> typing.Sequence[NamedRow]:
+    """Return the names of resources, by the resource types of messages.
 
+    A row for each instance of a share or snapshot has its status and host.
     Those of other projects are left out, if one is given.
     """
-    ids = sorted(share_ids)
-    if project_id is None:
-        return session.rows(_NAMED, ids=ids)
-    return session.rows(_NAMED_OF_PROJECT, ids=ids, project=project_id)
+    values: dict[str, object] = {one: sorted(found) for one, found in ids.items()}
+    if project_id is not None:
+        values['project'] = project_id
+    statement = _names(frozenset(ids), project_id is not None)
+    return session.rows(statement, **values)
