@@ -100,7 +100,7 @@ def test_share_lives_on_the_page(browser, service):
     browser.type('#confirm-revert', 'data')
     browser.submit('#confirm-revert')
     browser.see('Nothing was done')
-    browser.unfold('Revert the share to before')
+    # The form is still open.
     browser.type('#confirm-revert', 'data <b>')
     browser.submit('#confirm-revert')
     browser.see('share instance reverted')
