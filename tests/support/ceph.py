@@ -25,6 +25,7 @@ import uuid
 
 import pytest
 
+from manila_lite import exception
 from manila_lite.share.drivers.cephfs.cluster import Cluster
 from tests.support import ceph_supervisor, requirements, sampling
 from tests.support.processes import free_port, wait_until
@@ -93,6 +94,27 @@ class CephCluster:
             'cephfs_python': PYTHON,
             **values,
         }
+
+    def require(self) -> None:
+        """Fail a test at once if it would wait for a cluster in vain.
+
+        One that has not answered once is not asked again in this run.
+        """
+        broken = self.folder / 'broken'
+        if not _is_ready(self.folder) or broken.exists():
+            pytest.fail('the Ceph cluster of this run has ended', pytrace=False)
+        if not self.answers():
+            broken.touch()
+            pytest.fail('the Ceph cluster does not answer', pytrace=False)
+
+    def answers(self) -> bool:
+        """Tell whether monitor, manager and metadata server do."""
+        with contextlib.suppress(exception.DriverError):
+            self.admin.mgr(
+                'fs subvolumegroup create', vol_name=FILESYSTEM, group_name='ready'
+            )
+            return True
+        return False
 
     # Daemons
 
@@ -182,25 +204,47 @@ class FuseClient:
     def _has_ended(self) -> bool:
         return self._process is not None and self._process.poll() is not None
 
-    def unmount(self) -> None:
-        """Unmount it lazily and end the client, alive or not."""
-        ceph_supervisor.detach(self.path)
+    def end(self) -> None:
+        """End the client; what waits for it gets an error.
+
+        A process whose call the client has in hand cannot be killed before.
+        """
         if self._process is not None:
             self._process.kill()
             self._process.wait(CALL_SECONDS)
+
+    def unmount(self) -> None:
+        """End the client and unmount it lazily, without a look at the mount."""
+        self.end()
+        ceph_supervisor.detach(self.path)
         self.path.rmdir()
 
     def run(self, script: str, data: bytes = b'') -> bytes:
         """Run a shell script in the mount; return its output."""
-        result = subprocess.run(
+        process = subprocess.Popen(
             ['sh', '-ec', f'cd "$1"; {script}', 'sh', str(self.path)],
-            input=data,
-            capture_output=True,
-            timeout=CALL_SECONDS,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
-        if result.returncode:
-            raise ClientError(result.stderr.decode())
-        return result.stdout
+        with self._ended(process):
+            output, errors = process.communicate(data, CALL_SECONDS)
+        if process.returncode:
+            raise ClientError(errors.decode())
+        return output
+
+    @contextlib.contextmanager
+    def _ended(self, process: subprocess.Popen) -> Iterator[None]:
+        """Kill a process at the end of the block; end the client if need be."""
+        try:
+            yield
+        finally:
+            process.kill()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.end()
+                process.wait(CALL_SECONDS)
 
     def write(self, name: str, data: bytes) -> None:
         self.run(f'cat > {name}; sync -f .', data)
@@ -216,11 +260,8 @@ class FuseClient:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        try:
+        with self._ended(process):
             yield OpenFile(process)
-        finally:
-            process.kill()
-            process.wait(CALL_SECONDS)
 
     def size(self) -> int:
         """Return the size of the file system in GiB, as df shows it."""
@@ -264,6 +305,9 @@ class ClientError(AssertionError):
 
 class MountRefused(ClientError):
     """A client was refused the mount."""
+
+
+_supervisors: list[subprocess.Popen] = []
 
 
 def _lock(file: int, how: int, seconds: float) -> None:
@@ -331,6 +375,7 @@ def _start(folder: pathlib.Path, pid: int) -> None:
             stderr=log,
             start_new_session=True,
         )
+    _supervisors.append(process)
     failed = folder / 'failed'
     wait_until(
         lambda: _is_ready(folder) or failed.exists() or process.poll() is not None,
@@ -363,6 +408,7 @@ def ceph_root(started_ceph):
 def ceph(started_ceph):
     """Provide it beside other tests that use it."""
     with started_ceph.used():
+        started_ceph.require()
         yield started_ceph
 
 
@@ -370,16 +416,10 @@ def ceph(started_ceph):
 def ceph_alone(started_ceph):
     """Provide it to a test that lets daemons fail; all run again at its end."""
     with started_ceph.used(alone=True):
+        started_ceph.require()
         try:
             yield started_ceph
         finally:
             for name in ceph_supervisor.DAEMONS:
                 started_ceph.start(name)
-            wait_until(lambda: _answers(started_ceph), 'the cluster is back', 90)
-
-
-def _answers(cluster: CephCluster) -> bool:
-    with contextlib.suppress(Exception):
-        cluster.admin.mgr('fs subvolumegroup ls', vol_name=FILESYSTEM)
-        return True
-    return False
+            wait_until(started_ceph.answers, 'the cluster is back', 90)

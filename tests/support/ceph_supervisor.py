@@ -69,6 +69,7 @@ mds data = {folder}/mds
 """
 SIZE = 8 << 30
 COMMAND_SECONDS = 60
+LOOK_SECONDS = 0.5
 
 DAEMONS = {
     'mon': ['ceph-mon', '-i', 'a'],
@@ -99,6 +100,7 @@ class Supervisor:
         self.folder = folder
         self.conf = folder / 'ceph.conf'
         self.daemons = {}
+        self.killed = set()
         for name in ('mon', 'mgr', 'osd', 'mds', 'run', 'log'):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self.fsid = str(uuid.uuid4())
@@ -171,29 +173,46 @@ class Supervisor:
                 time.sleep(0.2)
 
     def serve(self, pid):
-        """Carry out orders until a process ends."""
+        """Carry out orders until a process ends, or a daemon without an order.
+
+        Tests then fail at once, instead of each waiting for an answer.
+        """
         ended = os.pidfd_open(pid)
         orders = socket.socket(socket.AF_UNIX)
         orders.bind(str(self.folder / 'control'))
         orders.listen()
         (self.folder / 'ready').write_text(json.dumps({'supervisor': os.getpid()}))
         while True:
-            readable, _, _ = select.select([ended, orders], [], [])
-            if ended in readable:
+            readable, _, _ = select.select([ended, orders], [], [], LOOK_SECONDS)
+            if ended in readable or self.has_lost_daemon():
                 return
+            if orders not in readable:
+                continue
             with contextlib.suppress(OSError), orders.accept()[0] as connection:
                 connection.settimeout(5)
                 self.obey(*connection.recv(1000).decode().split())
                 connection.send(b'done')
 
+    def has_lost_daemon(self):
+        return any(
+            daemon.poll() is not None
+            for name, daemon in self.daemons.items()
+            if name not in self.killed
+        )
+
     def obey(self, order, name, number='0'):
         daemon = self.daemons[name]
         if order == 'kill':
+            if int(number) == signal.SIGKILL:
+                self.killed.add(name)
             daemon.send_signal(int(number))
             if int(number) == signal.SIGKILL:
                 daemon.wait(30)
-        elif daemon.poll() is not None:
+        elif daemon.poll() is None:
+            daemon.send_signal(signal.SIGCONT)
+        else:
             self.start(name)
+            self.killed.discard(name)
 
     def end(self):
         for daemon in self.daemons.values():

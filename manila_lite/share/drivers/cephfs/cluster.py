@@ -27,8 +27,8 @@ NAMESPACE = 'manila_lite'
 """The RADOS namespace of the objects that the driver writes."""
 
 _SCRIPT = pathlib.Path(rados_worker.__file__)
-_EXTRA_SECONDS = 5
-"""librados has the same limit, and says more about what went wrong."""
+_MARGIN = 5
+"""So much longer is the limit of librados, which would not forget the call."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SILENT = (errno.ETIMEDOUT, errno.ESHUTDOWN, errno.ENOTCONN, errno.EPIPE)
@@ -61,7 +61,8 @@ def error_for(code: int, command: str, status: str) -> exception.DriverError:
     number = abs(code)
     if number in _SILENT:
         return exception.FileServerUnresponsive(server='Ceph')
-    if number in _FULL:
+    # The manager wraps some errors of the file system into EINVAL.
+    if number in _FULL or any(os.strerror(full) in status for full in _FULL):
         return exception.FileSystemUnusable(
             reason=f'Ceph refused "{command}", because it is full: {status}'
         )
@@ -167,13 +168,19 @@ class _Processes:
                 process = self._found[key] = _connect(interpreter, settings)
             return process
 
+    def end(self, interpreter: str, settings: Mapping[str, Any]) -> None:
+        with self._lock:
+            process = self._found.pop(json.dumps([interpreter, settings]), None)
+        if process is not None:
+            process.end()
+
 
 _processes = _Processes()
 os.register_at_fork(after_in_child=_processes.forget)
 
 
 def _connect(interpreter: str, settings: Mapping[str, Any]) -> _Process:
-    process = _Process(interpreter, settings, settings['limit'] + _EXTRA_SECONDS)
+    process = _Process(interpreter, settings, settings['limit'] - _MARGIN)
     code = process.greeting['code']
     if code == 0:
         return process
@@ -210,7 +217,7 @@ class Cluster:
             'conffile': conffile,
             'id': client_id,
             'keyring': keyring,
-            'limit': limit,
+            'limit': limit + _MARGIN,
         }
 
     def mgr(self, prefix: str, **arguments: Any) -> str:
@@ -277,7 +284,13 @@ class Cluster:
     def _call(self, what: str, request: dict[str, Any]) -> dict[str, Any]:
         sys.audit('manila_lite.ceph', what)
         process = _processes.get(self._interpreter, self._settings)
-        reply = process.call(request, self._limit + _EXTRA_SECONDS)
-        if reply['code'] < 0:
+        reply = process.call(request, self._limit)
+        if abs(reply['code']) in _SILENT:
+            process.end()  # librados might still send it
+        if reply['code'] != 0:  # the manager's limit has no sign
             raise error_for(reply['code'], what, reply.get('status', ''))
         return reply
+
+    def close(self) -> None:
+        """End the process that makes our calls; another one starts a new one."""
+        _processes.end(self._interpreter, self._settings)

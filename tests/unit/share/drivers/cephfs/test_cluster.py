@@ -1,5 +1,6 @@
 """Calls of a cluster end in time, whatever the other side does."""
 
+import json
 import os
 import pathlib
 import signal
@@ -19,11 +20,10 @@ GREETS = 'read line; echo \'{"number": 0, "code": 0}\''
 
 
 @pytest.fixture
-def silent(tmp_path, monkeypatch):
+def silent(tmp_path):
     """Return a function that provides a cluster that runs a shell script."""
-    monkeypatch.setattr('manila_lite.share.drivers.cephfs.cluster._EXTRA_SECONDS', 0)
 
-    def build(script):
+    def build(script, limit=0.3):
         program = tmp_path / 'python'
         program.write_text(f'#!/bin/sh\necho $$ > {tmp_path}/pid\n{script}\n')
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -32,7 +32,7 @@ def silent(tmp_path, monkeypatch):
             conffile=str(tmp_path / 'ceph.conf'),
             client_id='nobody',
             keyring=None,
-            limit=0.3,
+            limit=limit,
         )
 
     return build
@@ -49,12 +49,23 @@ def test_call_without_a_reply_ends_with_its_process(silent, script, tmp_path):
     assert not os.path.exists(f'/proc/{(tmp_path / "pid").read_text().strip()}')
 
 
+@pytest.mark.parametrize('code', [-110, 110, -2])
+def test_call_that_librados_gave_up_is_not_sent_later(silent, code, tmp_path):
+    """It keeps what it was asked for, and sends it when it can."""
+    reply = json.dumps({'number': 1, 'code': code, 'output': '', 'status': ''})
+    cluster = silent(f"{GREETS}; read line; echo '{reply}'; exec sleep 60", limit=30)
+    with pytest.raises(exception.DriverError):
+        cluster.mgr('fs subvolume rm')
+    is_alive = os.path.exists(f'/proc/{(tmp_path / "pid").read_text().strip()}')
+    assert is_alive is (code == -2)
+    cluster.close()
+
+
 @pytest.mark.parametrize('script', ['exit 0', f'{GREETS}; exit 0'])
-def test_process_that_ends_is_noticed_at_once(silent, script, monkeypatch):
-    monkeypatch.setattr('manila_lite.share.drivers.cephfs.cluster._EXTRA_SECONDS', 60)
+def test_process_that_ends_is_noticed_at_once(silent, script):
     began = time.monotonic()
     with pytest.raises(exception.FileServerUnresponsive):
-        silent(script).mon('fs ls')
+        silent(script, limit=60).mon('fs ls')
     assert time.monotonic() - began < 30
 
 

@@ -1,0 +1,140 @@
+"""CephFS while parts of the cluster fail: calls end in time, and go on after."""
+
+import contextlib
+import json
+import signal
+import threading
+import time
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers.ceph_harness import CephHarness
+from tests.drivers.driver_harness import CTX
+from tests.support import ceph as ceph_support, sampling
+from tests.support.ceph_supervisor import DAEMONS
+from tests.support.processes import wait_until
+
+pytestmark = [ceph_support.limited, sampling.suite('failures of a Ceph cluster', 1)]
+
+LIMIT = 4
+UNRESPONSIVE = exception.FileServerUnresponsive
+BACK_SECONDS = 90
+
+
+@pytest.fixture
+def harness(ceph_alone):
+    """Provide a back end whose calls may take a few seconds."""
+    configuration = Configuration.from_values(
+        ceph_alone.options(cephfs_command_timeout=LIMIT)
+    )
+    return CephHarness('cephfs', lambda: configuration)
+
+
+@pytest.fixture
+def driver(harness):
+    driver = harness.start()
+    yield driver
+    driver.backend.cluster.close()
+
+
+@pytest.fixture
+def share(harness, driver):
+    share = harness.share()
+    driver.create_share(CTX, share)
+    return share
+
+
+def ends_in_time(call, *args):
+    """Call something; return its result, or the error of a silent cluster."""
+    began = time.monotonic()
+    try:
+        return call(*args)
+    except UNRESPONSIVE as error:
+        return error
+    finally:
+        # A call of the driver is one to six of the cluster; the first that
+        # gets no reply ends it.
+        assert time.monotonic() - began < LIMIT + 25
+
+
+def is_served(call, *args):
+    try:
+        call(*args)
+    except UNRESPONSIVE:
+        return False
+    return True
+
+
+@pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize('daemon', DAEMONS)
+def test_calls_end_in_time_and_succeed_later(
+    daemon, number, ceph_alone, harness, driver, share
+):
+    """The driver repeats nothing: its caller does."""
+    new, rule = harness.share(), harness.rule(share, '10.0.0.1')
+    ceph_alone.kill(daemon, number)
+    created = ends_in_time(driver.create_share, CTX, new)
+    ends_in_time(driver.apply_access, CTX, share, [rule], [rule])
+    ends_in_time(driver.get_share_stats, True)
+    if daemon != 'mon':  # others do without it for a while
+        assert isinstance(created, UNRESPONSIVE)
+        assert isinstance(ends_in_time(driver.check_health), UNRESPONSIVE)
+    ceph_alone.start(daemon)
+    wait_until(lambda: is_served(driver.check_health), 'it is back', BACK_SECONDS)
+    wait_until(
+        lambda: is_served(driver.create_share, CTX, new), 'it is created', BACK_SECONDS
+    )
+    assert driver.get_share_status(new)['status'] == 'available'
+    (reply,) = driver.apply_access(CTX, share, [rule], [rule]).values()
+    assert reply['state'] == 'active'
+    found = {one['name'] for one in driver.backend.ask('subvolume ls')}
+    assert found == {share.name, new.name}
+    harness.clean_up()
+
+
+def test_call_waits_for_a_manager_that_is_restarted(ceph_alone, harness):
+    patient = Configuration.from_values(
+        harness.configure()._overrides | {'cephfs_command_timeout': 60}
+    )
+    driver = CephHarness('cephfs', lambda: patient).start()
+    ceph_alone.kill('mgr')
+    restart = threading.Timer(3, ceph_alone.start, ['mgr'])
+    restart.start()
+    share = harness.share()
+    driver.create_share(CTX, share)
+    restart.join()
+    assert driver.get_share_status(share)['status'] == 'available'
+    driver.delete_share(CTX, share)
+    driver.backend.cluster.close()
+
+
+def test_full_cluster_refuses_shares_and_lets_them_be_deleted(
+    ceph_alone, harness, driver, share
+):
+    def set_ratios(*ratios):
+        kinds = ('nearfull', 'backfillfull', 'full')
+        for kind, ratio in zip(kinds, ratios, strict=True):
+            with contextlib.suppress(json.JSONDecodeError):  # it says nothing
+                ceph_alone.admin.mon(f'osd set-{kind}-ratio', ratio=ratio)
+
+    def is_full():
+        details = ceph_alone.admin.mon('health')['checks']
+        return 'OSD_FULL' in details or 'POOL_FULL' in details
+
+    new = harness.share()
+    set_ratios(0.001, 0.001, 0.001)
+    try:
+        wait_until(is_full, 'the cluster is full')
+        (pool,) = driver.get_share_stats(refresh=True)['pools']
+        assert pool['free_capacity_gb'] == 0
+        with pytest.raises(exception.StorageUnavailable, match='full'):
+            driver.create_share(CTX, new)
+        driver.delete_share(CTX, share)
+        driver.delete_share(CTX, new)
+    finally:
+        set_ratios(0.85, 0.9, 0.95)
+        wait_until(lambda: not is_full(), 'there is space again')
+    driver.create_share(CTX, new)
+    driver.delete_share(CTX, new)
