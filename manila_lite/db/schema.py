@@ -26,7 +26,7 @@ if typing.TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-HEAD = '0046'
+HEAD = '0047'
 """The newest revision of the migrations; this release needs it."""
 
 OLDEST_SERVED = '0026'

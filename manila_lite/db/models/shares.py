@@ -14,6 +14,7 @@ class Share(base.Base):
     __table_args__ = base.table_args(
         sa.Index(None, 'project_id', 'created_at', 'id'),
         sa.Index(None, 'created_at', 'id'),
+        sa.Index(None, 'display_name', 'created_at', 'id'),
         sa.Index(None, 'is_public', 'created_at'),
         sa.Index(None, 'snapshot_id'),
         sa.Index(None, 'is_soft_deleted', 'scheduled_to_be_deleted_at'),
@@ -153,7 +154,13 @@ class ShareInstanceMetadata(base.Base):
 
 class ExportLocation(base.Base):
     __tablename__ = 'share_instance_export_locations'
-    __table_args__ = base.table_args(sa.Index(None, 'share_instance_id'))
+    __table_args__ = base.table_args(
+        sa.Index(None, 'share_instance_id'),
+        # A path is longer than a key of these may be.
+        sa.Index(
+            None, 'path', mysql_length=191, mariadb_length=191, postgresql_using='hash'
+        ),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     share_instance_id = mapped_column(

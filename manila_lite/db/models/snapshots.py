@@ -17,6 +17,7 @@ class Snapshot(base.Base):
     __table_args__ = base.table_args(
         sa.Index(None, 'share_id', 'created_at', 'id'),
         sa.Index(None, 'project_id', 'created_at', 'id'),
+        sa.Index(None, 'display_name', 'created_at', 'id'),
         sa.Index(None, 'created_at', 'id'),
     )
 

@@ -1,6 +1,6 @@
 """Pages of lists: their order, where they begin, and how long they are."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import datetime
 import functools
 import operator
@@ -25,6 +25,13 @@ LONGEST = 100_000
 
 Both read all rows of a list to show a page. The default order is read from
 an index, so that there a page costs the same in a list of any length.
+"""
+
+FEW = 1000
+"""Matches of a criterion at most that are read before the list.
+
+The list of all projects is read in the order of its index until the page is
+full, and so to its end if few rows of other tables match.
 """
 
 _NO_LIMIT = 2**31 - 1  # MariaDB and SQLite need a limit with an offset
@@ -68,6 +75,8 @@ def list_rows(
     conditions.
     """
     conditions = [*(table.c[name] == value for name, value in exact.items()), *where]
+    if like and 'project_id' not in exact:
+        check_search(session, table, conditions)
     conditions += [
         contains(session, table.c[name], text) for name, text in (like or {}).items()
     ]
@@ -255,6 +264,36 @@ def check_length(
             'narrow the list with filters'
         )
     return length if count else None
+
+
+def check_search(
+    session: Session, table: sa.FromClause, conditions: Collection[sa.ColumnElement]
+) -> None:
+    """Raise InvalidInput if a list is too long to be searched for a text.
+
+    `conditions` are those of the list beside the text.
+    """
+    beyond = sa.select(sa.literal(1)).select_from(table).limit(1).offset(LONGEST)
+    if session.value(beyond) and session.value(beyond.where(*conditions)):
+        raise exception.InvalidInput(
+            reason='a search for part of a text is not possible in a list of more '
+            f'than {LONGEST} items; narrow the list with filters'
+        )
+
+
+def find_few(
+    session: Session, candidates: Iterable[sa.Select]
+) -> Collection[str] | None:
+    """Return the ids of the first of these selections that has few.
+
+    Each of them is of all that meet one criterion of a list, and enters an
+    index. None if there are many by each: then a page is soon full.
+    """
+    for candidate in candidates:
+        found = {row[0] for row in session.rows(candidate.limit(FEW + 1))}
+        if len(found) <= FEW:
+            return found
+    return None
 
 
 def contains(

@@ -21,7 +21,7 @@ from manila_lite.db.models import (
 )
 from manila_lite.db.queries import pages
 from tests.functional.api import differences
-from tests.support import bulk_shares, sampling
+from tests.support import bulk_shares, cloud_snapshots, sampling
 from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
 from tests.support.rows import SHARE_FLAGS
@@ -456,6 +456,7 @@ def test_very_long_list_is_paged_but_neither_sorted_nor_counted(build_cloud):
             ('sort_key=name', 'sort_key must be created_at'),
             ('sort_key=host', 'sort_key must be created_at'),
             ('with_count=true', 'with_count is not possible'),
+            ('name~=part', 'a search for part of a text is not possible'),
             ('offset=100001', 'offset must be at most 100000'),
         ):
             fault = api.get(f'{listed}&{query}', expect=400)['badRequest']
@@ -463,6 +464,26 @@ def test_very_long_list_is_paged_but_neither_sorted_nor_counted(build_cloud):
             narrow = f'{listed}&{query}&project_id=project'
             if 'offset' not in query:
                 api.get(narrow)
+
+
+@pytest.mark.parametrize('few', [0, 1, 1000])
+@pytest.mark.parametrize(
+    'query', ['status=available', 'status=error', 'host=node@beta']
+)
+def test_filter_finds_the_same_however_many_rows_match(
+    build_cloud, monkeypatch, few, query
+):
+    """What few rows match is looked up first, and the list read otherwise."""
+    monkeypatch.setattr(pages, 'FEW', few)
+    cloud = build_cloud()
+    made = [cloud.create_share() for _ in range(3)]
+    snapshot_id = cloud_snapshots.create(cloud, made[0])
+    cloud.settle()
+    wanted = [] if query != 'status=available' else made[::-1]
+    assert page_of(cloud.api, f'/shares?all_tenants=1&{query}')[0] == wanted
+    found, _ = page_of(cloud.api, f'/snapshots?all_tenants=1&{query}')
+    if query.startswith('status'):
+        assert found == ([snapshot_id] if wanted else [])
 
 
 def _insert_bare_shares(session, number):

@@ -133,15 +133,15 @@ def _conditions(criteria: ShareInstanceFilter) -> list[sa.ColumnElement]:
                 SHARE.c.is_soft_deleted.is_(criteria.soft_deleted),
             )
         )
-    of_export = EXPORT.alias()
     asked = [
-        of_export.c[name] == value
+        EXPORT.c[name] == value
         for name, value in (('id', criteria.export_id), ('path', criteria.export_path))
         if value is not None
     ]
     if asked:
+        # Found first: an EXISTS is evaluated for each instance there is.
         found.append(
-            sa.exists().where(of_export.c.share_instance_id == INSTANCE.c.id, *asked)
+            INSTANCE.c.id.in_(sa.select(EXPORT.c.share_instance_id).where(*asked))
         )
     return found
 

@@ -9,7 +9,7 @@ the list of shares finds few among all shares of a deployment by reading all
 of them, if the database does not know that they are few.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 import dataclasses
 import enum
 import typing
@@ -66,6 +66,16 @@ INSTANCE_SORT_KEYS = frozenset(
     }
 )
 
+# Columns of instances that have an index, those with the most values first.
+_INDEXED = (
+    'mount_point_name',
+    'share_server_id',
+    'share_network_id',
+    'host',
+    'status',
+    'share_type_id',
+)
+
 
 @dataclasses.dataclass
 class ShareFilter:
@@ -75,7 +85,8 @@ class ShareFilter:
     displayed instance; `like` are substrings; all pairs of `metadata` and
     `extra_specs` must be present. Shares hidden by deferred deletion are
     left out unless `include_hidden` is set. Export locations match if they
-    are for everyone, or with `admin_exports`.
+    are for everyone, or with `admin_exports`. With `ids` only these shares
+    are looked at.
     """
 
     project_id: str | None = None
@@ -90,6 +101,7 @@ class ShareFilter:
     export_id: str | None = None
     export_path: str | None = None
     admin_exports: bool = True
+    ids: Collection[str] | None = None
 
 
 def _to_show(column: sa.Column) -> sa.ColumnElement:
@@ -179,6 +191,7 @@ def list_summaries(
     session: Session, criteria: ShareFilter, page: Page, count: bool = False
 ) -> ShareListing:
     """Return ids and names of the shares of a page."""
+    criteria = _checked(session, criteria)
     total = _check_length(session, criteria, page, count)
     statement = _page(
         criteria,
@@ -199,6 +212,7 @@ def list_details(
     count: bool = False,
 ) -> ShareListing:
     """Return the shares of a page with everything the detailed view shows."""
+    criteria = _checked(session, criteria)
     total = _check_length(session, criteria, page, count)
     ids = _page(criteria, page, SHARE.c.id).subquery()
     # An outer join from the page: for an inner join SQLite would scan all
@@ -244,6 +258,40 @@ def select_displayed(
         'replicated': {id: number > 1 for id, number in copies.items()},
         'rules_status': {id: aggregate_status(found) for id, found in statuses.items()},
     }
+
+
+def _checked(session: Session, criteria: ShareFilter) -> ShareFilter:
+    """Return the criteria with the ids of shares, if these are few.
+
+    Those of one project are read from an index of their own. Raises InvalidInput
+    for a search in a list of all projects that is too long.
+    """
+    if criteria.project_id is not None:
+        return criteria
+    ids = pages.find_few(session, _selections(criteria))
+    if ids is not None:
+        return dataclasses.replace(criteria, ids=ids)
+    if criteria.like:
+        others = dataclasses.replace(criteria, like={})
+        pages.check_search(session, SHARE, _conditions(others))
+    return criteria
+
+
+def _selections(criteria: ShareFilter) -> Iterator[sa.Select]:
+    """Yield the ids of the shares that meet one criterion, by an index."""
+    for name in ('id', 'path'):
+        value = getattr(criteria, f'export_{name}')
+        if value is not None:
+            yield (
+                sa.select(INSTANCE.c.share_id)
+                .select_from(EXPORT.join(INSTANCE))
+                .where(EXPORT.c[name] == value)
+            )
+    for name in _INDEXED:
+        if name in criteria.instance:
+            yield sa.select(INSTANCE.c.share_id).where(
+                INSTANCE.c[name] == criteria.instance[name]
+            )
 
 
 def _page(criteria: ShareFilter, page: Page, *columns: sa.ColumnElement) -> sa.Select:
@@ -306,6 +354,8 @@ def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         _equals(SHARE.c[name], value) for name, value in criteria.share.items()
     ]
+    if criteria.ids is not None:
+        found.append(SHARE.c.id.in_(sorted(criteria.ids)))
     found += [
         SHARE.c[name].contains(text, autoescape=True)
         for name, text in criteria.like.items()

@@ -7,7 +7,7 @@ for their metadata, which repeats the page as a subquery. A single
 snapshot and its metadata take one statement.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 import dataclasses
 import typing
 
@@ -52,7 +52,7 @@ class SnapshotFilter:
     `snapshot` are exact column values, `like` substrings; all pairs of
     `metadata` must be present. `used` is whether shares were created from
     the snapshot. Snapshots hidden by deferred deletion are left out unless
-    `include_hidden` is set.
+    `include_hidden` is set. With `ids` only these snapshots are looked at.
     """
 
     project_id: str | None = None
@@ -62,6 +62,7 @@ class SnapshotFilter:
     like: dict[str, str] = dataclasses.field(default_factory=dict)
     metadata: dict[str, str] = dataclasses.field(default_factory=dict)
     used: bool | None = None
+    ids: Collection[str] | None = None
 
 
 def _to_show(column: sa.Column) -> sa.ColumnElement:
@@ -121,6 +122,7 @@ def list_summaries(
     session: Session, criteria: SnapshotFilter, page: Page, count: bool = False
 ) -> SnapshotListing:
     """Return ids and names of the snapshots of a page."""
+    criteria = _checked(session, criteria)
     total = _check_length(session, criteria, page, count)
     statement = _page(
         criteria,
@@ -136,6 +138,7 @@ def list_details(
     session: Session, criteria: SnapshotFilter, page: Page, count: bool = False
 ) -> SnapshotListing:
     """Return the snapshots of a page with all that the detailed view shows."""
+    criteria = _checked(session, criteria)
     total = _check_length(session, criteria, page, count)
     ids = _page(criteria, page, SNAPSHOT.c.id).subquery()
     # An outer join from the page: for an inner join SQLite would scan all
@@ -189,6 +192,26 @@ def _displayed_column(column: str) -> sa.ScalarSelect:
     )
 
 
+def _checked(session: Session, criteria: SnapshotFilter) -> SnapshotFilter:
+    """Return the criteria with the ids of snapshots, if few have the status.
+
+    Raises InvalidInput for a search in a list of all projects that is too long.
+    """
+    if criteria.project_id is not None:
+        return criteria
+    if criteria.status is not None:
+        with_status = sa.select(INSTANCE.c.snapshot_id).where(
+            INSTANCE.c.status == criteria.status
+        )
+        ids = pages.find_few(session, [with_status])
+        if ids is not None:
+            return dataclasses.replace(criteria, ids=ids)
+    if criteria.like:
+        others = dataclasses.replace(criteria, like={})
+        pages.check_search(session, SNAPSHOT, _conditions(others))
+    return criteria
+
+
 def _page(
     criteria: SnapshotFilter, page: Page, *columns: sa.ColumnElement
 ) -> sa.Select:
@@ -222,6 +245,8 @@ def _conditions(criteria: SnapshotFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         SNAPSHOT.c[name] == value for name, value in criteria.snapshot.items()
     ]
+    if criteria.ids is not None:
+        found.append(SNAPSHOT.c.id.in_(sorted(criteria.ids)))
     if criteria.project_id is not None:
         found.append(SNAPSHOT.c.project_id == criteria.project_id)
     if not criteria.include_hidden:
