@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 import typing
 
-from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import access, networks, shares
+from manila_lite.db.queries.access.rules import RuleTables
 from manila_lite.db.rows import (
     AccessRuleRow,
     InstanceHostRow,
@@ -24,6 +24,12 @@ NETWORK = networks.ShareNetwork.__table__
 
 _AT_ONCE = 500
 """The most ids named in one statement."""
+
+RULES = RuleTables(RULE, MAPPING, INSTANCE, exists=exception.ShareAccessExists)
+lock_rules, remove_unmapped = RULES.lock_rules, RULES.remove_unmapped
+mark_stale, mark_sync_failed = RULES.mark_stale, RULES.mark_sync_failed
+clear_sync_failed = RULES.clear_sync_failed
+
 
 _LOCK_INSTANCES = (
     sa.select(
@@ -46,7 +52,6 @@ _HOSTS = (
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
     .order_by(INSTANCE.c.id)
 )
-_INSERT = sa.insert(RULE)
 _INSERT_METADATA = sa.insert(METADATA)
 _MAPPED = (
     sa.select(
@@ -98,35 +103,10 @@ _SET_KEY = (
     )
     .values(access_key=sa.bindparam('new_key'))
 )
-_MARK_STALE = (
-    sa.update(INSTANCE)
-    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(access_stale=sa.bindparam('stale'))
-)
-_MARK_SYNC_FAILED = (
-    sa.update(INSTANCE)
-    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(access_stale=True, access_sync_failed=True)
-)
-_CLEAR_SYNC_FAILED = (
-    sa.update(INSTANCE)
-    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(access_sync_failed=False)
-)
 _LOCK_INSTANCE = (
     sa.select(INSTANCE.c.id)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
     .with_for_update()
-)
-_LOCK_RULES = (
-    sa.select(RULE.c.id)
-    .where(RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)))
-    .order_by(RULE.c.id)
-    .with_for_update()
-)
-_REMOVE_UNMAPPED = sa.delete(RULE).where(
-    RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)),
-    ~sa.exists().where(MAPPING.c.access_id == RULE.c.id),
 )
 
 
@@ -146,12 +126,7 @@ def insert(
     session: Session, values: Mapping[str, object], metadata: Mapping[str, str]
 ) -> None:
     """Insert a rule of a share; raises ShareAccessExists."""
-    try:
-        session.run(_INSERT, **values)
-    except db_exc.DBDuplicateEntry:
-        raise exception.ShareAccessExists(
-            access_type=values['access_type'], access=values['access_to']
-        ) from None
+    RULES.insert(session, **values)
     session.run_many(
         _INSERT_METADATA,
         [
@@ -218,27 +193,6 @@ def set_access_keys(
     )
 
 
-def mark_stale(session: Session, instance_id: str, stale: bool = True) -> None:
-    """Record whether the rules on the back end may differ from ours."""
-    session.run(_MARK_STALE, instance_id=instance_id, stale=stale)
-
-
-def mark_sync_failed(session: Session, instance_id: str) -> None:
-    """Record that the back end did not take the rules it was to have.
-
-    They are stale, and are sent again by the next pass.
-    """
-    session.run(_MARK_SYNC_FAILED, instance_id=instance_id)
-
-
-def clear_sync_failed(session: Session, instance_id: str) -> None:
-    """Record that the back end has taken rules again.
-
-    They may have become stale meanwhile.
-    """
-    session.run(_CLEAR_SYNC_FAILED, instance_id=instance_id)
-
-
 def mark_all_stale(session: Session, instance_ids: Collection[str]) -> None:
     """Record that the rules of these instances may differ on back ends."""
     ids = sorted(instance_ids)
@@ -253,13 +207,3 @@ def mark_all_stale(session: Session, instance_ids: Collection[str]) -> None:
 def lock_instance(session: Session, instance_id: str) -> None:
     """Lock an instance until the transaction ends."""
     session.rows(_LOCK_INSTANCE, instance_id=instance_id)
-
-
-def lock_rules(session: Session, access_ids: Collection[str]) -> None:
-    """Lock rules, so that others wait to remove mappings of them."""
-    session.rows(_LOCK_RULES, rule_ids=sorted(access_ids))
-
-
-def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
-    """Delete those rules that no instance has any longer."""
-    session.run(_REMOVE_UNMAPPED, rule_ids=sorted(access_ids))

@@ -3,11 +3,11 @@
 from collections.abc import Collection
 import typing
 
-from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import shares, snapshots
+from manila_lite.db.queries.access.rules import RuleTables
 from manila_lite.db.rows import AccessRuleRow, MountableInstanceRow, SnapshotRuleRow
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE, RuleState
@@ -22,6 +22,15 @@ SHARE_INSTANCE = shares.ShareInstance.__table__
 
 READ_ONLY = 'ro'
 """The level of every rule: snapshots are read-only."""
+
+RULES = RuleTables(
+    RULE, ON_INSTANCE, INSTANCE, exists=exception.ShareSnapshotAccessExists
+)
+insert = RULES.insert
+lock_rules, remove_unmapped = RULES.lock_rules, RULES.remove_unmapped
+mark_stale, mark_sync_failed = RULES.mark_stale, RULES.mark_sync_failed
+clear_sync_failed = RULES.clear_sync_failed
+
 
 _LOCK_INSTANCES_SHARED = (
     sa.select(
@@ -47,7 +56,6 @@ _MOUNTABLE = (
     .select_from(SNAPSHOT.join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id))
     .where(SNAPSHOT.c.id == sa.bindparam('of_snapshot'))
 )
-_INSERT = sa.insert(RULE)
 _FIND = sa.select(RULE.c.id).where(
     RULE.c.id == sa.bindparam('access_id'),
     RULE.c.share_snapshot_id == sa.bindparam('of_snapshot'),
@@ -101,16 +109,6 @@ _ON_ACTIVE_REPLICA = (
         SHARE_INSTANCE.c.replica_state == ReplicaState.ACTIVE,
     )
 )
-_LOCK_RULES = (
-    sa.select(RULE.c.id)
-    .where(RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)))
-    .order_by(RULE.c.id)
-    .with_for_update()
-)
-_REMOVE_UNMAPPED = sa.delete(RULE).where(
-    RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)),
-    ~sa.exists().where(ON_INSTANCE.c.access_id == RULE.c.id),
-)
 _IN_FLIGHT = ON_INSTANCE.c.state.in_(sorted(SNAPSHOT_ACCESS_RULE.in_flight))
 _HAS_RULES_IN_FLIGHT = sa.select(
     sa.exists().where(
@@ -145,21 +143,6 @@ _MOVE_TO = (
         .correlate(ON_INSTANCE)
         .scalar_subquery()
     )
-)
-_MARK_STALE = (
-    sa.update(INSTANCE)
-    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(access_stale=sa.bindparam('stale'))
-)
-_MARK_SYNC_FAILED = (
-    sa.update(INSTANCE)
-    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(access_stale=True, access_sync_failed=True)
-)
-_CLEAR_SYNC_FAILED = (
-    sa.update(INSTANCE)
-    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(access_sync_failed=False)
 )
 _HAS_RULES_ON = (
     INSTANCE.c.share_instance_id.in_(
@@ -211,16 +194,6 @@ def lock_instances_shared(
     concurrent delete of the snapshot see the rules inserted here.
     """
     return session.rows(_LOCK_INSTANCES_SHARED, of_snapshot=snapshot_id)
-
-
-def insert(session: Session, **values: object) -> None:
-    """Insert a rule; raises ShareSnapshotAccessExists."""
-    try:
-        session.run(_INSERT, **values)
-    except db_exc.DBDuplicateEntry:
-        raise exception.ShareSnapshotAccessExists(
-            access_type=values['access_type'], access=values['access_to']
-        ) from None
 
 
 def check_exists(session: Session, snapshot_id: str, access_id: str) -> None:
@@ -282,18 +255,6 @@ def get_states_on_active_replica(session: Session, snapshot_id: str) -> dict[str
     }
 
 
-def lock_rules(session: Session, access_ids: Collection[str]) -> None:
-    """Lock rules, so that others wait to remove mappings of them."""
-    if access_ids:
-        session.rows(_LOCK_RULES, rule_ids=sorted(access_ids))
-
-
-def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
-    """Delete those rules that no instance has any longer."""
-    if access_ids:
-        session.run(_REMOVE_UNMAPPED, rule_ids=sorted(access_ids))
-
-
 def has_rules_in_flight(session: Session, snapshot_instance_id: str) -> bool:
     """Whether any rule of the instance is in flight."""
     return bool(session.value(_HAS_RULES_IN_FLIGHT, of_instance=snapshot_instance_id))
@@ -312,27 +273,6 @@ def move_to(session: Session, source_id: str, destination_id: str) -> None:
     Both ids are those of share instances of one share.
     """
     session.run(_MOVE_TO, source_id=source_id, destination_id=destination_id)
-
-
-def mark_stale(session: Session, snapshot_instance_id: str, stale: bool = True) -> None:
-    """Record whether the rules on the back end may differ from ours."""
-    session.run(_MARK_STALE, instance_id=snapshot_instance_id, stale=stale)
-
-
-def mark_sync_failed(session: Session, snapshot_instance_id: str) -> None:
-    """Record that the back end did not take the rules it was to have.
-
-    They are stale, and are sent again by the next pass.
-    """
-    session.run(_MARK_SYNC_FAILED, instance_id=snapshot_instance_id)
-
-
-def clear_sync_failed(session: Session, snapshot_instance_id: str) -> None:
-    """Record that the back end has taken rules again.
-
-    They may have become stale meanwhile.
-    """
-    session.run(_CLEAR_SYNC_FAILED, instance_id=snapshot_instance_id)
 
 
 def list_with_rules_on(
