@@ -195,6 +195,7 @@ class Declaration(typing.NamedTuple):
     answer: answers.Shape = None  # of the body; None if there is none
     unchanged: int | None = None  # the status if there was nothing to do
     query: tuple = ()  # the filters whose keys the handler reads
+    query_of: typing.Callable[[typing.Any], tuple] | None = None  # its class
 
 
 class ActionDeclaration(typing.NamedTuple):
@@ -232,7 +233,7 @@ def method(
     target: bool | str | None = None,
     refused: Refusals | None = None,
     answer: answers.Shape = None,
-    query: tuple = (),
+    query: tuple | typing.Callable[[typing.Any], tuple] = (),
 ) -> typing.Callable:
     """Declare a handler that a route names.
 
@@ -249,8 +250,9 @@ def method(
     the filters whose keys are read, are what the API description says;
     requests do not use them.
     """
+    described = {'query_of': query} if callable(query) else {'query': query}
     declared = _declare(
-        policy, status, body, target, refused, answer=answer, query=query
+        policy, status, body, target, refused, answer=answer, **described
     )
 
     def declare(function: typing.Callable) -> typing.Callable:
@@ -339,7 +341,9 @@ def declaration(controller: type[Controller], name: str) -> Declaration:
 
 
 def with_policy(controller: type[Controller], declared: Declaration) -> Declaration:
-    """Return an inherited declaration with the policy of the class."""
+    """Return an inherited declaration with policy and filters of the class."""
+    if declared.query_of is not None:
+        declared = declared._replace(query=declared.query_of(controller))
     if isinstance(declared.policy, Unchecked):
         return declared
     return declared._replace(

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import paging, schema, versions, wsgi
+from manila_lite.api import schema, wsgi
 from manila_lite.api.fields import Field, attr, fields, fn2
-from manila_lite.api.filters import Filter
-from manila_lite.api.services import ApiServices
-from manila_lite.api.v2 import literals
 from manila_lite.api.v2.types import extra_specs
+from manila_lite.api.v2.types.access import IS_DEFAULT, TypesController
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import (
     records as share_type_records,
@@ -19,7 +17,6 @@ from manila_lite.db.queries.types.records import ShareTypeRecord
 from manila_lite.db.session import Session
 
 _IS_PUBLIC = 'share_type_access:is_public'
-_FILTER_BY_SPECS = versions.window(since='2.43')
 
 _text = schema.string(255, nullable=True)
 
@@ -59,10 +56,6 @@ def _shown_specs(row: ShareTypeRecord, more: Mapping) -> Mapping:
     return extra_specs.visible_specs(row.extra_specs, more['minor'], more['admin'])
 
 
-def _is_default(row: ShareTypeRecord, more: Mapping) -> bool:
-    return more['default'] in (row.id, row.name)
-
-
 ITEM = fields(
     Field('id'),
     Field('name'),
@@ -75,55 +68,23 @@ ITEM = fields(
     ),
     Field('os-share-type-access:is_public', attr('is_public'), until='2.6'),
     Field('share_type_access:is_public', attr('is_public'), since='2.7'),
-    Field('is_default', fn2(_is_default), since='2.46'),
+    IS_DEFAULT,
 )
 
 
-WHICH_PUBLIC = Filter('is_public', words=('all', 'none'), form=schema.BOOLEAN_WORD)
-
-
-class ShareTypesController(wsgi.Controller):
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._default = services.conf.default_share_type
-
-    @wsgi.method(
-        'share_type:index',
-        answer={'share_types': [ITEM], 'volume_types': [ITEM]},
-        query=(WHICH_PUBLIC, Filter('extra_specs', since='2.43', parse=literals.parse)),
-    )
-    def index(self, req: wsgi.Request) -> dict:
-        """List the types of the project; administrators may see others."""
-        filters = _wanted_specs(req)
-        found = self.services.db.read(_list, req.ctx, public_filter(req))
-        items = ITEM.many(req.minor)(
-            [
-                record
-                for record in found
-                if extra_specs.matches(
-                    record.extra_specs, filters, bool(req.ctx.is_admin)
-                )
-            ],
-            self._more(req),
-        )
-        return {'share_types': items, 'volume_types': items}
-
-    @wsgi.method('share_type:default', answer={'share_type': ITEM, 'volume_type': ITEM})
-    def default(self, req: wsgi.Request) -> dict:
-        """Show the default type."""
-        record = self._default and self.services.db.read(
-            share_type_records.find, req.ctx, self._default
-        )
-        if not record:
-            raise exception.DefaultShareTypeNotFound()
-        return self._type_response(req, record)
-
-    @wsgi.method('share_type:show', answer={'share_type': ITEM, 'volume_type': ITEM})
-    def show(self, req: wsgi.Request, type_id: str) -> dict:
-        """Show one type."""
-        return self._type_response(
-            req, self.services.db.read(share_type_records.get, req.ctx, type_id)
-        )
+class ShareTypesController(TypesController):
+    records = share_type_records.RECORDS
+    item = ITEM
+    keys = ('share_type', 'volume_type')
+    specs_key = 'extra_specs'
+    filters_since = '2.43'
+    default_option = 'default_share_type'
+    no_default = exception.DefaultShareTypeNotFound
+    policies = {
+        'index': 'share_type:index',
+        'default': 'share_type:default',
+        'show': 'share_type:show',
+    }
 
     @wsgi.method(
         'share_type:create',
@@ -167,39 +128,22 @@ class ShareTypesController(wsgi.Controller):
         """Delete a type that no share uses."""
         self.services.db.write(share_type_records.delete, type_id, by=req.ctx)
 
-    def _type_response(self, req: wsgi.Request, record: ShareTypeRecord) -> dict:
-        items = ITEM.function(req.minor)(record, self._more(req))
-        return {'share_type': items, 'volume_type': items}
+    def matches(
+        self, req: wsgi.Request, record: ShareTypeRecord, wanted: Mapping[str, str]
+    ) -> bool:
+        return extra_specs.matches(
+            record.extra_specs, dict(wanted), bool(req.ctx.is_admin)
+        )
 
     def _written(self, req: wsgi.Request, record: ShareTypeRecord) -> dict:
         """Return a type that was written, its required specs as booleans."""
-        answer = self._type_response(req, record)
+        answer = self.response(req, record)
         items = answer['share_type']
         items['required_extra_specs'] = {
             key: share_types.is_true(value)
             for key, value in items['required_extra_specs'].items()
         }
         return answer
-
-    def _more(self, req: wsgi.Request) -> dict:
-        return {'minor': req.minor, 'admin': req.ctx.is_admin, 'default': self._default}
-
-
-def public_filter(req: wsgi.Request) -> bool | None:
-    """Return True for accessible types, False for private, None for all."""
-    if not req.ctx.is_admin:
-        return True
-    if req.query.get('is_public', '').lower() in ('all', 'none'):
-        return None
-    return paging.parse_flag(req.query, 'is_public', default=True)
-
-
-def _wanted_specs(req: wsgi.Request) -> dict[str, str]:
-    if 'extra_specs' in req.query and req.minor not in _FILTER_BY_SPECS:
-        raise exception.InvalidInput(
-            reason='extra_specs is a filter since version 2.43'
-        )
-    return literals.parse(req.query, 'extra_specs')
 
 
 def _changes(requested: dict) -> dict[str, typing.Any]:
@@ -217,16 +161,6 @@ def _changes(requested: dict) -> dict[str, typing.Any]:
     if values.get('description') == '':
         values['description'] = None
     return values
-
-
-def _list(
-    session: Session, ctx: RequestContext, is_public: bool | None
-) -> list[ShareTypeRecord]:
-    if is_public is False:
-        return share_type_records.list_private(session)
-    return share_type_records.list_accessible(
-        session, ctx, all_projects=is_public is None
-    )
 
 
 def _create(

@@ -1,20 +1,18 @@
 """Share group types: managed by administrators, listed by projects."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 
-from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.db.models import types
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.tables import (
+    Rows,
     TypeErrors,
+    TypeRecords,
     TypeTables,
-    caller_params,
-    group_by_type,
 )
 from manila_lite.db.session import Session
 
@@ -54,23 +52,11 @@ class ShareGroupTypeRecord:
     share_types: list[str]
 
 
-_RECORDS = (
-    sa.select(
-        TYPE.c.id, TYPE.c.name, TYPE.c.is_public, SPEC.c.spec_key, SPEC.c.spec_value
-    )
-    .select_from(TYPE.outerjoin(SPEC))
-    .order_by(TYPE.c.name, SPEC.c.spec_key)
-)
-_LIST_ACCESSIBLE = _RECORDS.where(TABLES.accessible)
-_LIST_PRIVATE = _RECORDS.where(TYPE.c.is_public.is_(False))
-_BY_ID = _LIST_ACCESSIBLE.where(TYPE.c.id == sa.bindparam('wanted'))
-_BY_ID_OR_NAME = _LIST_ACCESSIBLE.where(TABLES.is_called('wanted'))
 _SHARE_TYPES = (
     sa.select(SHARE_TYPE)
     .where(SHARE_TYPE.c.share_group_type_id.in_(sa.bindparam('ids', expanding=True)))
     .order_by(SHARE_TYPE.c.share_type_id)
 )
-_DELETE = sa.delete(TYPE).where(TYPE.c.id == sa.bindparam('of_type'))
 _NAMED_SHARE_TYPES = (
     sa.select(share_types.TYPE.c.id, share_types.TYPE.c.name)
     .where(
@@ -83,54 +69,22 @@ _NAMED_SHARE_TYPES = (
 )
 
 
-def _records(session: Session, rows: Iterable[sa.Row]) -> list[ShareGroupTypeRecord]:
-    found = list(group_by_type(rows))
-    members: dict[str, list[str]] = {row.id: [] for row, _ in found}
+def _records(session: Session, rows: Rows) -> list[ShareGroupTypeRecord]:
+    members: dict[str, list[str]] = {row.id: [] for row, _ in rows}
     if members:
         for row in session.rows(_SHARE_TYPES, ids=sorted(members)):
             members[row.share_group_type_id].append(row.share_type_id)
     return [
         ShareGroupTypeRecord(row.id, row.name, row.is_public, specs, members[row.id])
-        for row, specs in found
+        for row, specs in rows
     ]
 
 
-def list_accessible(
-    session: Session, ctx: RequestContext, *, all_projects: bool = False
-) -> list[ShareGroupTypeRecord]:
-    """Return the types that the project may use, or those of all projects."""
-    return _records(
-        session,
-        session.rows(
-            _LIST_ACCESSIBLE, sees_all=all_projects, for_project=ctx.project_id
-        ),
-    )
-
-
-def list_private(session: Session) -> list[ShareGroupTypeRecord]:
-    """Return the types that only some projects may use."""
-    return _records(session, session.rows(_LIST_PRIVATE))
-
-
-def get(session: Session, ctx: RequestContext, id: str) -> ShareGroupTypeRecord:
-    """Return a type that the caller may see.
-
-    Raises ShareGroupTypeNotFound.
-    """
-    found = _records(session, session.rows(_BY_ID, wanted=id, **caller_params(ctx)))
-    if not found:
-        raise exception.ShareGroupTypeNotFound(share_group_type_id=id)
-    return found[0]
-
-
-def find(
-    session: Session, ctx: RequestContext, id_or_name: str
-) -> ShareGroupTypeRecord | None:
-    """Return the type with this id, or else with this name, or None."""
-    found = _records(
-        session, session.rows(_BY_ID_OR_NAME, wanted=id_or_name, **caller_params(ctx))
-    )
-    return min(found, key=lambda record: record.id != id_or_name, default=None)
+RECORDS = TypeRecords(
+    TABLES, ('id', 'name', 'is_public'), _records, in_use=exception.ShareGroupTypeInUse
+)
+list_types, get = RECORDS.list_types, RECORDS.get
+find, delete = RECORDS.find, RECORDS.delete
 
 
 def create(
@@ -164,16 +118,3 @@ def _ids_of_share_types(session: Session, wanted: Sequence[str]) -> list[str]:
         if each not in known:
             raise exception.ShareTypeNotFound(share_type_id=each)
     return sorted({known[each] for each in wanted})
-
-
-def delete(session: Session, id: str) -> None:
-    """Delete a type, its specs and the access of projects to it.
-
-    A foreign key rejects it while a share group refers to it.
-    """
-    try:
-        matched = session.run(_DELETE, of_type=id)
-    except db_exc.DBReferenceError:
-        raise exception.ShareGroupTypeInUse(share_group_type_id=id) from None
-    if matched != 1:
-        raise exception.ShareGroupTypeNotFound(share_group_type_id=id)

@@ -1,17 +1,15 @@
 """Share types as records: managed by administrators, listed by projects."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import dataclasses
 
-from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.db.models import quotas
 from manila_lite.db.queries.shares import migrations as share_migrations
-from manila_lite.db.queries.types.tables import caller_params, group_by_type
-from manila_lite.db.queries.types.types import SPEC, TABLES, TYPE, TypeWithSpecs
+from manila_lite.db.queries.types.tables import Rows, TypeRecords
+from manila_lite.db.queries.types.types import TABLES, TYPE, TypeWithSpecs
 from manila_lite.db.session import Session
 
 USAGE = quotas.QuotaUsage.__table__
@@ -25,68 +23,25 @@ class ShareTypeRecord(TypeWithSpecs):
     is_public: bool
 
 
-_RECORDS = (
-    sa.select(
-        TYPE.c.id,
-        TYPE.c.name,
-        TYPE.c.description,
-        TYPE.c.is_public,
-        SPEC.c.spec_key,
-        SPEC.c.spec_value,
-    )
-    .select_from(TYPE.outerjoin(SPEC))
-    .order_by(TYPE.c.name, SPEC.c.spec_key)
-)
-_LIST_ACCESSIBLE = _RECORDS.where(TABLES.accessible)
-_LIST_PRIVATE = _RECORDS.where(TYPE.c.is_public.is_(False))
-_BY_ID = _LIST_ACCESSIBLE.where(TYPE.c.id == sa.bindparam('wanted'))
-_BY_ID_OR_NAME = _LIST_ACCESSIBLE.where(TABLES.is_called('wanted'))
-_HAS_ANY = sa.select(sa.exists().select_from(TYPE))
-_DELETE = sa.delete(TYPE).where(TYPE.c.id == sa.bindparam('of_type'))
-_DELETE_USAGES = sa.delete(USAGE).where(
-    USAGE.c.scope == 'share_type', USAGE.c.scope_id == sa.bindparam('of_type')
-)
-
-
-def _records(rows: Iterable[sa.Row]) -> list[ShareTypeRecord]:
+def _records(session: Session, rows: Rows) -> list[ShareTypeRecord]:
     return [
         ShareTypeRecord(row.id, row.name, specs, row.description, row.is_public)
-        for row, specs in group_by_type(rows)
+        for row, specs in rows
     ]
 
 
-def list_accessible(
-    session: Session, ctx: RequestContext, *, all_projects: bool = False
-) -> list[ShareTypeRecord]:
-    """Return the types that the project may use, or those of all projects."""
-    return _records(
-        session.rows(
-            _LIST_ACCESSIBLE, sees_all=all_projects, for_project=ctx.project_id
-        )
-    )
+RECORDS = TypeRecords(
+    TABLES,
+    ('id', 'name', 'description', 'is_public'),
+    _records,
+    in_use=exception.ShareTypeInUse,
+)
+list_types, get, find = RECORDS.list_types, RECORDS.get, RECORDS.find
 
-
-def list_private(session: Session) -> list[ShareTypeRecord]:
-    """Return the types that only some projects may use."""
-    return _records(session.rows(_LIST_PRIVATE))
-
-
-def get(session: Session, ctx: RequestContext, id: str) -> ShareTypeRecord:
-    """Return a type that the caller may see; raises ShareTypeNotFound."""
-    found = _records(session.rows(_BY_ID, wanted=id, **caller_params(ctx)))
-    if not found:
-        raise exception.ShareTypeNotFound(share_type_id=id)
-    return found[0]
-
-
-def find(
-    session: Session, ctx: RequestContext, id_or_name: str
-) -> ShareTypeRecord | None:
-    """Return the type with this id, or else with this name, or None."""
-    found = _records(
-        session.rows(_BY_ID_OR_NAME, wanted=id_or_name, **caller_params(ctx))
-    )
-    return min(found, key=lambda record: record.id != id_or_name, default=None)
+_HAS_ANY = sa.select(sa.exists().select_from(TYPE))
+_DELETE_USAGES = sa.delete(USAGE).where(
+    USAGE.c.scope == 'share_type', USAGE.c.scope_id == sa.bindparam('of_type')
+)
 
 
 def has_any(session: Session) -> bool:
@@ -120,11 +75,6 @@ def delete(session: Session, id: str) -> None:
     rejected while a migration is to give it to a share.
     """
     session.run(_DELETE_USAGES, of_type=id)  # always locked before types
-    try:
-        matched = session.run(_DELETE, of_type=id)
-    except db_exc.DBReferenceError:
-        raise exception.ShareTypeInUse(share_type_id=id) from None
-    if matched != 1:
-        raise exception.ShareTypeNotFound(share_type_id=id)
+    RECORDS.delete(session, id)
     if share_migrations.is_type_wanted(session, id):
         raise exception.ShareTypeInUse(share_type_id=id)

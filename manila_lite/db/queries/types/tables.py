@@ -196,12 +196,102 @@ class TypeTables(SpecTables):
             raise self.error(self.errors.is_public, id)
 
 
-def caller_params(ctx: RequestContext) -> dict[str, object]:
+Rows = list[tuple[sa.Row, dict[str, str]]]
+"""The first row and the specs of each type."""
+Record = typing.TypeVar('Record')
+
+
+class TypeRecords(typing.Generic[Record]):
+    """Types that may be private: managed by administrators, listed by projects.
+
+    `make` makes records of rows with these columns. A foreign key keeps a type
+    that is `in_use` from being deleted.
+    """
+
+    def __init__(
+        self,
+        tables: TypeTables,
+        columns: Sequence[str],
+        make: typing.Callable[[Session, Rows], list[Record]],
+        *,
+        in_use: _Error,
+    ):
+        type_, spec = tables.type, tables.spec
+        self.tables = tables
+        self._make = make
+        self._in_use = in_use
+        shown = (
+            sa.select(
+                *(type_.c[name] for name in columns), spec.c.spec_key, spec.c.spec_value
+            )
+            .select_from(type_.outerjoin(spec))
+            .order_by(type_.c.name, spec.c.spec_key)
+        )
+        self._accessible = shown.where(tables.accessible)
+        self._private = shown.where(type_.c.is_public.is_(False))
+        self._by_id = self._accessible.where(type_.c.id == sa.bindparam('wanted'))
+        self._by_id_or_name = self._accessible.where(tables.is_called('wanted'))
+        self._delete = sa.delete(type_).where(type_.c.id == sa.bindparam('of_type'))
+
+    def list_types(
+        self, session: Session, ctx: RequestContext, *, is_public: bool | None = True
+    ) -> list[Record]:
+        """Return the types that the project may use.
+
+        If `is_public` is false, return those that only some projects may use,
+        and if it is None all types.
+        """
+        if is_public is False:
+            return self._records(session, self._private)
+        return self._records(
+            session,
+            self._accessible,
+            sees_all=is_public is None,
+            for_project=ctx.project_id,
+        )
+
+    def get(self, session: Session, ctx: RequestContext, id: str) -> Record:
+        """Return a type that the caller may see, or raise that it is not found."""
+        found = self._records(session, self._by_id, wanted=id, **_caller(ctx))
+        if not found:
+            raise self.tables.error(self.tables.errors.not_found, id)
+        return found[0]
+
+    def find(
+        self, session: Session, ctx: RequestContext, id_or_name: str
+    ) -> Record | None:
+        """Return the type with this id, or else with this name, or None."""
+        found = self._records(
+            session, self._by_id_or_name, wanted=id_or_name, **_caller(ctx)
+        )
+        return min(
+            found,
+            key=lambda record: typing.cast(typing.Any, record).id != id_or_name,
+            default=None,
+        )
+
+    def delete(self, session: Session, id: str) -> None:
+        """Delete a type, its specs and the access of projects to it."""
+        try:
+            matched = session.run(self._delete, of_type=id)
+        except db_exc.DBReferenceError:
+            raise self.tables.error(self._in_use, id) from None
+        if matched != 1:
+            raise self.tables.error(self.tables.errors.not_found, id)
+
+    def _records(
+        self, session: Session, statement: sa.Select, **params: typing.Any
+    ) -> list[Record]:
+        rows = session.rows(statement, **params)
+        return self._make(session, list(_group_by_type(rows)))
+
+
+def _caller(ctx: RequestContext) -> dict[str, object]:
     """Return the parameters of `TypeTables.accessible` for a caller."""
     return {'for_project': ctx.project_id, 'sees_all': ctx.is_admin}
 
 
-def group_by_type(rows: Iterable[sa.Row]) -> Iterable[tuple[sa.Row, dict[str, str]]]:
+def _group_by_type(rows: Iterable[sa.Row]) -> Iterable[tuple[sa.Row, dict[str, str]]]:
     """Yield the first row and the specs of each type.
 
     `rows` have one spec each, or None as its key, and are ordered by type.
