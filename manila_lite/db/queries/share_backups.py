@@ -1,14 +1,12 @@
 """Backups of shares."""
 
-from collections.abc import Mapping, Sequence
-
 import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services, shares
-from manila_lite.db.queries import pages
+from manila_lite.db.queries.records import Records
 from manila_lite.db.queries.shares import instance_views
-from manila_lite.db.rows import Page, ShareBackupRow
+from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_backup import BackupStatus
 
@@ -45,9 +43,10 @@ UNKNOWN_POSITION = -1
 _LIST = sa.select(BACKUP, ZONE.c.name.label('availability_zone')).select_from(
     BACKUP.outerjoin(ZONE)
 )
+RECORDS: Records[ShareBackupRow] = Records(
+    BACKUP, exception.ShareBackupNotFound, 'backup_id', _LIST
+)
 _BY_ID = BACKUP.c.id == sa.bindparam('backup_id')
-_GET = _LIST.where(_BY_ID)
-_LOCK_SHARED = _GET.with_for_update(read=True, of=BACKUP)
 _RESCUED = (
     sa.select(
         *(column for column in BACKUP.c if column.name != 'host'),
@@ -96,37 +95,13 @@ _SET_SOURCE = (
 )
 
 
-def get(session: Session, backup_id: str) -> ShareBackupRow:
-    """Return a backup of any project; raises ShareBackupNotFound."""
-    return _found(session.one(_GET, backup_id=backup_id), backup_id)
-
-
-def find(session: Session, backup_id: str) -> ShareBackupRow | None:
-    """Like `get`, but return None if the backup is gone."""
-    return session.one(_GET, backup_id=backup_id)
+get, find, lock_shared = RECORDS.get, RECORDS.find, RECORDS.lock_shared
+list_backups, update = RECORDS.list_page, RECORDS.update
 
 
 def find_for_rescue(session: Session, backup_id: str) -> ShareBackupRow | None:
     """Like `find`, with the host that the share is on now."""
     return session.one(_RESCUED, backup_id=backup_id)
-
-
-def lock_shared(session: Session, backup_id: str) -> ShareBackupRow:
-    """Lock a backup (shared) against moves, and return it."""
-    return _found(session.one(_LOCK_SHARED, backup_id=backup_id), backup_id)
-
-
-def _found(row: ShareBackupRow | None, backup_id: str) -> ShareBackupRow:
-    if row is None:
-        raise exception.ShareBackupNotFound(backup_id=backup_id)
-    return row
-
-
-def list_backups(
-    session: Session, exact: Mapping[str, str], like: Mapping[str, str], page: Page
-) -> Sequence[ShareBackupRow]:
-    """Return a page of backups; `exact` and `like` are column values."""
-    return pages.list_rows(session, _LIST, BACKUP, page, exact, like)
 
 
 def has_any(session: Session, share_id: str) -> bool:
@@ -156,19 +131,6 @@ def is_restored_from_other(session: Session, share_id: str, backup_id: str) -> b
     return (
         session.value(_RESTORING, of_share=share_id, than_backup=backup_id) is not None
     )
-
-
-def update(session: Session, backup_id: str, values: Mapping[str, object]) -> None:
-    """Change columns; raises ShareBackupNotFound."""
-    if (
-        session.run(
-            sa.update(BACKUP)
-            .where(BACKUP.c.id == backup_id)
-            .values(updated_at=session.now, **values)
-        )
-        != 1
-    ):
-        raise exception.ShareBackupNotFound(backup_id=backup_id)
 
 
 def set_progress(session: Session, backup_id: str, percent: int) -> None:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import access, shares
 from manila_lite.db.queries import pages
+from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import HidingLockRow, LockableRow, Page, ResourceLockRow
 from manila_lite.db.session import Session
 from manila_lite.states.locks import ResourceAction
@@ -35,9 +36,12 @@ SORT_KEYS = (*FILTERS, 'created_at', 'updated_at')
 
 MAX_NAMED = 3  # locks, in a refusal
 
+RECORDS: Records[ResourceLockRow] = Records(
+    LOCK, exception.ResourceLockNotFound, 'lock_id'
+)
+
 _OTHER = LOCK.alias()
 _BY_ID = LOCK.c.id == sa.bindparam('lock_id')
-_GET = sa.select(LOCK).where(_BY_ID)
 _OWNER = (
     sa.select(SHARE.c.project_id)
     .select_from(LOCK.join(SHARE, SHARE.c.id == LOCK.c.share_id))
@@ -97,6 +101,9 @@ _LOCK_RULE = (
 )
 
 
+get, find, update = RECORDS.get, RECORDS.find, RECORDS.update
+
+
 @dataclasses.dataclass
 class ResourceLockFilter:
     """Criteria for resource locks; empty fields match everything.
@@ -110,18 +117,6 @@ class ResourceLockFilter:
     reason_like: str | None = None
     created_since: datetime.datetime | None = None
     created_before: datetime.datetime | None = None
-
-
-def find(session: Session, lock_id: str) -> ResourceLockRow | None:
-    return session.one(_GET, lock_id=lock_id)
-
-
-def get(session: Session, lock_id: str) -> ResourceLockRow:
-    """Return a lock of any project; raises ResourceLockNotFound."""
-    row = find(session, lock_id)
-    if row is None:
-        raise exception.ResourceLockNotFound(lock_id=lock_id)
-    return row
 
 
 def find_share_owner(session: Session, lock_id: str) -> str | None:
@@ -230,19 +225,6 @@ def insert(session: Session, values: dict[str, object]) -> str:
         },
     )
     return lock_id
-
-
-def update(session: Session, lock_id: str, values: dict[str, object]) -> None:
-    """Change plain columns; raises ResourceLockNotFound."""
-    if (
-        session.run(
-            sa.update(LOCK)
-            .where(LOCK.c.id == lock_id)
-            .values(updated_at=session.now, **values)
-        )
-        != 1
-    ):
-        raise exception.ResourceLockNotFound(lock_id=lock_id)
 
 
 def delete(session: Session, lock_id: str) -> None:

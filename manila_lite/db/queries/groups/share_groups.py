@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services, share_groups, shares
-from manila_lite.db.queries import pages
+from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import Page, ShareGroupRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_group import GroupStatus
@@ -42,9 +42,9 @@ _SHOWN = (
 )
 _BY_ID = GROUP.c.id == sa.bindparam('group_id')
 _LIST = sa.select(*_SHOWN).select_from(GROUP.outerjoin(ZONE))
-_GET = _LIST.where(_BY_ID)
-_LOCK = _GET.with_for_update(of=GROUP)
-_LOCK_SHARED = _GET.with_for_update(read=True, of=GROUP)
+RECORDS: Records[ShareGroupRow] = Records(
+    GROUP, exception.ShareGroupNotFound, 'share_group_id', _LIST
+)
 _IDS: sa.BindParameter[str] = sa.bindparam('ids', expanding=True)
 _SHARE_TYPES = (
     sa.select(SHARE_TYPE)
@@ -74,33 +74,8 @@ _RELEASE_MEMBERS = (
 )
 
 
-def get(session: Session, group_id: str) -> ShareGroupRow:
-    """Return a group of any project; raises ShareGroupNotFound."""
-    row = find(session, group_id)
-    if row is None:
-        raise exception.ShareGroupNotFound(share_group_id=group_id)
-    return row
-
-
-def find(session: Session, group_id: str) -> ShareGroupRow | None:
-    """Like `get`, but return None if the group is gone."""
-    return session.one(_GET, group_id=group_id)
-
-
-def lock(session: Session, group_id: str) -> ShareGroupRow:
-    """Lock a group; no share is added to it; raises ShareGroupNotFound."""
-    row = session.one(_LOCK, group_id=group_id)
-    if row is None:
-        raise exception.ShareGroupNotFound(share_group_id=group_id)
-    return row
-
-
-def lock_shared(session: Session, group_id: str) -> ShareGroupRow:
-    """Lock a group (shared) against moves; raises ShareGroupNotFound."""
-    row = session.one(_LOCK_SHARED, group_id=group_id)
-    if row is None:
-        raise exception.ShareGroupNotFound(share_group_id=group_id)
-    return row
+get, find, update = RECORDS.get, RECORDS.find, RECORDS.update
+lock, lock_shared = RECORDS.lock, RECORDS.lock_shared
 
 
 def list_groups(
@@ -122,7 +97,7 @@ def list_groups(
         )
         for id in exact.pop('share_types', ())
     ]
-    return pages.list_rows(session, _LIST, GROUP, page, exact, like, where)
+    return RECORDS.list_page(session, exact, like, page, where)
 
 
 def list_share_types(session: Session, ids: Collection[str]) -> dict[str, list[str]]:
@@ -144,19 +119,6 @@ def insert_share_types(
             for id in sorted(share_type_ids)
         ],
     )
-
-
-def update(session: Session, group_id: str, values: Mapping[str, object]) -> None:
-    """Change columns of a group; raises ShareGroupNotFound."""
-    if (
-        session.run(
-            sa.update(GROUP)
-            .where(GROUP.c.id == group_id)
-            .values(updated_at=session.now, **values)
-        )
-        != 1
-    ):
-        raise exception.ShareGroupNotFound(share_group_id=group_id)
 
 
 def assign_host(session: Session, group_id: str, host: str, zone: str | None) -> None:

@@ -7,12 +7,11 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import share_groups, shares, snapshots
-from manila_lite.db.queries import pages
+from manila_lite.db.queries.records import Records
 from manila_lite.db.queries.snapshots.snapshots import TICK
 from manila_lite.db.rows import (
     GroupShareRow,
     GroupSnapshotMemberRow,
-    Page,
     ShareGroupSnapshotRow,
 )
 from manila_lite.db.session import Session
@@ -40,8 +39,12 @@ SORT_KEYS = (*FILTERS, 'created_at', 'updated_at')
 
 _SHOWN = (*(SNAPSHOT.c[name] for name in SORT_KEYS), GROUP.c.host)
 _LIST = sa.select(*_SHOWN).select_from(SNAPSHOT.join(GROUP))
-_GET = _LIST.where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
-_LOCK_SHARED = _GET.with_for_update(read=True, of=SNAPSHOT)
+RECORDS: Records[ShareGroupSnapshotRow] = Records(
+    SNAPSHOT, exception.ShareGroupSnapshotNotFound, 'share_group_snapshot_id', _LIST
+)
+MEMBERS: Records[GroupSnapshotMemberRow] = Records(
+    MEMBER, exception.ShareGroupSnapshotMemberNotFound, 'share_group_snapshot_member_id'
+)
 _OF_GROUP = sa.select(SNAPSHOT.c.id).where(
     SNAPSHOT.c.share_group_id == sa.bindparam('of_group')
 )
@@ -53,7 +56,6 @@ _MEMBERS = (
     .where(MEMBER.c.share_group_snapshot_id.in_(_IDS))
     .order_by(MEMBER.c.created_at, MEMBER.c.id)
 )
-_MEMBER = sa.select(MEMBER).where(MEMBER.c.id == sa.bindparam('member_id'))
 _SHARES = (
     sa.select(
         SHARE.c.id,
@@ -97,38 +99,9 @@ _SET_LOCATION = (
 )
 
 
-def get(session: Session, snapshot_id: str) -> ShareGroupSnapshotRow:
-    """Return a snapshot of any project.
-
-    Raises ShareGroupSnapshotNotFound.
-    """
-    return _found(session.one(_GET, snapshot_id=snapshot_id), snapshot_id)
-
-
-def find(session: Session, snapshot_id: str) -> ShareGroupSnapshotRow | None:
-    """Like `get`, but return None if the snapshot is gone."""
-    return session.one(_GET, snapshot_id=snapshot_id)
-
-
-def lock_shared(session: Session, snapshot_id: str) -> ShareGroupSnapshotRow:
-    """Lock a snapshot (shared) against moves, and return it."""
-    row = session.one(_LOCK_SHARED, snapshot_id=snapshot_id)
-    return _found(row, snapshot_id)
-
-
-def _found(
-    row: ShareGroupSnapshotRow | None, snapshot_id: str
-) -> ShareGroupSnapshotRow:
-    if row is None:
-        raise exception.ShareGroupSnapshotNotFound(share_group_snapshot_id=snapshot_id)
-    return row
-
-
-def list_snapshots(
-    session: Session, exact: Mapping[str, str], like: Mapping[str, str], page: Page
-) -> Sequence[ShareGroupSnapshotRow]:
-    """Return a page of snapshots; `exact` and `like` are column values."""
-    return pages.list_rows(session, _LIST, SNAPSHOT, page, exact, like)
+get, find, lock_shared = RECORDS.get, RECORDS.find, RECORDS.lock_shared
+list_snapshots, update = RECORDS.list_page, RECORDS.update
+get_member = MEMBERS.get
 
 
 def list_members(
@@ -140,16 +113,6 @@ def list_members(
         for row in session.rows(_MEMBERS, ids=sorted(found)):
             found[row.share_group_snapshot_id].append(row)
     return found
-
-
-def get_member(session: Session, member_id: str) -> GroupSnapshotMemberRow:
-    """Return a member; raises ShareGroupSnapshotMemberNotFound."""
-    row = session.one(_MEMBER, member_id=member_id)
-    if row is None:
-        raise exception.ShareGroupSnapshotMemberNotFound(
-            share_group_snapshot_member_id=member_id
-        )
-    return row
 
 
 def list_shares(session: Session, group_id: str) -> Sequence[GroupShareRow]:
@@ -193,19 +156,6 @@ def find_newer(
 def insert_members(session: Session, rows: list[dict[str, object]]) -> None:
     if rows:
         session.run_many(sa.insert(MEMBER), rows)
-
-
-def update(session: Session, snapshot_id: str, values: Mapping[str, object]) -> None:
-    """Change columns of a snapshot; raises ShareGroupSnapshotNotFound."""
-    if (
-        session.run(
-            sa.update(SNAPSHOT)
-            .where(SNAPSHOT.c.id == snapshot_id)
-            .values(updated_at=session.now, **values)
-        )
-        != 1
-    ):
-        raise exception.ShareGroupSnapshotNotFound(share_group_snapshot_id=snapshot_id)
 
 
 def set_locations(session: Session, locations: Mapping[str, str | None]) -> None:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import engine, networks, share_servers
 from manila_lite.db.queries import pages
+from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import Page, SecurityServiceRow
 from manila_lite.db.session import ConcurrentChange, Session
 
@@ -23,9 +24,10 @@ WORK = engine.Work.__table__
 ALWAYS_CHANGEABLE = frozenset({'name', 'description'})
 """The columns that may be changed while share servers use the service."""
 
-_ONE = sa.select(SERVICE).where(SERVICE.c.id == sa.bindparam('service_id'))
-_LOCK = _ONE.with_for_update()
-_LOCK_SHARED = _ONE.with_for_update(read=True)
+RECORDS: Records[SecurityServiceRow] = Records(
+    SERVICE, exception.SecurityServiceNotFound, 'security_service_id'
+)
+
 _OF_NETWORK = (
     sa.select(SERVICE)
     .join(ATTACHED, ATTACHED.c.security_service_id == SERVICE.c.id)
@@ -71,6 +73,9 @@ _SET_TYPE = (
 )
 
 
+get, find, lock_shared = RECORDS.get, RECORDS.find, RECORDS.lock_shared
+
+
 @dataclasses.dataclass
 class SecurityServiceFilter:
     """Criteria for security services; empty fields match everything."""
@@ -88,27 +93,6 @@ class SecurityServiceListing(typing.NamedTuple):
 
 
 # Reading
-
-
-def get(session: Session, service_id: str) -> SecurityServiceRow:
-    """Return a service with all columns, including the password."""
-    return _found(session.one(_ONE, service_id=service_id), service_id)
-
-
-def find(session: Session, service_id: str) -> SecurityServiceRow | None:
-    """Like `get`, but return None if the service is gone."""
-    return session.one(_ONE, service_id=service_id)
-
-
-def lock_shared(session: Session, service_id: str) -> SecurityServiceRow:
-    """Like `get`, but also lock the service (shared)."""
-    return _found(session.one(_LOCK_SHARED, service_id=service_id), service_id)
-
-
-def _found(row: SecurityServiceRow | None, service_id: str) -> SecurityServiceRow:
-    if row is None:
-        raise exception.SecurityServiceNotFound(security_service_id=service_id)
-    return row
 
 
 def list_for_network(session: Session, network_id: str) -> Sequence[SecurityServiceRow]:
@@ -203,11 +187,7 @@ def update(
     if values.keys() - ALWAYS_CHANGEABLE:
         _lock_unused(session, service_id)
     if values:
-        session.run(
-            sa.update(SERVICE)
-            .where(SERVICE.c.id == service_id)
-            .values(updated_at=session.now, **values)
-        )
+        RECORDS.update(session, service_id, values)
     if 'type' in values:
         _set_type(session, service_id, values['type'])
     return get(session, service_id)
@@ -221,7 +201,7 @@ def _lock_unused(session: Session, service_id: str) -> None:
     the meantime, the transaction runs again.
     """
     locked = session.rows(_LOCK_NETWORKS, service_id=service_id)
-    _found(session.one(_LOCK, service_id=service_id), service_id)
+    RECORDS.lock(session, service_id)
     if session.rows(_NETWORKS, service_id=service_id) != locked:
         raise ConcurrentChange(table=ATTACHED.name)
     if session.value(_HAS_SERVERS, service_id=service_id) or session.value(
@@ -245,7 +225,7 @@ def _set_type(session: Session, service_id: str, type: str) -> None:
 
 def delete(session: Session, service_id: str) -> None:
     """Delete a service that no network uses."""
-    _found(session.one(_LOCK, service_id=service_id), service_id)
+    RECORDS.lock(session, service_id)
     if session.rows(_NETWORKS, service_id=service_id):
         raise exception.SecurityServiceInUse(
             security_service_id=service_id, reason='it is attached to a share network'

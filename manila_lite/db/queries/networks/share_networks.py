@@ -1,12 +1,13 @@
 """Share networks."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 import typing
 
 import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import networks, share_groups, share_servers, shares
+from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import (
     NetworkGroupRow,
     NetworkInstanceRow,
@@ -23,15 +24,19 @@ ADDRESS = share_servers.NetworkAllocation.__table__
 INSTANCE = shares.ShareInstance.__table__
 GROUP = share_groups.ShareGroup.__table__
 
-_TARGET = sa.select(
-    NETWORK.c.id,
-    NETWORK.c.project_id,
-    NETWORK.c.user_id,
-    NETWORK.c.name,
-    NETWORK.c.status,
-).where(NETWORK.c.id == sa.bindparam('network_id'))
-_LOCK = _TARGET.with_for_update()
-_LOCK_SHARED = _TARGET.with_for_update(read=True)
+RECORDS: Records[ShareNetworkRow] = Records(
+    NETWORK,
+    exception.ShareNetworkNotFound,
+    'share_network_id',
+    sa.select(
+        NETWORK.c.id,
+        NETWORK.c.project_id,
+        NETWORK.c.user_id,
+        NETWORK.c.name,
+        NETWORK.c.status,
+    ),
+)
+
 _SERVERS = (
     sa.select(
         SERVER.c.id,
@@ -88,39 +93,14 @@ _IS_CHANGING = sa.select(
 )
 
 
-def get_target(session: Session, network_id: str) -> ShareNetworkRow:
-    """Return what a request needs to authorize and check a network."""
-    return _found(session.one(_TARGET, network_id=network_id), network_id)
+get_target, update = RECORDS.get, RECORDS.update
 
-
-def lock(session: Session, network_id: str) -> ShareNetworkRow:
-    """Lock a network and return the same row.
-
-    The lock also keeps share servers from being created on the network.
-    Code that changes the network, its subnets or its security services
-    locks it first.
-    """
-    return _found(session.one(_LOCK, network_id=network_id), network_id)
-
-
-def lock_if_exists(session: Session, network_id: str) -> ShareNetworkRow | None:
-    """Lock a network that may be gone; networks are locked before servers."""
-    return session.one(_LOCK, network_id=network_id)
-
-
-def lock_shared(session: Session, network_id: str) -> ShareNetworkRow:
-    """Lock a network (shared) and return the same row.
-
-    This is for code that puts something on the network; it waits only for
-    `lock`, not for other shared locks.
-    """
-    return _found(session.one(_LOCK_SHARED, network_id=network_id), network_id)
-
-
-def _found(row: ShareNetworkRow | None, network_id: str) -> ShareNetworkRow:
-    if row is None:
-        raise exception.ShareNetworkNotFound(share_network_id=network_id)
-    return row
+# `lock` also keeps share servers from being created on the network. Code that
+# changes the network, its subnets or its security services locks it first.
+# Networks are locked before servers. `lock_shared` is for code that puts
+# something on the network; it waits only for `lock`.
+lock, lock_if_exists = RECORDS.lock, RECORDS.find_locked
+lock_shared = RECORDS.lock_shared
 
 
 def list_servers(
@@ -176,19 +156,6 @@ def has_shares(session: Session, network_id: str) -> bool:
 
 def has_share_groups(session: Session, network_id: str) -> bool:
     return bool(session.value(_HAS_GROUPS, network_id=network_id))
-
-
-def update(session: Session, network_id: str, values: Mapping[str, object]) -> None:
-    """Change plain columns of a network; never its status."""
-    if (
-        session.run(
-            sa.update(NETWORK)
-            .where(NETWORK.c.id == network_id)
-            .values(updated_at=session.now, **values)
-        )
-        != 1
-    ):
-        raise exception.ShareNetworkNotFound(share_network_id=network_id)
 
 
 CHECK = networks.ShareNetworkCheck.__table__

@@ -1,6 +1,6 @@
 """Share transfers: their records, and the rows that they move."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import datetime
 
 import sqlalchemy as sa
@@ -8,11 +8,11 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import access, shares, snapshots
 from manila_lite.db.queries import pages
+from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import (
     AcceptedTransferRow,
     ExpiredTransferRow,
     OfferRow,
-    Page,
     SnapshotToTransferRow,
     TransferRow,
 )
@@ -46,12 +46,14 @@ _SHOWN = (
     TRANSFER.c.source_project_id.label('project_id'),
 )
 _WITH_INSTANCE = TRANSFER.join(INSTANCE, INSTANCE.c.share_id == TRANSFER.c.resource_id)
-_BY_ID = TRANSFER.c.id == sa.bindparam('transfer_id')
-_GET = (
-    sa.select(*_SHOWN, INSTANCE.c.id.label('instance_id'))
-    .select_from(_WITH_INSTANCE)
-    .where(_BY_ID)
+RECORDS: Records[TransferRow] = Records(
+    TRANSFER,
+    exception.ShareTransferNotFound,
+    'transfer_id',
+    sa.select(*_SHOWN),
+    sa.select(*_SHOWN, INSTANCE.c.id.label('instance_id')).select_from(_WITH_INSTANCE),
 )
+_BY_ID = TRANSFER.c.id == sa.bindparam('transfer_id')
 _OFFER = (
     sa.select(
         TRANSFER.c.id,
@@ -129,19 +131,7 @@ _MOVE_SNAPSHOTS = (
 )
 
 
-def get(session: Session, transfer_id: str) -> TransferRow:
-    """Return a transfer of any project; raises ShareTransferNotFound."""
-    row = session.one(_GET, transfer_id=transfer_id)
-    if row is None:
-        raise exception.ShareTransferNotFound(transfer_id=transfer_id)
-    return row
-
-
-def list_transfers(
-    session: Session, exact: Mapping[str, str], like: Mapping[str, str], page: Page
-) -> Sequence[TransferRow]:
-    """Return a page of transfers; `exact` and `like` are column values."""
-    return pages.list_rows(session, sa.select(*_SHOWN), TRANSFER, page, exact, like)
+get, list_transfers = RECORDS.get, RECORDS.list_page
 
 
 def find_offer(session: Session, transfer_id: str) -> OfferRow | None:
