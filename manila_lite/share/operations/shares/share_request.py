@@ -2,14 +2,17 @@
 
 from collections.abc import Collection
 import dataclasses
+import functools
 import re
 import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.queries.shares import clone_sources, instances as share_instances
-from manila_lite.db.queries.types.types import TypeWithSpecs
+from manila_lite.db.queries.types.types import TypeWithSpecs, capability_columns
 from manila_lite.db.session import Session
+from manila_lite.quota.charges import Owner
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 _MOUNT_POINT = re.compile(r'[A-Za-z0-9_-]{1,255}')
@@ -40,6 +43,35 @@ class ShareRequest:
     encryption_key_ref: str | None = None
     apply_type_zones: bool = False
     check_clone_support: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class NewShare:
+    """A request that has passed all checks, and what it leads to.
+
+    A share from a snapshot has a `host` where it is created beside its source,
+    without the scheduler.
+    """
+
+    request: ShareRequest
+    proto: str
+    owner: Owner
+    source: rows.CloneSourceRow | None
+    host: str | None
+    share_type: TypeWithSpecs | None
+    qos_type_id: str | None
+    zone_id: str | None
+    zones: list[str]
+    hints: typing.Mapping[str, typing.Any]
+
+    @property
+    def size(self) -> int:
+        return typing.cast(int, self.request.size)  # at least that of a snapshot
+
+    @functools.cached_property
+    def capabilities(self) -> dict[str, typing.Any]:
+        """The columns of the share that its type decides."""
+        return capability_columns(self.share_type)
 
 
 def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:

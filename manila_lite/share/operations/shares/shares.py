@@ -1,6 +1,5 @@
 """Accept requests about shares."""
 
-from collections.abc import Mapping
 import dataclasses
 import datetime
 import typing
@@ -39,7 +38,7 @@ from manila_lite.share.operations.migration_guards import (
 from manila_lite.share.operations.replication import guards as replica_guards, replicas
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.shares import placement, removal, share_request
-from manila_lite.share.operations.shares.share_request import ShareRequest
+from manila_lite.share.operations.shares.share_request import NewShare, ShareRequest
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.work.admission import (
     AdmissionControl,
@@ -80,6 +79,22 @@ class Shares:
         self, session: Session, ctx: RequestContext, request: ShareRequest
     ) -> str:
         """Accept a share and return its id; placement and creation follow."""
+        new = self._checked(session, ctx, request)
+        self._charge(session, new)
+        share_id, instance_id = self._insert(session, ctx, new)
+        affinity.record(
+            session,
+            share_id,
+            new.hints,
+            of_project=None if ctx.is_admin else new.owner.project_id,
+        )
+        self._submit(session, ctx, new, instance_id)
+        return share_id
+
+    def _checked(
+        self, session: Session, ctx: RequestContext, request: ShareRequest
+    ) -> NewShare:
+        """Complete the request, lock what it refers to, or refuse it."""
         proto = request.share_proto.upper()
         share_request.check_protocol(proto, self.protocols)
         source = None
@@ -95,31 +110,44 @@ class Shares:
             request = dataclasses.replace(request, availability_zone=zone.name)
         request = membership.with_group(request, group)
         share_type = self._type(session, ctx, request, source)
-        membership.check(
-            session,
-            group,
-            request,
-            share_type,
-            None if self.schedules_clones else source,
+        stays_with = None if self.schedules_clones else source
+        membership.check(session, group, request, share_type, stays_with)
+        return NewShare(
+            request=request,
+            proto=proto,
+            owner=Owner(
+                typing.cast(str, ctx.project_id),
+                ctx.user_id,
+                share_type.id if share_type else None,
+            ),
+            source=source,
+            host=stays_with.host if stays_with else None,
+            share_type=share_type,
+            qos_type_id=qos_types.lock_default(session, share_type),
+            zone_id=zone.id if zone else None,
+            zones=placement.list_zones(session, ctx, request, share_type),
+            hints=placement.parse_hints(session, ctx, request.scheduler_hints),
         )
-        qos_type_id = qos_types.lock_default(session, share_type)
-        zones = placement.list_zones(session, ctx, request, share_type)
-        hints = placement.parse_hints(session, ctx, request.scheduler_hints)
-        capabilities = share_types.capability_columns(share_type)
-        project_id = typing.cast(str, ctx.project_id)
-        owner = Owner(project_id, ctx.user_id, share_type.id if share_type else None)
-        size = typing.cast(int, request.size)  # at least that of a snapshot
+
+    def _charge(self, session: Session, new: NewShare) -> None:
         share_quota.charge(
             session,
-            owner,
-            size,
+            new.owner,
+            new.size,
             limits=self.limits,
             shares=1,
-            gigabytes=size,
-            replicas=1 if capabilities['replication_type'] else 0,
+            gigabytes=new.size,
+            replicas=1 if new.capabilities['replication_type'] else 0,
         )
-        charge_key(session, owner, request.encryption_key_ref, limits=self.limits)
-        share_id, instance_id = placement.insert(
+        key = new.request.encryption_key_ref
+        charge_key(session, new.owner, key, limits=self.limits)
+
+    def _insert(
+        self, session: Session, ctx: RequestContext, new: NewShare
+    ) -> tuple[str, str]:
+        """Insert the rows; return the ids of the share and its instance."""
+        request = new.request
+        return placement.insert(
             session,
             ctx,
             {
@@ -128,62 +156,51 @@ class Shares:
                 'display_description': request.description,
                 'snapshot_id': request.snapshot_id,
                 'share_group_id': request.share_group_id,
-                'share_proto': proto,
+                'share_proto': new.proto,
                 'is_public': request.is_public,
-                **capabilities,
+                **new.capabilities,
             },
             {
-                'share_type_id': owner.share_type_id,
-                'qos_type_id': qos_type_id,
-                'host': self._host_of_clone(source),
-                'availability_zone_id': zone and zone.id,
+                'share_type_id': new.owner.share_type_id,
+                'qos_type_id': new.qos_type_id,
+                'host': new.host,
+                'availability_zone_id': new.zone_id,
                 'share_network_id': request.share_network_id,
                 'encryption_key_ref': request.encryption_key_ref,
                 'mount_point_name': share_request.free_mount_point_name(
-                    session, request, share_type, self.mount_prefix, project_id
+                    session,
+                    request,
+                    new.share_type,
+                    self.mount_prefix,
+                    new.owner.project_id,
                 ),
             },
             request.metadata,
         )
-        affinity.record(
-            session, share_id, hints, of_project=None if ctx.is_admin else project_id
-        )
-        if source is not None:
-            self._clone(session, ctx, source, request, instance_id, zones, hints)
-            return share_id
-        self.scheduler.create_share_instance(
-            session, ctx, instance_id=instance_id, zones=zones, hints=hints
-        )
-        return share_id
 
-    def _host_of_clone(self, source: rows.CloneSourceRow | None) -> str | None:
-        """Return the host of a clone, or None to have it scheduled."""
-        return source.host if source and not self.schedules_clones else None
-
-    def _clone(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        source: rows.CloneSourceRow,
-        request: ShareRequest,
-        instance_id: str,
-        zones: list[str],
-        hints: Mapping[str, typing.Any],
+    def _submit(
+        self, session: Session, ctx: RequestContext, new: NewShare, instance_id: str
     ) -> None:
-        if self.schedules_clones:
-            self.scheduler.create_share_instance(
-                session,
-                ctx,
-                instance_id=instance_id,
-                zones=zones,
-                hints=hints,
-                snapshot_id=source.id,
-                source_host=source.host,
+        """Have the share placed and created, or cloned where the snapshot is."""
+        source = new.source
+        if source is not None and new.host is not None:
+            pools.adjust_allocated(session, new.host, new.size)
+            self.provisioning.on(new.host).create_share_from_snapshot(
+                session, ctx, instance_id=instance_id, snapshot_id=source.id
             )
             return
-        pools.adjust_allocated(session, source.host, typing.cast(int, request.size))
-        self.provisioning.on(source.host).create_share_from_snapshot(
-            session, ctx, instance_id=instance_id, snapshot_id=source.id
+        from_snapshot = (
+            {'snapshot_id': source.id, 'source_host': source.host}
+            if source is not None
+            else {}
+        )
+        self.scheduler.create_share_instance(
+            session,
+            ctx,
+            instance_id=instance_id,
+            zones=new.zones,
+            hints=new.hints,
+            **from_snapshot,
         )
 
     def _type(
