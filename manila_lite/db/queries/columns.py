@@ -1,5 +1,6 @@
-"""What values columns have, by name, for the description of the API."""
+"""The columns that row types name, and what values columns have."""
 
+from collections.abc import Iterable
 import datetime
 import functools
 import typing
@@ -15,6 +16,31 @@ _KINDS: tuple[tuple[type, type], ...] = (
     (sa.DateTime, datetime.datetime),
     (sa.String, str),
 )
+
+
+def columns(
+    row: type, *tables: sa.FromClause, **others: sa.ColumnElement
+) -> list[sa.ColumnElement]:
+    """Return the columns of a row type, each of the first table that has it.
+
+    `others` are those of another name or table.
+    """
+    names = dict.fromkeys(
+        name
+        for part in reversed(row.__mro__)
+        for name in vars(part).get('__annotations__', ())
+    )
+    return [
+        others[name].label(name) if name in others else _first(name, tables)
+        for name in names
+    ]
+
+
+def _first(name: str, tables: Iterable[sa.FromClause]) -> sa.ColumnElement:
+    for table in tables:
+        if name in table.c:
+            return table.c[name]
+    raise LookupError(f'no table has the column {name}')
 
 
 @functools.cache

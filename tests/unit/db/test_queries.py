@@ -2,10 +2,13 @@
 
 import ast
 import pathlib
+import typing
 
 import pytest
+import sqlalchemy as sa
 
 import manila_lite
+from manila_lite.db.queries.columns import columns
 
 ROOT = pathlib.Path(manila_lite.__file__).parent
 # They may know SQLAlchemy. The work table is an engine of its own.
@@ -63,3 +66,28 @@ def test_queries_make_no_moves():
         for moves in (MOVES, 'manila_lite.db.moves')
         for found in _imports_of(name, moves)
     ] == []
+
+
+class _Named(typing.Protocol):
+    id: str
+    status: str
+
+
+class _NamedAndSized(_Named, typing.Protocol):
+    size: int
+
+
+def test_columns_of_a_row_type_are_those_of_the_first_table_or_named():
+    share = sa.table('share', sa.column('id'), sa.column('size'))
+    instance = sa.table(
+        'instance', sa.column('id'), sa.column('size'), sa.column('status')
+    )
+    found = columns(_NamedAndSized, share, instance, size=instance.c.size + 1)
+    assert [column.key for column in found] == ['id', 'status', 'size']
+    assert found[:2] == [share.c.id, instance.c.status]
+    assert str(found[2]) == 'instance.size + :size_1'
+
+
+def test_a_row_type_with_an_unknown_column_is_refused():
+    with pytest.raises(LookupError, match='status'):
+        columns(_Named, sa.table('share', sa.column('id')))

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import access, shares
 from manila_lite.db.queries import pages
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import HidingLockRow, LockableRow, Page, ResourceLockRow
 from manila_lite.db.session import Session
@@ -65,14 +66,13 @@ _HIDING = sa.select(LOCK.c.access_id, LOCK.c.user_id, LOCK.c.project_id).where(
 # rows, and then check for resource locks.
 _LOCK_SHARE = (
     sa.select(
-        SHARE.c.id,
-        SHARE.c.id.label('share_id'),
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-        SHARE.c.is_public,
-        SHARE.c.is_soft_deleted,
-        INSTANCE.c.status,
-        INSTANCE.c.status.label('share_status'),
+        *columns(
+            LockableRow,
+            SHARE,
+            INSTANCE,
+            share_id=SHARE.c.id,
+            share_status=INSTANCE.c.status,
+        )
     )
     .select_from(SHARE.join(INSTANCE))
     .where(SHARE.c.id == sa.bindparam('share_id'))
@@ -81,14 +81,14 @@ _LOCK_SHARE = (
 )
 _LOCK_RULE = (
     sa.select(
-        RULE.c.id,
-        RULE.c.share_id,
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-        SHARE.c.is_public,
-        SHARE.c.is_soft_deleted,
-        MAPPING.c.state.label('status'),
-        INSTANCE.c.status.label('share_status'),
+        *columns(
+            LockableRow,
+            SHARE,
+            RULE,
+            status=MAPPING.c.state,
+            share_status=INSTANCE.c.status,
+            id=RULE.c.id,
+        )
     )
     .select_from(
         RULE.join(SHARE)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import access, networks, shares
 from manila_lite.db.queries.access.rules import RuleTables
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import (
     AccessRuleRow,
     InstanceHostRow,
@@ -33,15 +34,13 @@ clear_sync_failed = RULES.clear_sync_failed
 
 _LOCK_INSTANCES = (
     sa.select(
-        INSTANCE.c.id,
-        INSTANCE.c.host,
-        INSTANCE.c.status,
-        INSTANCE.c.replica_state,
-        INSTANCE.c.access_rules_status,
-        sa.select(NETWORK.c.status)
-        .where(NETWORK.c.id == INSTANCE.c.share_network_id)
-        .scalar_subquery()
-        .label('network_status'),
+        *columns(
+            RuleInstanceRow,
+            INSTANCE,
+            network_status=sa.select(NETWORK.c.status)
+            .where(NETWORK.c.id == INSTANCE.c.share_network_id)
+            .scalar_subquery(),
+        )
     )
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
     .order_by(INSTANCE.c.id)
@@ -54,9 +53,7 @@ _HOSTS = (
 )
 _INSERT_METADATA = sa.insert(METADATA)
 _MAPPED = (
-    sa.select(
-        MAPPING.c.id, MAPPING.c.state, MAPPING.c.share_instance_id, RULE.c.access_level
-    )
+    sa.select(*columns(RuleMappingRow, MAPPING, RULE))
     .select_from(MAPPING.join(RULE))
     .where(
         RULE.c.id == sa.bindparam('of_rule'),
@@ -69,16 +66,7 @@ _SET_LEVEL = (
     .values(access_level=sa.bindparam('new_level'), updated_at=sa.bindparam('now'))
 )
 _OF_INSTANCE = (
-    sa.select(
-        RULE.c.id,
-        RULE.c.share_id,
-        RULE.c.access_type,
-        RULE.c.access_to,
-        RULE.c.access_level,
-        MAPPING.c.id.label('mapping_id'),
-        MAPPING.c.state,
-        MAPPING.c.access_key,
-    )
+    sa.select(*columns(AccessRuleRow, RULE, MAPPING, mapping_id=MAPPING.c.id))
     .select_from(MAPPING.join(RULE))
     .where(MAPPING.c.share_instance_id == sa.bindparam('of_instance'))
     .order_by(RULE.c.created_at, RULE.c.id)

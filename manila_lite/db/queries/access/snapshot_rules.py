@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import shares, snapshots
 from manila_lite.db.queries.access.rules import RuleTables
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import AccessRuleRow, MountableInstanceRow, SnapshotRuleRow
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE, RuleState
@@ -34,13 +35,13 @@ clear_sync_failed = RULES.clear_sync_failed
 
 _LOCK_INSTANCES_SHARED = (
     sa.select(
-        INSTANCE.c.id,
-        INSTANCE.c.status,
-        SHARE_INSTANCE.c.host,
-        SHARE_INSTANCE.c.replica_state,
-        SNAPSHOT.c.share_id,
-        SHARE.c.mount_snapshot_support,
-        SHARE.c.snapshot_inherit_share_access_support,
+        *columns(
+            MountableInstanceRow,
+            INSTANCE,
+            SHARE_INSTANCE,
+            SHARE,
+            share_id=SNAPSHOT.c.share_id,
+        )
     )
     .select_from(
         SNAPSHOT.join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)
@@ -78,14 +79,15 @@ _SHOWN = (
 )
 _OF_INSTANCE = (
     sa.select(
-        RULE.c.id,
-        SNAPSHOT.c.share_id,
-        RULE.c.access_type,
-        RULE.c.access_to,
-        sa.literal(READ_ONLY).label('access_level'),
-        sa.null().label('access_key'),
-        ON_INSTANCE.c.id.label('mapping_id'),
-        ON_INSTANCE.c.state,
+        *columns(
+            AccessRuleRow,
+            RULE,
+            SNAPSHOT,
+            ON_INSTANCE,
+            access_level=sa.literal(READ_ONLY),
+            access_key=sa.null(),
+            mapping_id=ON_INSTANCE.c.id,
+        )
     )
     .select_from(ON_INSTANCE.join(RULE).join(SNAPSHOT))
     .where(ON_INSTANCE.c.share_snapshot_instance_id == sa.bindparam('of_instance'))

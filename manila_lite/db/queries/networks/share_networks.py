@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import networks, share_groups, share_servers, shares
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import (
     NetworkGroupRow,
@@ -38,14 +39,7 @@ RECORDS: Records[ShareNetworkRow] = Records(
 )
 
 _SERVERS = (
-    sa.select(
-        SERVER.c.id,
-        SERVER.c.host,
-        SERVER.c.status,
-        SERVER.c.is_auto_deletable,
-        SERVER.c.security_service_update_support,
-        SERVER.c.network_allocation_update_support,
-    )
+    sa.select(*columns(NetworkServerRow, SERVER))
     .where(SERVER.c.share_network_id == sa.bindparam('network_id'))
     .order_by(SERVER.c.id)
 )
@@ -62,13 +56,7 @@ _SERVERS_IN_SUBNETS = sa.select(OF_SUBNET.c.share_server_id).where(
     OF_SUBNET.c.share_network_subnet_id.in_(sa.bindparam('ids', expanding=True))
 )
 _SHARE_INSTANCES = (
-    sa.select(
-        INSTANCE.c.id,
-        INSTANCE.c.share_id,
-        INSTANCE.c.status,
-        INSTANCE.c.access_rules_status,
-        INSTANCE.c.share_server_id,
-    )
+    sa.select(*columns(NetworkInstanceRow, INSTANCE))
     .where(INSTANCE.c.share_server_id.in_(sa.bindparam('ids', expanding=True)))
     .order_by(INSTANCE.c.id)
 )

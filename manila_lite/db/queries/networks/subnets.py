@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import networks, services, share_servers
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.rows import SubnetServerRow
 from manila_lite.db.session import Session
@@ -78,7 +79,7 @@ _COUNT = (
     .where(SUBNET.c.share_network_id == sa.bindparam('network_id'))
 )
 _SERVERS = (
-    sa.select(SERVER.c.id, SERVER.c.host, SERVER.c.status, SERVER.c.is_auto_deletable)
+    sa.select(*columns(SubnetServerRow, SERVER))
     .join(SERVER_SUBNET, SERVER_SUBNET.c.share_server_id == SERVER.c.id)
     .where(SERVER_SUBNET.c.share_network_subnet_id == sa.bindparam('subnet_id'))
     .order_by(SERVER.c.id)

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.dialects import build_upsert
 from manila_lite.db.models import quotas
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import ProjectUsageRow, ScopeUsageRow
 from manila_lite.db.session import Session
 
@@ -236,7 +237,7 @@ _KEY_IS = [column == sa.bindparam(f'of_{column.name}') for column in _KEY]
 _IN_SCOPE = _KEY_IS[:-1]
 
 _USAGES = (
-    sa.select(USAGE.c.resource, USAGE.c.in_use, USAGE.c.reserved, USAGE.c.hard_limit)
+    sa.select(*columns(ScopeUsageRow, USAGE))
     .where(*_IN_SCOPE)
     .order_by(USAGE.c.resource)
 )

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from manila_lite.db import models
 from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine, quotas, services, shares
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.quotas.quotas import PROJECT
 from manila_lite.db.rows import (
     ProjectQuotaRow,
@@ -178,19 +179,14 @@ _STATUSES = _statuses()
 _WORK = sa.union_all(_work('queued'), _work('running'))
 _SERVICES = (
     sa.select(
-        SERVICE.c.host,
-        SERVICE.c.binary,
-        SERVICE.c.disabled,
-        SERVICE.c.health,
-        SERVICE.c.heartbeat_at,
-        db_now().label('now'),
-        POOL.c.host.label('pool'),
-        POOL.c.total_gb,
-        POOL.c.free_gb,
-        POOL.c.allocated_gb,
-        POOL.c.pending_gb,
-        POOL.c.capabilities,
-        _oldest_sync().label('oldest_sync_at'),
+        *columns(
+            ServicePoolRow,
+            SERVICE,
+            POOL,
+            now=db_now(),
+            pool=POOL.c.host,
+            oldest_sync_at=_oldest_sync(),
+        )
     )
     .select_from(
         SERVICE.outerjoin(
@@ -203,13 +199,7 @@ _SERVICES = (
     )
     .order_by(SERVICE.c.id, POOL.c.host)
 )
-_QUOTAS = sa.select(
-    USAGE.c.project_id,
-    USAGE.c.resource,
-    USAGE.c.in_use,
-    USAGE.c.reserved,
-    USAGE.c.hard_limit,
-).where(
+_QUOTAS = sa.select(*columns(ProjectQuotaRow, USAGE)).where(
     USAGE.c.project_id.in_(sa.bindparam('projects', expanding=True)),
     USAGE.c.scope == PROJECT,
     USAGE.c.scope_id == '',

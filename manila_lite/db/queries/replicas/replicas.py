@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import access, shares, snapshots
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import (
@@ -32,16 +33,7 @@ METADATA = MetadataTable(
 )
 
 _TARGET = (
-    sa.select(
-        INSTANCE.c.id,
-        INSTANCE.c.share_id,
-        INSTANCE.c.host,
-        INSTANCE.c.status,
-        INSTANCE.c.replica_state,
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-        SHARE.c.replication_type,
-    )
+    sa.select(*columns(ReplicaTarget, INSTANCE, SHARE))
     .select_from(INSTANCE.join(SHARE))
     .where(
         INSTANCE.c.id == sa.bindparam('replica_id'),
@@ -49,21 +41,7 @@ _TARGET = (
     )
 )
 _LOCK_INSTANCES = (
-    sa.select(
-        INSTANCE.c.id,
-        INSTANCE.c.share_id,
-        INSTANCE.c.host,
-        INSTANCE.c.status,
-        INSTANCE.c.replica_state,
-        INSTANCE.c.replica_generation,
-        INSTANCE.c.access_rules_status,
-        INSTANCE.c.cast_rules_to_readonly,
-        INSTANCE.c.share_type_id,
-        INSTANCE.c.share_network_id,
-        INSTANCE.c.share_server_id,
-        INSTANCE.c.availability_zone_id,
-        INSTANCE.c.created_at,
-    )
+    sa.select(*columns(ReplicaRow, INSTANCE))
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
     .order_by(INSTANCE.c.id)
     .with_for_update()
@@ -111,17 +89,7 @@ _INSTANCES_OF = sa.select(INSTANCE.c.id).where(
     INSTANCE.c.share_id.in_(_OF_SHARES), INSTANCE.c.replica_state.is_not(None)
 )
 _RULES_OF = (
-    sa.select(
-        RULE.c.id,
-        RULE.c.share_id,
-        RULE.c.access_type,
-        RULE.c.access_to,
-        RULE.c.access_level,
-        MAPPING.c.id.label('mapping_id'),
-        MAPPING.c.state,
-        MAPPING.c.access_key,
-        MAPPING.c.share_instance_id,
-    )
+    sa.select(*columns(ReplicaRuleRow, RULE, MAPPING, mapping_id=MAPPING.c.id))
     .select_from(MAPPING.join(RULE))
     .where(RULE.c.share_id.in_(_OF_SHARES))
     .order_by(RULE.c.created_at, RULE.c.id)

@@ -15,6 +15,7 @@ from manila_lite.db.models import (
     shares,
     snapshots,
 )
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import (
     LatestMigrationRow,
     MigratingSnapshotRow,
@@ -51,28 +52,17 @@ _HAS_GROUPS = (
 # A server without shares has one row, with null in the columns of shares.
 _WITH_SHARES = (
     sa.select(
-        SERVER.c.id,
-        SERVER.c.host,
-        SERVER.c.status,
-        SERVER.c.task_state,
-        SERVER.c.share_network_id,
-        SERVER.c.share_replicas_migration_support,
-        INSTANCE.c.id.label('instance_id'),
-        INSTANCE.c.status.label('instance_status'),
-        INSTANCE.c.host.label('instance_host'),
-        INSTANCE.c.access_rules_status,
-        INSTANCE.c.share_type_id,
-        INSTANCE.c.qos_type_id,
-        INSTANCE.c.share_id,
-        INSTANCE.c.replica_state,
-        SHARE.c.size,
-        SHARE.c.share_proto,
-        SHARE.c.share_group_id,
-        SHARE.c.is_soft_deleted,
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-        _HAS_COPIES.label('has_copies'),
-        _HAS_GROUPS.label('has_share_groups'),
+        *columns(
+            ServerShareRow,
+            SERVER,
+            SHARE,
+            INSTANCE,
+            instance_id=INSTANCE.c.id,
+            instance_status=INSTANCE.c.status,
+            instance_host=INSTANCE.c.host,
+            has_copies=_HAS_COPIES,
+            has_share_groups=_HAS_GROUPS,
+        )
     )
     .select_from(
         SERVER.outerjoin(INSTANCE, INSTANCE.c.share_server_id == SERVER.c.id).outerjoin(
@@ -110,19 +100,17 @@ _TAGS = (
 )
 _NETWORKS = (
     sa.select(
-        NETWORK.c.id,
-        NETWORK.c.status,
-        NETWORK.c.project_id,
-        SUBNET.c.id.label('subnet_id'),
-        SUBNET.c.neutron_net_id,
-        SUBNET.c.neutron_subnet_id,
-        ZONE.c.name.label('zone'),
-        sa.exists()
-        .where(
-            OF_SUBNET.c.share_network_subnet_id == SUBNET.c.id,
-            OF_SUBNET.c.share_server_id == sa.bindparam('server_id'),
+        *columns(
+            NetworkSubnetRow,
+            NETWORK,
+            SUBNET,
+            subnet_id=SUBNET.c.id,
+            zone=ZONE.c.name,
+            is_used=sa.exists().where(
+                OF_SUBNET.c.share_network_subnet_id == SUBNET.c.id,
+                OF_SUBNET.c.share_server_id == sa.bindparam('server_id'),
+            ),
         )
-        .label('is_used'),
     )
     .select_from(
         NETWORK.outerjoin(SUBNET, SUBNET.c.share_network_id == NETWORK.c.id).outerjoin(

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from manila_lite import masking
 from manila_lite.db.dialects import db_now, larger_of
 from manila_lite.db.models import engine, migrations, services, shares
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import PoolAllocationRow, PoolReportRow, PoolRow, PoolSizeRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
@@ -48,23 +49,13 @@ _LIST = (
     )
     .order_by(POOL.c.host)
 )
-_ALLOCATIONS = sa.select(
-    POOL.c.host,
-    POOL.c.service_host,
-    POOL.c.allocated_gb,
-    POOL.c.pending_gb,
-    POOL.c.reported_at,
-).order_by(POOL.c.host)
+_ALLOCATIONS = sa.select(*columns(PoolAllocationRow, POOL)).order_by(POOL.c.host)
 _SIZES = sa.select(
     POOL.c.host, POOL.c.total_gb, POOL.c.free_gb, POOL.c.allocated_gb
 ).order_by(POOL.c.host)
-_REPORTS = sa.select(
-    POOL.c.host,
-    POOL.c.capabilities,
-    POOL.c.total_gb,
-    POOL.c.free_gb,
-    POOL.c.reported_at,
-).where(POOL.c.host.in_(sa.bindparam('hosts', expanding=True)))
+_REPORTS = sa.select(*columns(PoolReportRow, POOL)).where(
+    POOL.c.host.in_(sa.bindparam('hosts', expanding=True))
+)
 _FIGURES = (
     sa.select(
         POOL.c.host,

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services, shares, snapshots
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.snapshots.snapshots import displayed_status
 from manila_lite.db.rows import CloneSourceRow
 from manila_lite.db.session import Session
@@ -21,22 +22,17 @@ _CREATING = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
 
 _LOCK_SHARED = (
     sa.select(
-        SNAPSHOT.c.id,
-        SNAPSHOT.c.project_id,
-        SNAPSHOT.c.size,
-        SNAPSHOT.c.share_proto,
-        SNAPSHOT_INSTANCE.c.id.label('instance_id'),
-        SNAPSHOT_INSTANCE.c.status,
-        PARENT.c.create_share_from_snapshot_support,
-        PARENT_INSTANCE.c.host,
-        PARENT_INSTANCE.c.share_type_id,
-        PARENT_INSTANCE.c.availability_zone_id,
-        PARENT_INSTANCE.c.share_network_id,
-        PARENT_INSTANCE.c.share_server_id,
-        PARENT_INSTANCE.c.encryption_key_ref,
-        PARENT_INSTANCE.c.replica_state,
-        PARENT_INSTANCE.c.created_at.label('parent_created_at'),
-        ZONE.c.name.label('availability_zone'),
+        *columns(
+            CloneSourceRow,
+            PARENT_INSTANCE,
+            SNAPSHOT,
+            PARENT,
+            instance_id=SNAPSHOT_INSTANCE.c.id,
+            parent_created_at=PARENT_INSTANCE.c.created_at,
+            availability_zone=ZONE.c.name,
+            id=SNAPSHOT.c.id,
+            status=SNAPSHOT_INSTANCE.c.status,
+        )
     )
     .select_from(
         SNAPSHOT_INSTANCE.join(SNAPSHOT)

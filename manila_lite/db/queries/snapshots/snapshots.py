@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import engine, share_groups, shares, snapshots
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.rows import (
     OwnedInstanceRow,
@@ -43,18 +44,14 @@ TICK = datetime.timedelta(microseconds=1)
 
 _TARGET = (
     sa.select(
-        SNAPSHOT.c.id,
-        SNAPSHOT.c.project_id,
-        SNAPSHOT.c.user_id,
-        SNAPSHOT.c.share_id,
-        SNAPSHOT.c.size,
-        SNAPSHOT.c.share_size,
-        INSTANCE.c.id.label('instance_id'),
-        INSTANCE.c.status,
-        INSTANCE.c.share_instance_id,
-        SHARE_INSTANCE.c.host,
-        SHARE_INSTANCE.c.share_server_id,
-        SHARE_INSTANCE.c.replica_state,
+        *columns(
+            SnapshotTarget,
+            SNAPSHOT,
+            SHARE_INSTANCE,
+            INSTANCE,
+            instance_id=INSTANCE.c.id,
+            status=INSTANCE.c.status,
+        )
     )
     .select_from(
         SNAPSHOT.outerjoin(INSTANCE).outerjoin(
@@ -72,32 +69,21 @@ _OF_SHARE = (
 _NEWEST_FIRST = (SNAPSHOT.c.created_at.desc(), SNAPSHOT.c.id.desc())
 _PARENT = (
     sa.select(
-        SHARE_INSTANCE.c.id,
-        SHARE_INSTANCE.c.share_id,
-        SHARE_INSTANCE.c.host,
-        SHARE_INSTANCE.c.share_type_id,
-        SHARE_INSTANCE.c.access_rules_status,
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-        SHARE.c.size,
-        SHARE.c.share_proto,
-        SHARE.c.replication_type,
-        SHARE.c.is_soft_deleted,
-        SHARE.c.task_state,
-        _OF_SHARE.order_by(*_NEWEST_FIRST)
-        .limit(1)
-        .scalar_subquery()
-        .label('newest_at'),
-        _OF_SHARE.with_only_columns(SNAPSHOT.c.id)
-        .order_by(*_NEWEST_FIRST)
-        .limit(1)
-        .scalar_subquery()
-        .label('newest_id'),
-        sa.select(sa.func.max(GROUP_MEMBER.c.created_at))
-        .where(GROUP_MEMBER.c.share_id == SHARE.c.id)
-        .correlate(SHARE)
-        .scalar_subquery()
-        .label('newest_member_at'),
+        *columns(
+            SnapshotParentRow,
+            SHARE,
+            SHARE_INSTANCE,
+            newest_at=_OF_SHARE.order_by(*_NEWEST_FIRST).limit(1).scalar_subquery(),
+            newest_id=_OF_SHARE.with_only_columns(SNAPSHOT.c.id)
+            .order_by(*_NEWEST_FIRST)
+            .limit(1)
+            .scalar_subquery(),
+            newest_member_at=sa.select(sa.func.max(GROUP_MEMBER.c.created_at))
+            .where(GROUP_MEMBER.c.share_id == SHARE.c.id)
+            .correlate(SHARE)
+            .scalar_subquery(),
+            id=SHARE_INSTANCE.c.id,
+        )
     )
     .select_from(SHARE_INSTANCE.join(SHARE))
     .where(SHARE_INSTANCE.c.id == sa.bindparam('instance_id'))
