@@ -1,11 +1,13 @@
-"""The commands of `manila-lite-manage storage`, most for driver btrfs."""
+"""The commands of `manila-lite-manage storage`, most for the driver btrfs."""
 
 import argparse
 import os
 import pathlib
 import re
+import time
 import typing
 
+from oslo_config import cfg
 from oslo_utils import strutils
 
 from manila_lite import exception
@@ -15,6 +17,9 @@ from manila_lite.share.drivers.btrfs.daemons import daemons
 from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
 from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
 from manila_lite.share.drivers.btrfs.servers import servers
+from manila_lite.share.drivers.cephfs import capabilities
+from manila_lite.share.drivers.cephfs.backend import CephfsBackend
+from manila_lite.share.drivers.contract.configuration import Configuration
 
 _FOLDER = pathlib.Path('/var/lib/manila-btrfs')
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9_-]{0,63}')
@@ -35,7 +40,9 @@ btrfs_export_addresses = 127.0.0.1
 
 
 def check(args: argparse.Namespace) -> int:
-    """print what this machine lacks for shares on btrfs: exit code 0 or 1"""
+    """print what shares on btrfs or CephFS lack: exit code 0 or 1"""
+    if args.driver == 'cephfs':
+        return _check_cephfs(console.configure(args))
     code = 0
     for requirement in machine.REQUIREMENTS:
         code = max(code, _check(requirement))
@@ -49,6 +56,30 @@ def check(args: argparse.Namespace) -> int:
         _check(requirement, ' for share servers')
     for trial in trials.SERVER_TRIALS:
         _try(trial, ' for share servers')
+    return code
+
+
+def _check_cephfs(conf: cfg.ConfigOpts) -> int:
+    """Check the cluster of each back end, and what its Ceph user may do."""
+    found = {
+        name: Configuration(conf, name) for name in conf.enabled_share_backends or ()
+    }
+    backends = {
+        name: CephfsBackend(options, time.time, time.sleep)
+        for name, options in found.items()
+        if options.share_driver == 'cephfs'
+    }
+    if not backends:
+        print('enabled_share_backends names no back end with share_driver = cephfs')
+        return 1
+    code = 0
+    for name, backend in backends.items():
+        try:
+            capabilities.check(backend)
+            print(f'{name}: ok')
+        except exception.DriverError as error:
+            print(f'{name}: {error}')
+            code = 1
     return code
 
 
@@ -134,6 +165,13 @@ def add_to(nouns: typing.Any) -> None:
     ).add_subparsers(metavar='VERB', required=True)
     parsers = console.add_verbs(
         verbs, check=check, build_guard=build_guard, prepare=prepare, stop=stop
+    )
+    parsers['check'].add_argument(
+        '--driver',
+        choices=['btrfs', 'cephfs'],
+        default='btrfs',
+        help='btrfs, the default, needs programs of this machine; the back ends '
+        'with cephfs need a cluster and a Ceph user that may use it',
     )
     parsers['build_guard'].add_argument(
         '--folder',

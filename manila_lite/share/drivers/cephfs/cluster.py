@@ -31,6 +31,12 @@ _MARGIN = 5
 """So much longer is the limit of librados, which would not forget the call."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = {
+    'mon': (errno.EACCES,),
+    'mgr': (errno.EACCES,),
+    'read': (errno.EPERM, errno.EACCES),
+    'write': (errno.EPERM, errno.EACCES),
+}
 _SILENT = (errno.ETIMEDOUT, errno.ESHUTDOWN, errno.ENOTCONN, errno.EPIPE)
 
 
@@ -287,6 +293,8 @@ class Cluster:
         reply = process.call(request, self._limit)
         if abs(reply['code']) in _SILENT:
             process.end()  # librados might still send it
+        if abs(reply['code']) in _DENIED[request['kind']]:
+            process.end()  # it keeps the capabilities that it began with
         if reply['code'] != 0:  # the manager's limit has no sign
             raise error_for(reply['code'], what, reply.get('status', ''))
         return reply

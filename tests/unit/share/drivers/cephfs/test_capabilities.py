@@ -1,5 +1,7 @@
 """What the Ceph user of a back end needs, and what is said if it lacks it."""
 
+import contextlib
+import json
 import re
 import shlex
 
@@ -44,6 +46,23 @@ def test_missing_capability_is_named_with_the_command_that_gives_it(ceph, lackin
     assert f'lacks a capability for "{kind}"' in str(caught.value)
     command = re.search('ceph (auth caps .*)', str(caught.value))
     assert shlex.split(command[1])[:3] == ['auth', 'caps', f'client.{user.name}']
+
+
+@pytest.mark.parametrize('kind', ['mgr', 'osd'])
+def test_capability_that_was_lost_and_given_back_needs_no_restart(ceph, kind):
+    def give(caps):
+        words = [word for cap in caps.items() for word in cap]
+        with contextlib.suppress(json.JSONDecodeError):  # it says nothing
+            ceph.admin.mon('auth caps', entity=f'client.{user.name}', caps=words)
+
+    with ceph.user(**ALL) as user:
+        driver = _harness(ceph, user).start()
+        give({name: cap for name, cap in ALL.items() if name != kind})
+        driver.backend.cluster.close()  # Ceph tells a connection nothing
+        with pytest.raises(exception.DriverError):
+            driver.check_health()
+        give(ALL)
+        driver.check_health()
 
 
 def test_the_named_capabilities_suffice(ceph):
