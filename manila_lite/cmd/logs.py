@@ -13,6 +13,7 @@ import types
 import typing
 
 from oslo_context import context
+from oslo_db.exception import DBConnectionError
 from oslo_log import formatters
 
 from manila_lite import masking
@@ -73,6 +74,8 @@ class _MaskingFilter(logging.Filter):
     """Masks the message and the errors of a record before it is formatted.
 
     Formatters for JSON would otherwise escape secrets before they are masked.
+    A database that is away needs no traceback: every pass and request fails
+    then, each at its own place.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -80,8 +83,13 @@ class _MaskingFilter(logging.Filter):
         record.args = None
         if record.exc_info and record.exc_info[1] is not None:
             _, error, traceback = record.exc_info
-            stand_in = _masked(error, _MAX_CAUSES)
-            record.exc_info = (type(stand_in), stand_in, traceback)
+            if isinstance(error, DBConnectionError):
+                text = ' '.join(str(error).split())
+                record.msg = f'{record.msg}: {masking.mask(text)}'
+                record.exc_info = record.exc_text = None
+            else:
+                stand_in = _masked(error, _MAX_CAUSES)
+                record.exc_info = (type(stand_in), stand_in, traceback)
         if record.exc_text:
             record.exc_text = masking.mask(record.exc_text)
         return True

@@ -5,6 +5,7 @@ import io
 import logging
 
 from oslo_config import cfg
+from oslo_db.exception import DBConnectionError
 from oslo_log import formatters, log
 import pytest
 
@@ -41,6 +42,18 @@ def stream(request):
 def test_messages_and_arguments_are_masked(stream):
     stream.logger.error(f'{SECRET} and %s of %d', SECRET, 3)
     assert 'password=*** and password=*** of 3' in stream.text
+
+
+def test_database_that_is_away_is_one_line_without_a_traceback(stream):
+    try:
+        raise DBConnectionError(OSError('refused,\n password=hunter2'))
+    except DBConnectionError:
+        stream.logger.exception('The sweep of %s failed', 'queues')
+    assert 'The sweep of queues failed: ' in stream.text
+    assert 'refused' in stream.text
+    assert 'hunter2' not in stream.text
+    assert 'Traceback' not in stream.text
+    assert stream.text.count('\n') == 1
 
 
 def test_errors_and_their_causes_are_masked(stream):

@@ -42,6 +42,18 @@ def test_server_that_does_not_fit_its_network_is_not_managed(
     assert cloud.servers() == []
 
 
+def test_wrong_identifier_does_not_block_the_right_one(cloud):
+    """Identifiers that end alike are of one server."""
+    network = cloud.add_network()
+    cloud.driver().add_unmanaged_server('theirs', ['10.10.0.50'])
+    for identifier in ('node-theirs', 'theirs'):
+        manage(cloud, network, identifier)
+    assert [(one.identifier, one.status) for one in cloud.servers()] == [
+        ('node-theirs', 'manage_error'),
+        ('theirs', 'active'),
+    ]
+
+
 @pytest.mark.facts('manage-unmanage-share-servers.1')
 def test_unmanaged_server_releases_its_addresses(cloud):
     cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
