@@ -1,6 +1,7 @@
 """The page /metrics, read by the parser of Prometheus' own library."""
 
 from prometheus_client import parser
+from prometheus_client.openmetrics import parser as openmetrics
 import pytest
 
 from manila_lite import metrics
@@ -77,6 +78,54 @@ def test_openmetrics_is_sent_to_those_who_accept_it(client):
     )
     assert found.content_type == 'application/openmetrics-text'
     assert found.text.endswith('# EOF\n')
+
+
+NAMES = ('plain', 'a "quoted"\nname\\')
+
+
+@pytest.mark.parametrize(
+    'accept, parse',
+    [
+        ('text/plain', parser.text_string_to_metric_families),
+        (
+            'application/openmetrics-text; version=1.0.0',
+            openmetrics.text_string_to_metric_families,
+        ),
+    ],
+)
+def test_lines_are_read_as_they_were_counted(accept, parse):
+    calls = metrics.Histogram('calls', 'By "name".\nAll.', 'name', bounds=(0.5, 1, 10))
+    errors = metrics.Counter('errors_total', r'In C:\all.', 'name', 'kind')
+    load = metrics.Gauge('load', 'Of all.')
+    for name in NAMES:
+        for seconds in (0.1, 0.6, 0.6, 11.0):
+            calls.observe(seconds, (name,))
+        errors.increment(name, 'io')
+    load.enter()
+
+    def source():
+        yield from (one.family() for one in (calls, errors, load))
+
+    page = metrics_page.MetricsPage([source])
+    text = b''.join(page({'HTTP_ACCEPT': accept}, lambda *args: None)).decode()
+    found, about = {}, {}
+    for family in parse(text):
+        about[family.name] = (family.type, family.documentation)
+        for one in family.samples:
+            found[one.name, *(value for _, value in sorted(one.labels.items()))] = (
+                one.value
+            )
+    prefix = metrics.PREFIX
+    for name in NAMES:
+        buckets = {'0.5': 1, '1.0': 3, '10.0': 3, '+Inf': 4}
+        for bound, number in buckets.items():
+            assert found[f'{prefix}calls_bucket', bound, name] == number
+        assert found[f'{prefix}calls_count', name] == 4
+        assert found[f'{prefix}calls_sum', name] == pytest.approx(12.3)
+        assert found[f'{prefix}errors_total', 'io', name] == 1
+    assert found[f'{prefix}load',] == 1
+    assert about[f'{prefix}calls'] == ('histogram', calls.help)
+    assert about[f'{prefix}errors'] == ('counter', errors.help)
 
 
 def test_page_is_read_only(client):
