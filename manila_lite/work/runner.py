@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import contextlib
 import heapq
 import logging
+import math
 import random
 import threading
 import time
@@ -27,6 +28,44 @@ HAND_ON_TIME = 5.0
 
 CLOCK_SKEW = 0.02
 """Seconds to wait beyond the due time, for clocks that differ."""
+
+
+class SweepProbe:
+    """Asks for all runners of a process at once whether a sweep finds work.
+
+    They sweep at the same interval and were started together, so that one
+    statement serves all of them while nothing is to be done.
+    """
+
+    SHARED_FOR = 0.25
+    """The part of an interval for which an answer is good enough."""
+
+    def __init__(self, db: Database, clock: Callable[[], float] = time.monotonic):
+        self._db = db
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._queues: set[str] = set()
+        self._found: frozenset[str] = frozenset()
+        self._asked_at = -math.inf
+
+    def may_find(
+        self, queues: Collection[str], settings: Settings, release: int
+    ) -> bool:
+        """Return whether there may be work for a runner of these queues."""
+        with self._lock:
+            is_new = not self._queues.issuperset(queues)
+            self._queues.update(queues)
+            now, interval = self._clock(), settings.sweep_interval
+            if is_new or now - self._asked_at >= self.SHARED_FOR * interval:
+                found = self._db.read(
+                    table.list_queues_to_sweep,
+                    sorted(self._queues),
+                    settings.batch,
+                    interval,
+                    release=release,
+                )
+                self._found, self._asked_at = frozenset(found), now
+            return not self._found.isdisjoint(queues)
 
 
 class Runner:
@@ -55,8 +94,10 @@ class Runner:
         urgent: Collection[str] = (),
         clock: lease.Clock = lease.boot_time,
         release: int = THIS_RELEASE,
+        probe: SweepProbe | None = None,
     ):
         self.db = db
+        self._probe = probe
         self.queues = tuple(queues)
         self.owner = owner
         self.urgent = frozenset(urgent)
@@ -309,12 +350,17 @@ class Runner:
             return True
         try:
             self.executor.recheck_lost()
-            found = self.sweep()
+            found = self.sweep() if self._may_find_work() else 0
         except Exception:
             LOG.exception('The sweep of queues %s failed', self.queues)
             return False
         self._swept_at = time.monotonic()
         return found >= self.settings.batch
+
+    def _may_find_work(self) -> bool:
+        return self._probe is None or self._probe.may_find(
+            self.queues, self.settings, self.release
+        )
 
     def _renew_forever(self) -> None:
         pause = interval = self.settings.lease / 3

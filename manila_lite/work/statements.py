@@ -243,6 +243,12 @@ SWEEP = (
     .order_by(WORK.c.created_at, WORK.c.id)
     .limit(sa.bindparam('batch'))
 )
+QUEUES_TO_SWEEP = (
+    sa.select(WORK.c.queue)
+    .where(IN_QUEUES, sa.or_(DUE, ABANDONED, _DUE_SOON))
+    .limit(sa.bindparam('batch'))
+)
+"""The queues of which SWEEP returns rows are among these, if it is not full."""
 EXPIRE = (
     sa.update(WORK).where(WORK.c.state == RUNNING, IN_QUEUES).values(lease_until=0.0)
 )

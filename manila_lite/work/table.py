@@ -492,6 +492,28 @@ def sweep_ahead(
     return due, soon
 
 
+def list_queues_to_sweep(
+    session: Session,
+    queues: Collection[str],
+    batch: int,
+    ahead: float,
+    *,
+    release: int = THIS_RELEASE,
+) -> Collection[str]:
+    """Return those of the queues in which `sweep_ahead` may find work.
+
+    With more than `batch` pieces of work these are all of the queues.
+    """
+    found = session.rows(
+        sql.QUEUES_TO_SWEEP,
+        queues=list(queues),
+        batch=batch,
+        own_release=release,
+        ahead=ahead,
+    )
+    return queues if len(found) == batch else {row.queue for row in found}
+
+
 def expire_leases(
     session: Session, queues: Collection[str], owner: str | None = None
 ) -> int:

@@ -128,6 +128,7 @@ def build_backend(process: Process, name: str) -> Backend:
         release=process.release.number,
         # A client that is denied must not wait for slow creations.
         urgent=[*work_kinds(AccessRpc), *work_kinds(SnapshotAccessRpc)],
+        probe=process.sweep_probe,
     )
     backend = Backend(
         db,

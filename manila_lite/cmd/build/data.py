@@ -45,6 +45,7 @@ def build_data(process: Process) -> RegisteredService:
         settings=process.settings(conf.work.data_workers),
         rng=process.rng,
         release=process.release.number,
+        probe=process.sweep_probe,
     )
     return RegisteredService(
         registration,

@@ -23,7 +23,7 @@ from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.work import table
 from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.job import Settings
-from manila_lite.work.runner import Runner
+from manila_lite.work.runner import Runner, SweepProbe
 
 LISTENER_START_TIMEOUT = 0.5
 LISTENER_STOP_TIMEOUT = 0.3
@@ -55,6 +55,10 @@ class Process:
             placement_queue=SCHEDULER_TOPIC,
             down_time=self.conf.service_down_time,
         )
+
+    @functools.cached_property
+    def sweep_probe(self) -> SweepProbe:
+        return SweepProbe(self.db)
 
     def client(self, contract: type[Given]) -> Client[Given]:
         return Client(

@@ -109,6 +109,7 @@ def build_scheduler(process: Process) -> SchedulerService:
         rng=process.rng,
         release=process.release.number,
         has_side_effects=False,
+        probe=process.sweep_probe,
     )
 
     purges = build_purges(process, owner)

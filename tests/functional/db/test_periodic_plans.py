@@ -75,6 +75,7 @@ QUERIES = {
         '00000014-0000-4000-8000-100000000007',
     ),
     'sweep for work': (table.sweep_ahead, [SERVICE], [KIND], 10, 60.0),
+    'queues to sweep': (table.list_queues_to_sweep, [SERVICE], 10, 60.0),
     'leases of a dead process': (table.expire_leases, [SERVICE]),
     'heartbeat': (
         lambda session: incarnations.heartbeat(
