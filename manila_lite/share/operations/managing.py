@@ -133,17 +133,7 @@ class Managing:
                 )
             else:
                 self._insert(session, ctx, share_id, of_share)
-                insert_row(
-                    session,
-                    SHARE_INSTANCE,
-                    'manage',
-                    id=instance_id,
-                    share_id=share_id,
-                    access_rules_status=RulesStatus.ACTIVE,
-                    cast_rules_to_readonly=False,
-                    created_at=session.now,
-                    **of_instance,
-                )
+                _insert_instance(session, instance_id, share_id, of_instance)
         except db_exc.DBReferenceError:
             # The type was deleted after it was read.
             raise exception.ShareTypeNotFound(share_type_id=share_type.id) from None
@@ -452,3 +442,20 @@ class Managing:
             self.managing.on(row.host).unmanage_snapshot_instance(
                 session, ctx, snapshot_instance_id=row.instance_id
             )
+
+
+def _insert_instance(
+    session: Session, id: str, share_id: str, values: typing.Mapping[str, typing.Any]
+) -> None:
+    """Insert the instance of a share that is to be managed."""
+    insert_row(
+        session,
+        SHARE_INSTANCE,
+        'manage',
+        id=id,
+        share_id=share_id,
+        access_rules_status=RulesStatus.ACTIVE,
+        cast_rules_to_readonly=False,
+        created_at=session.now,
+        **values,
+    )

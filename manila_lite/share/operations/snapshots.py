@@ -1,6 +1,6 @@
 """Accept requests about snapshots, and to revert to one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import typing
 from typing import Annotated
@@ -101,7 +101,6 @@ class Snapshots:
             parent.project_id, owner_user_id(ctx, parent), parent.share_type_id
         )
         charges.charge(session, owner, deltas_of(parent.size), limits=self.limits)
-        created_at = snapshots.next_created_at(session, parent)
         values = {
             'id': snapshot_id,
             'project_id': owner.project_id,
@@ -112,28 +111,13 @@ class Snapshots:
             'share_proto': parent.share_proto,
             'display_name': name,
             'display_description': description,
-            'created_at': created_at,
+            'created_at': snapshots.next_created_at(session, parent),
         }
         snapshots.insert(session, values, metadata or {})
-        instance_ids = {
-            of: session.new_id()
-            for of in (
-                locked_replicas.ids_for_new_snapshot if locked_replicas else [active_id]
-            )
-        }
+        ids = locked_replicas.ids_for_new_snapshot if locked_replicas else [active_id]
+        instance_ids = {of: session.new_id() for of in ids}
         moves.insert_rows(
-            SNAPSHOT_INSTANCE,
-            'create',
-            [
-                {
-                    'id': id,
-                    'snapshot_id': snapshot_id,
-                    'share_instance_id': of,
-                    'progress': '0%',
-                    'created_at': created_at,
-                }
-                for of, id in instance_ids.items()
-            ],
+            SNAPSHOT_INSTANCE, 'create', list(_new_instances(values, instance_ids))
         )
         moves.write()
         submit = (
@@ -470,3 +454,17 @@ def owner_user_id(ctx: RequestContext, share: rows.OwnedRow) -> str | None:
 
 def _has_several(locked_replicas: LockedReplicas | None) -> bool:
     return locked_replicas is not None and locked_replicas.has_several
+
+
+def _new_instances(
+    snapshot: Mapping[str, typing.Any], instance_ids: Mapping[str, str]
+) -> Iterator[dict[str, typing.Any]]:
+    """Yield the rows of a new snapshot on share instances, by their ids."""
+    for share_instance_id, id in instance_ids.items():
+        yield {
+            'id': id,
+            'snapshot_id': snapshot['id'],
+            'share_instance_id': share_instance_id,
+            'progress': '0%',
+            'created_at': snapshot['created_at'],
+        }

@@ -76,30 +76,7 @@ class ShareGroupCopies:
             for id, share_type in types.items()
         }
         self._charge(session, ctx, members, types)
-        group_id = session.new_id()
-        insert_row(
-            session,
-            SHARE_GROUP,
-            'create',
-            id=group_id,
-            project_id=ctx.project_id,
-            user_id=ctx.user_id,
-            name=request.name,
-            description=request.description,
-            share_group_type_id=source.share_group_type_id,
-            host=source.host,
-            availability_zone_id=source.availability_zone_id,
-            share_network_id=source.share_network_id,
-            share_server_id=source.share_server_id,
-            consistent_snapshot_support=source.consistent_snapshot_support,
-            source_share_group_snapshot_id=snapshot.id,
-            created_at=session.now,
-        )
-        share_groups.insert_share_types(
-            session,
-            group_id,
-            share_groups.list_share_types(session, [source.id])[source.id],
-        )
+        group_id = _insert_group(session, ctx, request, source, snapshot.id)
         self.groups.on(typing.cast(str, source.host)).create_share_group(
             session,
             ctx,
@@ -265,3 +242,38 @@ def _allocate(session: Session, members: Sequence[rows.MemberSourceRow]) -> None
         by_host[one.host] += one.size
     for host in sorted(by_host):
         pools.adjust_allocated(session, host, by_host[host])
+
+
+def _insert_group(
+    session: Session,
+    ctx: RequestContext,
+    request: ShareGroupRequest,
+    source: rows.ShareGroupRow,
+    snapshot_id: str,
+) -> str:
+    """Insert a group like the one of a snapshot; return its id."""
+    group_id = session.new_id()
+    insert_row(
+        session,
+        SHARE_GROUP,
+        'create',
+        id=group_id,
+        project_id=ctx.project_id,
+        user_id=ctx.user_id,
+        name=request.name,
+        description=request.description,
+        share_group_type_id=source.share_group_type_id,
+        host=source.host,
+        availability_zone_id=source.availability_zone_id,
+        share_network_id=source.share_network_id,
+        share_server_id=source.share_server_id,
+        consistent_snapshot_support=source.consistent_snapshot_support,
+        source_share_group_snapshot_id=snapshot_id,
+        created_at=session.now,
+    )
+    share_groups.insert_share_types(
+        session,
+        group_id,
+        share_groups.list_share_types(session, [source.id])[source.id],
+    )
+    return group_id
