@@ -10,6 +10,7 @@ from manila_lite import exception
 from manila_lite.db.models import share_groups, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.queries.records import Records
 from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.rows import ExpiredShareRow, ShareTarget
 from manila_lite.db.session import Session
@@ -22,6 +23,8 @@ SNAPSHOT = snapshots.Snapshot.__table__
 BACKUP = shares.ShareBackup.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
+
+update = Records[typing.Any](SHARE, exception.ShareNotFound, 'share_id').update
 METADATA = MetadataTable(shares.ShareMetadata.__table__, 'share_id', SHARE)
 AFFINITY_KEYS = {
     'same_host': '__affinity_same_host',
@@ -191,19 +194,6 @@ def insert(
 ) -> None:
     session.run(sa.insert(SHARE), **values)
     METADATA.insert(session, str(values['id']), metadata)
-
-
-def update(session: Session, share_id: str, values: Mapping[str, object]) -> None:
-    """Change plain columns of a share; never a status."""
-    if (
-        session.run(
-            sa.update(SHARE)
-            .where(SHARE.c.id == share_id)
-            .values(updated_at=session.now, **values)
-        )
-        != 1
-    ):
-        raise exception.ShareNotFound(share_id=share_id)
 
 
 def resize(session: Session, share_id: str, size: int) -> None:

@@ -11,6 +11,7 @@ from manila_lite import exception
 from manila_lite.db.models import engine, share_groups, shares, snapshots
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import (
     OwnedInstanceRow,
     RankedRow,
@@ -36,6 +37,10 @@ INSTANCE = snapshots.SnapshotInstance.__table__
 SHARE = shares.Share.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
 WORK = engine.Work.__table__
+
+update = Records[typing.Any](
+    SNAPSHOT, exception.ShareSnapshotNotFound, 'snapshot_id'
+).update
 METADATA = MetadataTable(
     snapshots.SnapshotMetadata.__table__, 'share_snapshot_id', SNAPSHOT
 )
@@ -307,19 +312,6 @@ def insert(
 ) -> None:
     session.run(_INSERT, **values)
     METADATA.insert(session, str(values['id']), metadata)
-
-
-def update(session: Session, snapshot_id: str, values: Mapping[str, object]) -> None:
-    """Change plain columns of a snapshot; never a status."""
-    if (
-        session.run(
-            sa.update(SNAPSHOT)
-            .where(SNAPSHOT.c.id == snapshot_id)
-            .values(updated_at=session.now, **values)
-        )
-        != 1
-    ):
-        raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
 
 
 def has_instances(session: Session, snapshot_id: str) -> bool:
