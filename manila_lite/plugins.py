@@ -1,5 +1,6 @@
 """Classes that are found by the name of an entry point."""
 
+import functools
 from importlib import metadata
 import typing
 
@@ -10,6 +11,7 @@ class UnusablePlugin(Exception):
     """There is no such entry point, or it cannot be loaded."""
 
 
+@functools.cache  # each back end loads the same ones
 def load(namespace: str, name: str) -> typing.Any:
     """Return what an entry point names; raise UnusablePlugin."""
     try:

@@ -27,6 +27,9 @@ class ApiClient:
             'X-OpenStack-Manila-API-Version': version,
         }
 
+    def __repr__(self) -> str:
+        return f'ApiClient({self.headers})'
+
     def request(
         self,
         method: str,

@@ -6,13 +6,14 @@ longer than most tests; so it is done once per process and copied.
 
 from collections.abc import Callable, Hashable
 import contextlib
+import functools
 import pathlib
 import shutil
 import sqlite3
 import typing
 
 DATABASE = 'cloud.sqlite'
-DUMMY = 'dummy'
+FOLDERS = ('dummy', 'dummy-replication', 'backups')
 """What a cloud stores in its folder; other files there are the test's."""
 
 _FOLDER = b'{folder}'
@@ -22,21 +23,27 @@ T = typing.TypeVar('T')
 
 
 class Image(typing.NamedTuple):
-    """Files by path, None for a folder; and what the test must know."""
+    """Files by path, None for a folder; and what the test must know.
 
-    files: tuple[tuple[str, bytes | None], ...]
+    Of a symbolic link, its target is kept.
+    """
+
+    files: tuple[tuple[str, bytes | pathlib.Path | None], ...]
     now: float
     incarnation: str
     answer: typing.Any
 
     def restore(self, folder: pathlib.Path) -> None:
         """Replace what a cloud has stored, which no process uses now."""
-        shutil.rmtree(folder / DUMMY, ignore_errors=True)
+        for name in FOLDERS:
+            shutil.rmtree(folder / name, ignore_errors=True)
         for path in folder.glob(f'{DATABASE}*'):
             path.unlink()
         for name, content in self.files:
             if content is None:
                 (folder / name).mkdir()
+            elif isinstance(content, pathlib.Path):
+                (folder / name).symlink_to(content)
             elif name.startswith(DATABASE):
                 (folder / name).write_bytes(content)
             else:
@@ -60,11 +67,19 @@ def capture(
     folder: pathlib.Path, now: float, incarnation: str, answer: typing.Any
 ) -> Image:
     """Return the image of a folder that no process uses."""
-    files = []
+    files: list[tuple[str, bytes | pathlib.Path | None]] = []
     _move_disks(folder, str(folder), _FOLDER.decode(), vacuum=True)
-    stored = [folder / DUMMY, *sorted((folder / DUMMY).rglob('*'))]
+    stored = [
+        path
+        for name in FOLDERS
+        if (folder / name).is_dir()
+        for path in (folder / name, *sorted((folder / name).rglob('*')))
+    ]
     for path in [*sorted(folder.glob(f'{DATABASE}*')), *stored]:
         name = str(path.relative_to(folder))
+        if path.is_symlink():
+            files.append((name, path.readlink()))
+            continue
         content = None if path.is_dir() else path.read_bytes()
         if content is not None and str(folder).encode() in content:
             if name.startswith(DATABASE):
@@ -92,11 +107,36 @@ def _move_disks(
             database.execute('VACUUM')
 
 
+def prepared(function: Callable[..., T]) -> Callable[..., T]:
+    """Decorate what prepares a cloud, as tests do before anything else.
+
+    It is a fixture, or a function whose first argument is the cloud or a
+    client of it. What it returns must make sense on a copy of the cloud, as
+    an id does; `repr` tells its other arguments apart.
+    """
+
+    @functools.wraps(function)
+    def run(*args: typing.Any, **kwargs: typing.Any) -> T:
+        cloud = args[0] if args else kwargs['cloud']
+        cloud = getattr(cloud, 'cloud', cloud)
+        call = functools.partial(function, *args, **kwargs)
+        if not isinstance(cloud, Copied):
+            return call()
+        others = [*args, *kwargs.values()]
+        said = repr([one for one in others if one is not cloud]), *sorted(kwargs)
+        if ' at 0x' in said[0]:  # an argument does not say what it is
+            return call()
+        return cloud.prepare(call, function.__module__, function.__qualname__, *said)
+
+    return run
+
+
 class Copied:
     """A cloud that starts on what another has stored."""
 
     _image: Image | None = None
-    _prepared: tuple[Hashable, ...] = ()
+    _prepared: tuple[tuple[Hashable, ...], ...] = ()
+    _building: tuple[Hashable, ...] = ()
 
     def _image_after(self, prepare: Callable[[], object], *key: Hashable) -> Image:
         """Return what a cloud like this one has stored after a call.
@@ -107,8 +147,12 @@ class Copied:
         key = type(self), conf, *key
 
         def build() -> Image:
-            self.rng.seed(repr(key[2:]))
-            answer = prepare()
+            outer, self._building = self._building, key
+            try:
+                self._seed_ids()
+                answer = prepare()
+            finally:
+                self._building = outer
             self.db.dispose()
             return capture(self.folder, self.clock.now, self.process.id, answer)
 
@@ -123,9 +167,14 @@ class Copied:
         self.db.dispose()
         image.restore(self.folder)
         self.clock.now = image.now
-        self.rng.seed(self._seed)
+        self._seed_ids()
         self._start_process(image.incarnation)
         self._image = image
+
+    def _seed_ids(self) -> None:
+        """Begin with ids that nothing which is copied has."""
+        of_image = repr((self._building, self._prepared))
+        self.rng.seed(of_image if self._building else self._seed)
 
     def _is_untouched(self) -> bool:
         """Return whether nothing has happened since the start.
@@ -147,7 +196,8 @@ class Copied:
         """
         if not self._is_untouched():
             return function()
-        self._prepared += key
-        image = self._image_after(function, *self._prepared)
+        steps = *self._prepared, key
+        image = self._image_after(function, *steps)
+        self._prepared = steps
         self._start_on(image)
         return image.answer

@@ -1,8 +1,10 @@
 """Snapshots of the shares of a `Cloud`: requests and lookups."""
 
 from tests.support.cloud import TYPE_ID
+from tests.support.cloud_images import prepared
 
 
+@prepared
 def enable_snapshot_features(cloud):
     """Enable revert, mount and create-from-snapshot for new shares."""
     cloud.api.request(
@@ -30,6 +32,7 @@ def create(cloud, share_id, expect=202, **body):
     return answer.json['snapshot']['id'] if answer.status_int == 202 else None
 
 
+@prepared
 def create_available(cloud, share_id):
     """Create a snapshot and wait until it is available."""
     snapshot_id = create(cloud, share_id)

@@ -12,6 +12,7 @@ from manila_lite.db.models import share_servers, shares, types
 from manila_lite.db.session import Session
 from tests.support import dhss_invariants
 from tests.support.cloud import Cloud
+from tests.support.cloud_images import prepared
 
 SECTION = """
 driver_handles_share_servers = true
@@ -44,6 +45,7 @@ class ShareServersCloud(Cloud):
             .values(spec_value='True')
         )
 
+    @prepared
     def add_network(self, *zones: str | None) -> str:
         """Create a network with a subnet per zone, or one for all zones.
 

@@ -3,6 +3,7 @@
 import pathlib
 
 from tests.support import share_migrations as migrations
+from tests.support.cloud_images import prepared
 
 
 def content_of(cloud, backend, instance_id):
@@ -10,6 +11,7 @@ def content_of(cloud, backend, instance_id):
     return cloud.driver(backend).backend.state.content(instance_id)
 
 
+@prepared
 def create(cloud):
     """Create a share with content and a rule on the back end alpha."""
     share = migrations.create_on_alpha(cloud)

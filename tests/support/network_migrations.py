@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from tests.support import host_assisted, share_migrations as migrations
+from tests.support.cloud_images import prepared
 from tests.support.dhss import ShareServersCloud
 
 INSTANCE = shares.ShareInstance.__table__
@@ -43,6 +44,7 @@ class NetworkMigrationCloud(ShareServersCloud):
             file.write(_PLAIN_SECTION)
 
 
+@prepared
 def create(cloud, network_id):
     """Create a share with content and a rule on alpha; return its id."""
     share = migrations.create_on_alpha(cloud, share_network_id=network_id, size=2)
@@ -54,6 +56,7 @@ def create(cloud, network_id):
     return share
 
 
+@prepared
 def create_plain(cloud):
     """Create a share without a share server; return its id."""
     plain = migrations.create_type(cloud, 'plain')

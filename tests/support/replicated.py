@@ -14,6 +14,7 @@ from manila_lite.db.session import Session
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from tests.support.cloud import TYPE_ID, Cloud
+from tests.support.cloud_images import prepared
 
 SECTION = """
 replication_domain = domain
@@ -159,6 +160,7 @@ class ReplicatedCloud(Cloud):
             **kwargs,
         )
 
+    @prepared
     def replicate(
         self, share_id: str, on: str | None = None, **kwargs: typing.Any
     ) -> str:
@@ -187,6 +189,7 @@ class ReplicatedCloud(Cloud):
         backend = backend_of(row) or ''
         self.driver(backend).promote_replica(ADMIN, replica_list, own, [])
 
+    @prepared
     def snapshot(self, share_id: str) -> str:
         """Create a snapshot of a share, run all work and return its id."""
         response = self.api.request(
@@ -195,6 +198,7 @@ class ReplicatedCloud(Cloud):
         self.settle()
         return response.json['snapshot']['id']
 
+    @prepared
     def allow(
         self, share_id: str, access_to: str = '10.0.0.1', access_level: str = 'rw'
     ) -> None:

@@ -57,7 +57,9 @@ _every_case = False
 
 def seed() -> int:
     """Return the seed of this run; xdist workers inherit it."""
-    return int(os.environ.setdefault(VARIABLE, str(_commit())))
+    if VARIABLE not in os.environ:
+        os.environ[VARIABLE] = str(_commit())
+    return int(os.environ[VARIABLE])
 
 
 def _commit() -> int:

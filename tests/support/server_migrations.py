@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from manila_lite.db.models import migrations as server_migrations, shares, snapshots
+from tests.support.cloud_images import prepared
 from tests.support.dhss import ShareServersCloud
 
 MIGRATION = server_migrations.ServerMigration.__table__
@@ -28,6 +29,7 @@ class ServerMigrationCloud(ShareServersCloud):
             backend_conf=backend_conf, extra_conf=SHORT_POLL_INTERVAL + extra_conf
         )
 
+    @prepared
     def create_share_on_alpha(self, network_id, **body):
         """Create a share on the back end alpha and return its id."""
         self.disable('beta', True)
@@ -43,6 +45,7 @@ class ServerMigrationCloud(ShareServersCloud):
             expect=200,
         )
 
+    @prepared
     def snapshot(self, share_id):
         answer = self.api.request(
             'POST', '/snapshots', {'snapshot': {'share_id': share_id}}, expect=202
@@ -50,6 +53,7 @@ class ServerMigrationCloud(ShareServersCloud):
         self.settle()
         return answer.json['snapshot']['id']
 
+    @prepared
     def allow(self, share_id, access_to='10.1.1.1', level='rw'):
         self.api.act(
             share_id,
@@ -100,6 +104,7 @@ class ServerMigrationCloud(ShareServersCloud):
     def progress(self, server_id, expect=200):
         return self.act(server_id, 'migration_get_progress', expect=expect).json
 
+    @prepared
     def start_to_phase1(self, server_id, **options):
         """Start a migration and run it to the end of its first phase."""
         self.start(server_id, **options)

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 
 from manila_lite.api import versions
 from manila_lite.db.models import shares
+from tests.support.cloud_images import prepared
 
 BACKUPS = '/share-backups'
 BY_DRIVER = {'backup_options': {'backup_type': 'vault'}}
@@ -46,6 +47,7 @@ def fill(cloud, share_id):
         path.write_text(text)
 
 
+@prepared
 def create(cloud, share_id=None, **body):
     """Create a backup that is available; return its id."""
     if share_id is None:

@@ -1,12 +1,14 @@
 """Share groups on a `Cloud`: requests, and what a test sees of them."""
 
 from tests.support.cloud import TYPE_ID
+from tests.support.cloud_images import prepared
 
 TYPES = '/share-group-types'
 GROUPS = '/share-groups'
 SNAPSHOTS = '/share-group-snapshots'
 
 
+@prepared
 def create_type(api, name='group type', share_types=(TYPE_ID,), **specs):
     """Create a share group type with these group specs; return its id."""
     body = {'name': name, 'share_types': list(share_types), 'group_specs': specs}
@@ -31,6 +33,7 @@ def request_copy(api, snapshot, expect=202, **body):
     return api.request('POST', GROUPS, {'share_group': body}, expect=expect)
 
 
+@prepared
 def create(cloud, type_id=None, **body):
     """Create a share group that is available; return its id."""
     type_id = type_id or create_type(cloud.api)
@@ -69,6 +72,7 @@ def request_snapshot(api, group, expect=202, **body):
     )
 
 
+@prepared
 def take_snapshot(cloud, group, **body):
     """Take a snapshot of a group that is available; return its id."""
     answer = request_snapshot(cloud.api, group, **body)

@@ -1,5 +1,7 @@
 """Requests of share migrations, on a cloud with two back ends."""
 
+from tests.support.cloud_images import prepared
+
 # Simulated seconds between two polls of the driver.
 SHORT_POLL_INTERVAL = 'migration_driver_continue_update_interval = 5\n'
 
@@ -55,6 +57,7 @@ def instances(cloud, share_id):
     return sorted((row['host'], row['status']) for row in rows)
 
 
+@prepared
 def create_on_alpha(cloud, **body):
     """Create a share on the back end alpha and return its id."""
     set_disabled(cloud, 'beta', True)
@@ -89,6 +92,7 @@ def allow(cloud, share_id, access_to='10.1.1.1', level='rw', expect=200):
     )
 
 
+@prepared
 def create_type(cloud, name='gold', **extra_specs):
     """Create a share type for shares without share servers; return its id."""
     return cloud.api.request(

@@ -1,6 +1,7 @@
 """Build objects from the annotations of their constructors."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
+import functools
 import inspect
 import typing
 
@@ -53,8 +54,7 @@ class Registry:
         return typing.cast(Built, self._objects[kind])
 
     def _build(self, kind: type[Built], given: Mapping[str, typing.Any]) -> Built:
-        hints = typing.get_type_hints(kind.__init__, include_extras=True)
-        parameters = inspect.signature(kind).parameters
+        parameters, hints = _constructor(typing.cast(Hashable, kind))
         unknown = given.keys() - parameters.keys()
         if unknown:
             raise TypeError(f'{kind.__name__} takes no {sorted(unknown)}')
@@ -76,6 +76,21 @@ class Registry:
             else:
                 raise TypeError(f'nothing is given as {name} of {kind.__name__}')
         return kind(**values)
+
+
+@functools.cache
+def _constructor(
+    kind: typing.Any,
+) -> tuple[Mapping[str, inspect.Parameter], Mapping[str, typing.Any]]:
+    """Return the parameters of a class, and their annotations.
+
+    Reading them takes longer than the constructor does, and each back end has
+    an object of most classes.
+    """
+    return (
+        inspect.signature(kind).parameters,
+        typing.get_type_hints(kind.__init__, include_extras=True),
+    )
 
 
 def _option_in(hint: typing.Any) -> Option | None:

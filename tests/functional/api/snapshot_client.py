@@ -4,6 +4,7 @@ import typing
 
 from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
+from tests.support.cloud_images import prepared
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
@@ -26,6 +27,7 @@ def create_snapshot(
     return answer.json.get('snapshot', answer.json)
 
 
+@prepared
 def create_available_snapshot(
     cloud: Cloud, api: ApiClient, share_id: str, **body: object
 ) -> str:

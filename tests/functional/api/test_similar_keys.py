@@ -12,6 +12,7 @@ from manila_lite.api import routes
 from tests.functional.api.snapshot_client import create_available_snapshot
 from tests.support import sampling
 from tests.support.cloud import TYPE_ID
+from tests.support.cloud_images import prepared
 
 pytestmark = sampling.dialects
 
@@ -26,6 +27,7 @@ def cloud(build_cloud, database_url):
 
 
 @pytest.fixture
+@prepared
 def resources(cloud, admin):
     """Return a path of every resource with metadata except replicas.
 

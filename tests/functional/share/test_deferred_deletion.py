@@ -5,6 +5,7 @@ import pytest
 from manila_lite.quota import recount
 from tests.support import cloud_snapshots, share_backups, share_transfers
 from tests.support.api_client import ApiClient
+from tests.support.cloud_images import prepared
 
 IN_DEFERRED_DELETION = ('deferred_deleting', 'error_deferred_deleting')
 
@@ -32,6 +33,7 @@ def snapshot(cloud, share):
 
 
 @pytest.fixture
+@prepared
 def failed(cloud, tenant, snapshot):
     """A snapshot that its back end could not delete."""
     cloud.driver().fail_next('delete_snapshot')

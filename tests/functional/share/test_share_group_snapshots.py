@@ -5,6 +5,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import share_groups as models
 from tests.support import cloud_snapshots, share_groups, share_transfers
+from tests.support.cloud_images import prepared
 
 MEMBER = models.ShareGroupSnapshotMember.__table__
 
@@ -27,6 +28,7 @@ def cloud(build_cloud):
 
 
 @pytest.fixture
+@prepared
 def group(cloud):
     """A group with two shares."""
     group = share_groups.create(cloud)

@@ -13,6 +13,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.shares import shares
 from tests.support import cloud_snapshots, databases, sampling, share_transfers
+from tests.support.cloud_images import prepared
 from tests.support.concurrent_calls import at_once, status_codes
 
 pytestmark = [sampling.dialects, sampling.enumeration]
@@ -31,6 +32,7 @@ def cloud(build_cloud, database_url):
 
 
 @pytest.fixture
+@prepared
 def share_id(cloud):
     """A share with a snapshot and a rule."""
     share_id = cloud.create_share(size=2)

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support import share_groups
 from tests.support.cloud import TYPE_ID
+from tests.support.cloud_images import prepared
 
 
 @pytest.fixture
@@ -12,6 +13,7 @@ def group_type(admin_api):
 
 
 @pytest.fixture
+@prepared
 def group(cloud, api, group_type):
     answer = share_groups.request(api, group_type, name='pair')
     cloud.settle()

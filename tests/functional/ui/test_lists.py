@@ -7,6 +7,7 @@ import urllib.parse
 import pytest
 
 from manila_lite.api.ui import actions, groups, listing, networks, servers, shares, site
+from tests.support.cloud_images import prepared
 
 COLLECTIONS = (
     shares.COLLECTION,
@@ -21,6 +22,7 @@ by_path = pytest.mark.parametrize(
 
 
 @pytest.fixture
+@prepared
 def three(cloud, api):
     """Shares of alice: `a` of 3 GiB, `b` of 1 GiB and `c` of 2 GiB."""
     found = {

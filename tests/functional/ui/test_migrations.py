@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from manila_lite.states.share_task import ShareTask
+from tests.support.cloud_images import prepared
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -17,6 +18,7 @@ def test_migrations_are_shown(root):
 
 
 @pytest.fixture
+@prepared
 def on_alpha(cloud, api, admin_api):
     """The id of an available share of alice, which beta could have."""
     service = {'host': 'node@beta', 'binary': 'manila-share'}
@@ -28,6 +30,7 @@ def on_alpha(cloud, api, admin_api):
 
 
 @pytest.fixture
+@prepared
 def migrating(cloud, on_alpha, admin_api):
     """The share, when its migration waits for an administrator."""
     body = {

@@ -5,6 +5,7 @@ import sqlalchemy as sa
 
 from manila_lite import release
 from manila_lite.db.models import quotas, services, shares
+from tests.support.cloud_images import prepared
 
 INSTANCE = shares.ShareInstance.__table__
 USAGE = quotas.QuotaUsage.__table__
@@ -22,6 +23,7 @@ FOR_ADMINISTRATORS = (
 
 
 @pytest.fixture
+@prepared
 def stuck(cloud, api):
     """The id of an instance that extends, for which there is no work."""
     share = api.create(name='data')

@@ -7,6 +7,7 @@ import pytest
 from manila_lite.states.share_server import TaskState
 from tests.functional.ui.conftest import UiCloud
 from tests.support import share_servers
+from tests.support.cloud_images import prepared
 from tests.support.server_migrations import ServerMigrationCloud
 
 
@@ -26,6 +27,7 @@ def network(api):
 
 
 @pytest.fixture
+@prepared
 def server(cloud, api, admin_api, network):
     """The id of a server on the back end alpha with a share of alice."""
     disable(admin_api, 'beta')

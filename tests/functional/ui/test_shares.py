@@ -9,6 +9,7 @@ from manila_lite.db.models import engine
 from manila_lite.work import driver_calls, table
 from tests.functional.ui.conftest import PASSWORD
 from tests.support.cloud import TYPE_ID
+from tests.support.cloud_images import prepared
 
 WORK = engine.Work.__table__
 NAME = '<script>alert(1)</script>&"\'><img src=x onerror=x>'
@@ -16,6 +17,7 @@ ACTIONS = ('extend', 'shrink', 'snapshot', 'revert', 'delete')
 
 
 @pytest.fixture
+@prepared
 def share(cloud, admin_api, api):
     """An available share of alice, whose type supports all of it."""
     admin_api.request(

@@ -12,11 +12,13 @@ from tests.functional.api.replica_client import (
 )
 from tests.functional.api.samples.cloud import pending_work_kinds
 from tests.functional.api.samples.replicas import insert_replica, make_replicable
+from tests.support.cloud_images import prepared
 
 INSTANCE = shares.ShareInstance.__table__
 
 
 @pytest.fixture
+@prepared
 def share(cloud, member):
     share_id = member.create()['id']
     cloud.settle()

@@ -4,9 +4,11 @@ import pytest
 
 from tests.functional.api.replica_client import show_replica
 from tests.functional.api.samples.replicas import insert_replica, make_replicable
+from tests.support.cloud_images import prepared
 
 
 @pytest.fixture
+@prepared
 def replica(cloud, member):
     share_id = member.create(metadata={'of': 'the share'})['id']
     cloud.settle()

@@ -13,9 +13,11 @@ from tests.functional.api.snapshot_client import (
     list_snapshot_instances,
     show_snapshot,
 )
+from tests.support.cloud_images import prepared
 
 
 @pytest.fixture
+@prepared
 def share(cloud, member):
     share_id = member.create(size=2)['id']
     cloud.settle()

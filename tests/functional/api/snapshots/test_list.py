@@ -14,9 +14,11 @@ from tests.functional.api.snapshot_client import (
     create_available_snapshot,
 )
 from tests.support.api_client import ApiClient
+from tests.support.cloud_images import prepared
 
 
 @pytest.fixture
+@prepared
 def share(cloud, member):
     share_id = member.create(size=1)['id']
     cloud.settle()

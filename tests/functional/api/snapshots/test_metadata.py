@@ -4,9 +4,11 @@ import pytest
 
 from tests.functional.api.metadata_client import request_metadata
 from tests.functional.api.snapshot_client import create_snapshot, show_snapshot
+from tests.support.cloud_images import prepared
 
 
 @pytest.fixture
+@prepared
 def snapshot(cloud, member):
     """The path of a snapshot with metadata."""
     share_id = member.create()['id']

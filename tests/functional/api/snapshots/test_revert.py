@@ -12,6 +12,7 @@ from tests.functional.api.snapshot_client import (
     create_available_snapshot,
     show_snapshot,
 )
+from tests.support.cloud_images import prepared
 
 
 @pytest.fixture
@@ -22,6 +23,7 @@ def type_name(make_type):
 
 
 @pytest.fixture
+@prepared
 def share(cloud, member, type_name):
     share_id = member.create(size=2, share_type=type_name)['id']
     cloud.settle()

@@ -14,6 +14,7 @@ from tests.support import (
     share_migrations as migrations,
 )
 from tests.support.cloud import TYPE_ID, Cloud
+from tests.support.cloud_images import prepared
 from tests.support.concurrent_calls import status_codes
 
 SIZE, LARGE = 2, 3
@@ -326,6 +327,7 @@ PRESERVE = {'preserve_snapshots': True}
 
 
 @pytest.fixture
+@prepared
 def with_snapshots(cloud, share):
     """The share, with two snapshots of different sizes."""
     snapshots.create_available(cloud, share)

@@ -7,6 +7,7 @@ import pytest
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support import network_migrations, sampling, share_migrations as migrations
 from tests.support.api_client import ApiClient
+from tests.support.cloud_images import prepared
 from tests.support.concurrent_calls import status_codes
 from tests.support.network_migrations import (
     COPY,
@@ -45,6 +46,7 @@ def share(cloud, network):
     return network_migrations.create(cloud, network)
 
 
+@prepared
 def to_phase1(cloud, share, **options):
     migrations.start(cloud, share, **options)
     cloud.settle()

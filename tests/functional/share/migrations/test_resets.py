@@ -16,6 +16,7 @@ from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_task import SHARE_TASK
 from tests.support import sampling, share_migrations as migrations
+from tests.support.cloud_images import prepared
 
 # The first two have lost data, or left an instance without any.
 STATUSES = [
@@ -33,6 +34,7 @@ def cloud(build_cloud):
 
 
 @pytest.fixture
+@prepared
 def share(cloud):
     """A share whose migration waits for its second phase."""
     share = migrations.create_on_alpha(cloud)

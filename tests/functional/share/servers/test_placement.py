@@ -71,7 +71,8 @@ def reset_server(session, server_id, status):
 
 
 @pytest.mark.facts('share-servers.3')
-def test_deleted_server_is_built_again_with_the_next_share(cloud):
+def test_deleted_server_is_built_again_with_the_next_share(build_cloud):
+    cloud = build_cloud(prepared=False)  # a driver that counts calls
     network = cloud.add_network()
     share = cloud.create_share_on_network(network)
     first = cloud.server_of(share)
@@ -86,7 +87,8 @@ def test_deleted_server_is_built_again_with_the_next_share(cloud):
     assert set_up(cloud) == 2
 
 
-def test_next_share_uses_the_existing_server(cloud):
+def test_next_share_uses_the_existing_server(build_cloud):
+    cloud = build_cloud(prepared=False)  # a driver that counts calls
     network = cloud.add_network()
     servers = {
         cloud.server_of(cloud.create_share_on_network(network)) for _ in range(3)

@@ -8,6 +8,7 @@ from manila_lite.db.queries.services import services
 from tests.functional.share.servers import server_calls
 from tests.support import cloud_snapshots, sampling, share_groups, share_transfers
 from tests.support.cloud import TYPE_ID
+from tests.support.cloud_images import prepared
 from tests.support.concurrent_calls import status_codes
 from tests.support.dhss import ShareServersCloud
 
@@ -303,6 +304,7 @@ def test_clone_on_another_network_does_not_join_the_group(cloud, group):
 
 
 @pytest.fixture
+@prepared
 def snapshot(cloud, group):
     cloud_snapshots.enable_snapshot_features(cloud)
     for _ in range(2):
@@ -312,7 +314,8 @@ def snapshot(cloud, group):
 
 def test_drivers_are_given_the_server_with_a_group_and_its_snapshots(build_cloud):
     cloud = build_cloud(
-        backend_conf='share_driver = tests.support.recording_driver.RecordingDriver\n'
+        backend_conf='share_driver = tests.support.recording_driver.RecordingDriver\n',
+        prepared=False,
     )
     cloud_snapshots.enable_snapshot_features(cloud)
     group = share_groups.create(cloud, share_network_id=cloud.add_network())
