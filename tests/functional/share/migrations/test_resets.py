@@ -14,8 +14,8 @@ from manila_lite.db.queries.shares import (
 )
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_task import SHARE_TASK
-from tests.support import sampling, share_migrations as migrations
+from manila_lite.states.share_task import OF_COPY, OF_DRIVER, SHARE_TASK
+from tests.support import host_assisted, sampling, share_migrations as migrations
 from tests.support.cloud_images import prepared
 
 # The first two have lost data, or left an instance without any.
@@ -101,11 +101,13 @@ def test_the_way_out_of_a_refused_reset_leads_to_it(cloud, share):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize(
-    'state', ['migration_driver_in_progress', 'migration_driver_phase1_done']
-)
-def test_a_task_that_is_reset_while_it_is_cancelled_fails(cloud, share, state):
+@pytest.mark.parametrize('state', sorted(OF_DRIVER | OF_COPY))
+def test_a_task_that_is_reset_while_it_is_cancelled_fails(cloud, state):
     """Without the migration nothing would continue it."""
+    by_driver = state in OF_DRIVER
+    share = host_assisted.create(cloud)
+    (migrations if by_driver else host_assisted).start(cloud, share)
+    cloud.settle()
     answers = []
 
     def reset():
@@ -115,7 +117,9 @@ def test_a_task_that_is_reset_while_it_is_cancelled_fails(cloud, share, state):
             ).status_int
         )
 
-    cloud.pause_at('before migration_cancel', reset)
+    cloud.pause_at(
+        f'before {"migration_cancel" if by_driver else "delete_share"}', reset
+    )
     migrations.cancel(cloud, share)
     check_returned(cloud, share)
     assert answers == [202]
