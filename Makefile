@@ -59,8 +59,8 @@ budget = $(if $(ARGS),,--budget $1 $(BUDGET))
 
 # A usual run tries so many cases of each test, `make check` half as many,
 # `make exhaust` all of them.
-CASES := --cases 12
-FEWER := --cases 6
+CASES := --cases 8
+FEWER := --cases 4
 
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4
 

@@ -50,8 +50,8 @@ NEAREST = 6  # test files
 FIRST = 60  # tests of a map, before the others
 TIERS = {
     'nearest': (),
-    'test': ('--cases', '12', 'tests'),
-    'exhaust': ('--exhaust', '--cases', '12', 'tests'),
+    'test': ('--cases', '8', 'tests'),
+    'exhaust': ('--exhaust', '--cases', '8', 'tests'),
 }
 
 COMPARISONS = {
