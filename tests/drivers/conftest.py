@@ -63,7 +63,7 @@ def pytest_generate_tests(metafunc):
                 pytest.param(BTRFS, marks=sampling.suite('the contract on btrfs', 30)),
                 pytest.param(
                     CEPHFS,
-                    marks=[sampling.suite('the contract on cephfs', 16), ceph.limited],
+                    marks=[sampling.suite('the contract on cephfs', 12), ceph.limited],
                 ),
             ],
             indirect=True,

@@ -43,7 +43,7 @@ LIMIT = 20
 limited = pytest.mark.timeout(300, method='thread')
 """Marks all tests of Ceph: the signal of the usual method may never arrive."""
 
-on_cluster = sampling.suite('the cephfs driver on its cluster', 14)
+on_cluster = sampling.suite('the cephfs driver on its cluster', 10)
 """Marks those that take most of the time."""
 
 
@@ -130,6 +130,18 @@ class CephCluster:
             control.connect(str(self.folder / 'control'))
             control.send(line.encode())
             assert control.recv(100) == b'done'
+
+    def mend(self) -> None:
+        """Let all daemons run, and wait until they answer."""
+        for name in ceph_supervisor.DAEMONS:
+            self.start(name)
+        with contextlib.suppress(AssertionError):
+            return wait_until(self.answers, 'the cluster is back', 45)
+        # A manager that was shut out by the metadata server stays so.
+        for name in ('mds', 'mgr'):
+            self.kill(name)
+            self.start(name)
+        wait_until(self.answers, 'the cluster is back', 90)
 
     # Users
 
@@ -420,6 +432,4 @@ def ceph_alone(started_ceph):
         try:
             yield started_ceph
         finally:
-            for name in ceph_supervisor.DAEMONS:
-                started_ceph.start(name)
-            wait_until(started_ceph.answers, 'the cluster is back', 90)
+            started_ceph.mend()
