@@ -134,9 +134,13 @@ def test_pools_are_shown_together_and_the_fullest_first(cloud, root):
 
 def test_quota_is_shown_with_its_use(cloud, api, alice):
     api.create(size=7)
-    text = alice.open('/ui/quotas').text
+    page = alice.open('/ui/quotas')
+    text = page.text
     assert 'Quotas of red' in text
     assert '7 of 1,000 GiB' in text
+    limited = api.get('/quota-sets/red/detail')['quota_set'].values()
+    limits = [one['limit'] for one in limited if isinstance(one, dict)]
+    assert page.html.count('<svg class="bar"') == sum(one > 0 for one in limits)
     assert 'Compare with a recount' not in text
 
 
