@@ -1,5 +1,6 @@
 # make run      start the whole service on this machine, state in ./state
 # make run-nfs  the same with shares that NFS clients mount, as root
+# make run-ceph the same with shares on a Ceph cluster of one node, as root
 # make cluster  start many nodes on this machine, as root, state in
 #               ./state-cluster; `make stop-cluster` ends them
 # make chaos    beat such a cluster until it breaks
@@ -14,16 +15,16 @@
 VENV := .venv
 STATE_DIR ?= state
 NFS_STATE_DIR ?= state-nfs
+CEPH_STATE_DIR ?= state-ceph
 CLUSTER_DIR ?= state-cluster
 STORY := tests/functional/stories/test_whole_story.py::test_in_one_process
 MINUTES ?= 0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run run-nfs stop-nfs cluster stop-cluster chaos check lint test \
-        test-deploy exhaust mutate servers venv genconfig genpolicy docs \
-        screenshots changelog \
-        clean
+.PHONY: run run-nfs stop-nfs run-ceph stop-ceph cluster stop-cluster chaos \
+        check lint test test-deploy exhaust mutate servers venv genconfig \
+        genpolicy docs screenshots changelog clean
 
 run: venv
 	@exec $(BIN)/manila-lite serve --state-dir $(STATE_DIR) $(ARGS)
@@ -36,6 +37,16 @@ run-nfs: venv
 
 stop-nfs: venv
 	@$(BIN)/manila-lite-manage storage stop --root $(NFS_STATE_DIR)/nfs
+
+# Debian's packages are installed first. The cluster runs until `make stop-ceph`.
+run-ceph: venv
+	@tools/install-ceph-packages
+	@$(BIN)/python tests/support/ceph_supervisor.py start $(CEPH_STATE_DIR)/ceph
+	@exec $(BIN)/manila-lite serve --ceph $(CEPH_STATE_DIR)/ceph/ceph.conf \
+	    --state-dir $(CEPH_STATE_DIR) $(ARGS)
+
+stop-ceph: venv
+	@$(BIN)/python tests/support/ceph_supervisor.py stop $(CEPH_STATE_DIR)/ceph
 
 # ARGS=--small starts fewer nodes, with the servers of this machine.
 cluster: venv

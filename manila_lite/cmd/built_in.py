@@ -17,9 +17,12 @@ from manila_lite.db.session import Session
 from manila_lite.share.drivers.btrfs import machine, trials
 
 HOST = 'manila-lite'
-LOCAL, NFS = 'local', 'nfs'
+LOCAL, NFS, CEPH = 'local', 'nfs', 'ceph'
 DEFAULT_TYPE = 'default'
 POOL_SIZE = 20 << 30
+
+_DRIVERS = {LOCAL: 'local', NFS: 'btrfs', CEPH: 'cephfs'}
+"""Those of the back end with real files, of which there is one."""
 
 _INSTANT = {
     'share_driver': 'dummy',
@@ -53,6 +56,9 @@ _SPECS = {
     'create_share_from_snapshot_support': 'True',
     'revert_to_snapshot_support': 'True',
 }
+_WITHOUT = {CEPH: {'revert_to_snapshot_support'}}
+"""What the driver of the first back end cannot do."""
+
 _TYPES = {
     'dummy': _SPECS | {'share_backend_name': 'dummy'},
     'replicated': _SPECS | {'replication_type': 'readable'},
@@ -77,32 +83,38 @@ _INTERVALS = {
 """Seconds: what a back end does is seen soon."""
 
 
-def configure(conf: cfg.ConfigOpts, *, nfs_address: str | None) -> None:
-    """Set the options; with an address, NFS clients mount shares there."""
+def configure(
+    conf: cfg.ConfigOpts, *, nfs_address: str | None, ceph_conf: str | None = None
+) -> None:
+    """Set the options.
+
+    With an address, NFS clients mount shares there; with the configuration file
+    of a Ceph cluster, clients of that mount shares on its file system.
+    """
     conf.set_default('host', HOST)
     conf.set_default('default_share_type', DEFAULT_TYPE)
     conf.set_default('default_share_group_type', DEFAULT_TYPE)
     for name, seconds in _INTERVALS.items():
         conf.set_default(name, seconds)
-    first = first_backend(nfs_address is not None)
+    first = first_backend(nfs_address is not None, ceph_conf is not None)
     conf.set_override('enabled_share_backends', [first, *_BACKENDS])
     _set_backend(
         conf,
         first,
-        {
-            'share_driver': 'local' if nfs_address is None else 'btrfs',
-            'driver_handles_share_servers': False,
-        },
+        {'share_driver': _DRIVERS[first], 'driver_handles_share_servers': False},
     )
     for name, values in _BACKENDS.items():
         _set_backend(conf, name, values)
     if nfs_address is not None:
         _configure_nfs(conf, nfs_address)
+    if ceph_conf is not None:
+        conf.set_default('enabled_share_protocols', ['CEPHFS', 'NFS', 'CIFS'])
+        conf.set_override('cephfs_conf_path', ceph_conf, CEPH)
 
 
-def first_backend(has_clients: bool) -> str:
+def first_backend(nfs: bool, ceph: bool) -> str:
     """Return the name of the back end with real files."""
-    return NFS if has_clients else LOCAL
+    return CEPH if ceph else NFS if nfs else LOCAL
 
 
 def _set_backend(
@@ -147,7 +159,12 @@ def add_types(session: Session, first: str) -> None:
     """Create the initial types unless there are any share types."""
     if share_types.has_any(session):
         return
-    types = {DEFAULT_TYPE: _SPECS | {'share_backend_name': first}} | _TYPES
+    specs = {
+        name: value
+        for name, value in _SPECS.items()
+        if name not in _WITHOUT.get(first, ())
+    }
+    types = {DEFAULT_TYPE: specs | {'share_backend_name': first}} | _TYPES
     ids = {
         name: share_types.create(
             session,

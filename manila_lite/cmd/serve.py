@@ -43,7 +43,7 @@ OS_USERNAME=admin OS_PASSWORD=any OS_PROJECT_NAME=admin"""
 _CONNECT_WITHOUT_IDENTITY = """Paste this into a second terminal:
 {activate}  export OS_AUTH_TYPE=none OS_ENDPOINT={root}/v2"""
 _FIRST_SHARE = """\
-  openstack share create NFS 1 --name first --wait
+  openstack share create {} 1 --name first --wait
   openstack share show first
 """
 # What a configuration file offers is not known here, share types neither.
@@ -79,7 +79,8 @@ def _arguments() -> typing.Any:
         metavar='D',
         help='database, locks and data (default: ./state)',
     )
-    serve.add_argument(
+    clients = serve.add_mutually_exclusive_group()
+    clients.add_argument(
         '--nfs',
         action='store_true',
         help='give the share type "default" shares that NFS clients mount; '
@@ -90,6 +91,12 @@ def _arguments() -> typing.Any:
         metavar='A',
         default='127.0.0.1',
         help='address of this machine that clients mount them from',
+    )
+    clients.add_argument(
+        '--ceph',
+        metavar='F',
+        help='give the share type "default" shares on the file system of a Ceph '
+        'cluster, of which F is the configuration file',
     )
     separate.add_to(commands)
     serve.add_argument('--host', help='address to listen on')
@@ -108,7 +115,8 @@ def _serve(args: typing.Any) -> None:
     ):
         schema.sync(db)
         if not args.config_file:
-            db.write(built_in.add_types, built_in.first_backend(args.nfs))
+            first = built_in.first_backend(args.nfs, args.ceph is not None)
+            db.write(built_in.add_types, first)
         db.write(sets.refresh_defaults, process.limits())
         scheduler = build_scheduler(process)
         share = build_share_service(process)
@@ -133,7 +141,8 @@ def _serve(args: typing.Any) -> None:
             root = _root_url(conf, server.port)
             print(_READY.format(url=f'{root}/v2'), flush=True)
             if conf.auth_strategy in running.NOAUTH:
-                example = _LOOK_AROUND if args.config_file else _FIRST_SHARE
+                first_share = _FIRST_SHARE.format('CEPHFS' if args.ceph else 'NFS')
+                example = _LOOK_AROUND if args.config_file else first_share
                 connect = (
                     _CONNECT
                     if conf.http_basic.identity_api
@@ -183,7 +192,11 @@ def _configure(args: typing.Any) -> typing.Any:
         conf.set_default('api_metrics', True, 'monitoring')
         conf.set_default('enabled', True, 'ui')
     if not args.config_file:
-        built_in.configure(conf, nfs_address=args.nfs_address if args.nfs else None)
+        built_in.configure(
+            conf,
+            nfs_address=args.nfs_address if args.nfs else None,
+            ceph_conf=args.ceph,
+        )
     return conf
 
 

@@ -1,10 +1,15 @@
-"""Start a Ceph cluster of one node in a folder, and end it with a test run.
+"""Start a Ceph cluster of one node in a folder, for a test run or for a try.
 
 Usage: ceph_supervisor.py FOLDER PID PORT PORT
+       ceph_supervisor.py start|stop FOLDER
 
-It ends when the process PID does, however that ends: its daemons are killed,
-what is mounted below the folder is unmounted, and the folder is removed. The
-daemons are killed as well if this process is.
+The first one ends when the process PID does, however that ends: its daemons are
+killed, what is mounted below the folder is unmounted, and the folder is
+removed. The daemons are killed as well if this process is.
+
+`start` returns when the cluster that is kept in the folder can be used, a new one
+if there is none; a process in the background runs it until `stop`. Its
+daemons end with that process, and the data stay.
 
 `FOLDER/ready` is there when the file system can be used; `FOLDER/failed` says
 why there is none. At `FOLDER/control` a line such as `kill mgr 9` is carried
@@ -70,6 +75,7 @@ mds data = {folder}/mds
 SIZE = 8 << 30
 COMMAND_SECONDS = 60
 LOOK_SECONDS = 0.5
+STOP_SECONDS = 10
 
 DAEMONS = {
     'mon': ['ceph-mon', '-i', 'a'],
@@ -80,6 +86,11 @@ DAEMONS = {
 KEYS = {
     'mon.': {'mon': 'allow *'},
     'client.admin': dict.fromkeys(('mon', 'osd', 'mds', 'mgr'), 'allow *'),
+    'client.manila_lite': {
+        'mon': 'allow r',
+        'mgr': 'allow rw',
+        'osd': 'allow rw pool=data namespace=manila_lite',
+    },
     'mgr.x': {'mon': 'allow profile mgr', 'osd': 'allow *', 'mds': 'allow *'},
     'osd.0': {'mon': 'allow profile osd', 'mgr': 'allow profile osd', 'osd': 'allow *'},
     'mds.a': {
@@ -101,11 +112,9 @@ class Supervisor:
         self.conf = folder / 'ceph.conf'
         self.daemons = {}
         self.killed = set()
-        for name in ('mon', 'mgr', 'osd', 'mds', 'run', 'log'):
-            (folder / name).mkdir(parents=True, exist_ok=True)
         self.fsid = str(uuid.uuid4())
-        self.conf.write_text(
-            CONFIGURATION.format(fsid=self.fsid, folder=folder, ports=ports, size=SIZE)
+        self.text = CONFIGURATION.format(
+            fsid=self.fsid, folder=folder, ports=ports, size=SIZE
         )
         self.addresses = f'[v2:127.0.0.1:{ports[0]},v1:127.0.0.1:{ports[1]}]'
 
@@ -132,6 +141,9 @@ class Supervisor:
             )
 
     def set_up(self):
+        for name in ('mon', 'mgr', 'osd', 'mds', 'run', 'log'):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.conf.write_text(self.text)
         ceph = ['ceph', '-c', self.conf, '--connect-timeout', COMMAND_SECONDS]
         keyring, monmap = self.folder / 'keyring', self.folder / 'monmap'
         for number, (name, caps) in enumerate(KEYS.items()):
@@ -160,6 +172,16 @@ class Supervisor:
         for pool in ('meta', 'data'):
             self.run(*ceph, 'osd', 'pool', 'create', pool, 8)
         self.run(*ceph, 'fs', 'new', 'cephfs', 'meta', 'data')
+        self.wait_until_ready()
+
+    def start_again(self):
+        """Start the daemons of a cluster that was set up before."""
+        for name in DAEMONS:
+            self.start(name)
+        self.wait_until_ready()
+
+    def wait_until_ready(self):
+        ceph = ['ceph', '-c', self.conf, '--connect-timeout', COMMAND_SECONDS]
         self.wait_for(*ceph, 'fs', 'subvolumegroup', 'create', 'cephfs', 'ready')
 
     def wait_for(self, *command):
@@ -168,7 +190,7 @@ class Supervisor:
             try:
                 return self.run(*command)
             except subprocess.CalledProcessError:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or self.has_lost_daemon():
                     raise
                 time.sleep(0.2)
 
@@ -181,10 +203,10 @@ class Supervisor:
         orders = socket.socket(socket.AF_UNIX)
         orders.bind(str(self.folder / 'control'))
         orders.listen()
-        (self.folder / 'ready').write_text(json.dumps({'supervisor': os.getpid()}))
-        while True:
+        self.announce()
+        while not self.has_lost_daemon():
             readable, _, _ = select.select([ended, orders], [], [], LOOK_SECONDS)
-            if ended in readable or self.has_lost_daemon():
+            if ended in readable:
                 return
             if orders not in readable:
                 continue
@@ -192,6 +214,10 @@ class Supervisor:
                 connection.settimeout(5)
                 self.obey(*connection.recv(1000).decode().split())
                 connection.send(b'done')
+
+    def announce(self):
+        text = json.dumps({'supervisor': os.getpid()})
+        (self.folder / 'ready').write_text(text)
 
     def has_lost_daemon(self):
         return any(
@@ -214,11 +240,24 @@ class Supervisor:
             self.start(name)
             self.killed.discard(name)
 
-    def end(self):
+    def stop(self):
+        """Let the daemons write what they have; those that hang are killed."""
+        (self.folder / 'ready').unlink(missing_ok=True)
+        for daemon in self.daemons.values():
+            daemon.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            for daemon in self.daemons.values():
+                daemon.wait(STOP_SECONDS)
+        self.kill()
+
+    def kill(self):
         for daemon in self.daemons.values():
             daemon.kill()
         for daemon in self.daemons.values():
             daemon.wait(30)
+
+    def end(self):
+        self.kill()
         remove(self.folder)
         self.folder.with_suffix('.lock').unlink(missing_ok=True)
 
@@ -252,17 +291,104 @@ def mounts_below(folder):
     return [mount for mount in mounts() if mount.startswith(f'{folder}/')][::-1]
 
 
+# A cluster that is kept
+
+
+def start(folder):
+    """Return when it can be used; a process in the background runs it."""
+    if running_in(folder):
+        return
+    if not (folder / 'made').exists() and (folder / 'ceph.conf').exists():
+        remove(folder)  # it was interrupted
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ('ready', 'failed'):
+        (folder / name).unlink(missing_ok=True)
+    print(
+        f'Starting the Ceph cluster in {folder}, this takes some seconds.', flush=True
+    )
+    with (folder / 'supervisor.out').open('wb') as log:
+        process = subprocess.Popen(
+            [sys.executable, __file__, 'run', folder],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    while not running_in(folder):
+        if (folder / 'failed').exists():
+            sys.exit((folder / 'failed').read_text())
+        if process.poll() is not None:
+            sys.exit((folder / 'supervisor.out').read_text())
+        time.sleep(0.1)
+
+
+def stop(folder):
+    """Return when it has ended; what is mounted from it hangs then."""
+    pid = running_in(folder)
+    if pid is not None:
+        ended = os.pidfd_open(pid)
+        signal.pidfd_send_signal(ended, signal.SIGTERM)
+        select.select([ended], [], [], STOP_SECONDS + 2 * COMMAND_SECONDS)
+
+
+def running_in(folder):
+    """Return the process that runs a cluster which can be used, or None."""
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        pid = json.loads((folder / 'ready').read_text())['supervisor']
+        command = pathlib.Path('/proc', str(pid), 'cmdline').read_bytes()
+        if os.fsencode(folder) in command.split(b'\0'):
+            return pid
+    return None
+
+
+def run(folder):
+    """Run the cluster of a folder until SIGTERM, or until a daemon ends."""
+    supervisor = Supervisor(folder, free_ports(2))
+    try:
+        if (folder / 'made').exists():
+            supervisor.start_again()
+        else:
+            supervisor.set_up()
+            (folder / 'made').touch()
+        supervisor.announce()
+        while not supervisor.has_lost_daemon():
+            time.sleep(LOOK_SECONDS)
+    except subprocess.SubprocessError as error:
+        (folder / 'failed').write_text(said_by(error))
+    finally:
+        supervisor.stop()
+
+
+def free_ports(number):
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for one in found:
+            one.bind(('127.0.0.1', 0))
+        return [one.getsockname()[1] for one in found]
+
+
+def said_by(error):
+    output = getattr(error, 'output', b'') or b''
+    return f'{error}\n{output.decode(errors="replace")}'
+
+
 def main():
-    folder, pid, ports = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:5]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if len(sys.argv) == 3:
+        folder = pathlib.Path(sys.argv[2]).absolute()
+        {'start': start, 'stop': stop, 'run': run}[sys.argv[1]](folder)
+    else:
+        run_for_tests()
+
+
+def run_for_tests():
+    folder, pid, ports = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:5]
     supervisor = Supervisor(folder, ports)
     try:
         try:
             supervisor.set_up()
         except subprocess.SubprocessError as error:
-            output = getattr(error, 'output', b'') or b''
-            text = f'{error}\n{output.decode(errors="replace")}'
-            (folder / 'failed').write_text(text)
+            (folder / 'failed').write_text(said_by(error))
             time.sleep(5)  # for those who wait for it
             return
         supervisor.serve(pid)

@@ -15,7 +15,8 @@ DUMMIES = ('dummy', 'mirror', 'served', 'reserve')
 class MakeRun(Installation):
     """One process with the back ends and types of its own."""
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, *options: object):
+        self._options = options
         self._state = folder / 'state'
         super().__init__(
             folder,
@@ -32,6 +33,7 @@ class MakeRun(Installation):
         return Command(
             'manila-lite',
             *('serve', '--state-dir', self._state, '--port', self.port),
+            *self._options,
             log=self.folder / f'{self._runs}-{name}.log',
             forked=self.forked,
         )

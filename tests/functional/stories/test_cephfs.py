@@ -4,15 +4,19 @@ Requests use the official command line, and clients are those of Ceph.
 """
 
 import contextlib
+import functools
+import subprocess
+import sys
 import typing
 
 import pytest
 
-from tests.functional.stories.conftest import new_installation
-from tests.support import ceph as ceph_support, sampling
+from tests.functional.stories.conftest import new_installation, running
+from tests.support import ceph as ceph_support, ceph_supervisor, sampling
 from tests.support.ceph import CephCluster, ClientError
 from tests.support.cli import Cli
 from tests.support.installation import Installation
+from tests.support.make_run import MakeRun
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 
@@ -115,6 +119,37 @@ def test_share_its_snapshot_and_its_copy_have_the_bytes_of_clients(ceph, tmp_pat
                 deployment.deny(share, rule['id'])
                 assert not log.write(b'two')
             assert reading.read('notes') == b'now'
+
+
+@contextlib.contextmanager
+def run_ceph(folder):
+    """Start what `make run-ceph` starts; yield it and its cluster."""
+    script = [sys.executable, ceph_supervisor.__file__]
+    run = functools.partial(subprocess.run, check=True, timeout=150)
+    run([*script, 'start', folder / 'ceph'])
+    for log in folder.glob('*.log'):  # of the run before
+        log.unlink()
+    try:
+        cluster = CephCluster(folder / 'ceph')
+        with running(MakeRun(folder, '--ceph', cluster.conf)) as installation:
+            installation.start()
+            cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
+            yield Deployment(installation, cli, installation.rest('admin'), cluster)
+    finally:
+        run([*script, 'stop', folder / 'ceph'])
+
+
+@sampling.suite('failures of a Ceph cluster', 1)
+def test_cluster_of_make_run_ceph_is_there_again_after_its_end(started_ceph, tmp_path):
+    with run_ceph(tmp_path) as deployment:
+        share = deployment.create()
+        deployment.wait('share', share)
+        rule = deployment.allow(share, 'alice')
+        with deployment.mounted(share, rule) as client:
+            client.write('notes', b'one')
+    with run_ceph(tmp_path) as deployment, deployment.mounted(share, rule) as client:
+        assert client.read('notes') == b'one'
+        deployment.wait('share', deployment.create())
 
 
 @sampling.suite('failures of a Ceph cluster', 1)
