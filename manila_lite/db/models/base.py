@@ -123,3 +123,18 @@ class Base(orm.DeclarativeBase):
 def table_args(*kinds: sa.Index | sa.UniqueConstraint) -> tuple:
     """Return the table arguments of a model: indexes and options."""
     return (*kinds, TABLE_OPTIONS)
+
+
+@sa.event.listens_for(sa.Table, 'before_create')
+def _use_kinds_of_indexes(
+    table: sa.Table, connection: sa.Connection, **_: object
+) -> None:
+    """Create indexes on PostgreSQL as their `info` says.
+
+    As an argument of the index it would load the dialect in every process.
+    """
+    if connection.dialect.name == 'postgresql':
+        for index in table.indexes:
+            if 'postgresql_using' in index.info:
+                using = index.info['postgresql_using']
+                index.dialect_kwargs['postgresql_using'] = using

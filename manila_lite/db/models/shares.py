@@ -158,7 +158,11 @@ class ExportLocation(base.Base):
         sa.Index(None, 'share_instance_id'),
         # A path is longer than a key of these may be.
         sa.Index(
-            None, 'path', mysql_length=191, mariadb_length=191, postgresql_using='hash'
+            None,
+            'path',
+            mysql_length=191,
+            mariadb_length=191,
+            info={'postgresql_using': 'hash'},
         ),
     )
 
