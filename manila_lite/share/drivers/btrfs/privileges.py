@@ -17,7 +17,7 @@ have the same ones. They are used by:
     privileges        becomes root, see below
 
 No other module starts a program or calls the kernel by itself. Mounts are
-made and removed by `mounting`, `ownership` and `pool_disks` (pools), `exports`
+made and removed by `pool`, `ownership` and `pool_disks` (pools), `exports`
 and `mount_table` (volumes), `server_network` and `servers` (what is left of
 share servers), and `trials` only. Names that users choose are in no path and
 no argument.
