@@ -339,10 +339,14 @@ def test_nothing_polls(receive, sender, topic, bodies):
     receive('two')
     sender.send(topic, 'one', 'w1')
     assert ids(bodies) == ['w1']
-    time.sleep(0.05)
-    before = switches('hints-in'), switches('hints')
-    time.sleep(0.6)
-    assert (switches('hints-in'), switches('hints')) == before
+    seen = []
+
+    def waits():
+        """Whether neither thread has run during the last 20 looks, a second."""
+        seen.append((switches('hints-in'), switches('hints')))
+        return seen[-20:] == [seen[-1]] * 20
+
+    wait_until(waits, 'both threads wait', timeout=10)
 
 
 def test_stop_is_prompt_while_the_broker_hangs(proxy, receive, make_sender, topic):
