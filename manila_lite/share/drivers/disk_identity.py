@@ -4,6 +4,7 @@ The file is created by a link, which only one of several processes can make,
 also on network file systems.
 """
 
+from collections.abc import Callable
 import contextlib
 import os
 import pathlib
@@ -54,9 +55,16 @@ def claim(registry: DiskRegistry, disk: Disk, file: pathlib.Path, holds: Holds) 
     Raises StorageUnavailable if it belongs elsewhere. Nothing is written to
     a disk that is refused.
     """
+    return claim_with(registry, disk, lambda: create(file), holds)
+
+
+def claim_with(
+    registry: DiskRegistry, disk: Disk, create: Callable[[], str], holds: Holds
+) -> str:
+    """Do the same with an identity that is kept elsewhere than in a file."""
     if disk.identity is None:
         registry.check(disk, holds)
-        disk = disk._replace(identity=create(file))
+        disk = disk._replace(identity=create())
     registry.claim(disk, holds)
     assert disk.identity is not None
     return disk.identity

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from manila_lite import exception
-from manila_lite.share.drivers import base
+from manila_lite.share.drivers import base, disk_identity
 from manila_lite.share.drivers.cephfs.cluster import Cluster, CommandFailed
 from manila_lite.share.drivers.cephfs.records import (
     OWNER,
@@ -17,6 +17,7 @@ from manila_lite.share.drivers.cephfs.records import (
     Records,
 )
 from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.drivers.contract.statistics import Disk, DiskRegistry
 from manila_lite.share.drivers.space import GIB
 
 PROTOCOL = 'CEPHFS'
@@ -89,6 +90,24 @@ class CephfsBackend:
     @functools.cached_property
     def records(self) -> Records:
         return Records(self.cluster, f'{self.filesystem}.{self.group}', self.clock)
+
+    def claim(self, registry: DiskRegistry) -> None:
+        """Raise StorageUnavailable if this is not the cluster of the back end."""
+        records = self.records
+        dump = self.cluster.mon('mon dump')
+        present = functools.cache(lambda: records.get_all(SHARE))
+        identity = disk_identity.claim_with(
+            registry,
+            Disk(
+                None,
+                records.find_identity(),
+                dump['fsid'],
+                f'{self.filesystem}/{self.group} of Ceph cluster {dump["fsid"]}',
+            ),
+            records.create_identity,
+            lambda id, name: name in present(),
+        )
+        records.keep_to(identity)
 
     # Commands about the subvolumes of the group
 

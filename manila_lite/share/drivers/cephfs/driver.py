@@ -55,12 +55,14 @@ class CephfsDriver(
         self.managing = CephfsManaging(self.backend)
 
     def check_for_setup_error(self) -> None:
-        """Check that the cluster can be reached and lets us do our work."""
+        """Check that the cluster is ours, can be reached, and lets us work."""
         capabilities.check(self.backend)
+        self.backend.claim(self.disks)
         self.backend.records.forget_old_tokens()
 
     def check_health(self) -> None:
         """Check that manager, metadata server and OSDs answer."""
+        self.backend.claim(self.disks)
         self.backend.run('subvolumegroup getpath')
         self.backend.records.try_to_write()
         self.backend.records.forget_old_tokens()

@@ -10,10 +10,14 @@ nothing, whichever node it is on.
     owner:SUBVOLUME      the name of the share that owns a subvolume
     owner:SUBVOLUME@NAME the name of the snapshot that owns one of Ceph
     token:RESOURCE       the latest token, and when it was seen
+    identity             a UUID that no other back end has
     probe                written to see whether that works
+
+The identity is read and compared together with the others: a configuration
+file may lead to another cluster than before, which has none of the shares.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import json
 import random
@@ -34,6 +38,7 @@ SNAPSHOT = 'snapshot:'
 OWNER = 'owner:'
 TOKEN = 'token:'
 PROBE = 'probe'
+IDENTITY = 'identity'
 
 _ATTEMPTS = 100
 _CLAIM = 'a late call '
@@ -49,17 +54,19 @@ class Records:
         self._name = name
         self._clock = clock
         self._forgotten_at = 0.0
+        self._identity: str | None = None  # as it was claimed
 
     def get(self, key: str) -> Any:
         """Return the value of a key, or None."""
         return self.get_several(key)[key]
 
     def get_several(self, *keys: str) -> dict[str, Any]:
-        found = self._cluster.read(self._name, keys)
+        found = self._read(keys)
         return {key: _value(found.get(key, '')) for key in keys}
 
     def get_all(self, prefix: str) -> dict[str, Record]:
         """Return all values of keys with a prefix, by the rest of the key."""
+        self._read(())
         found = self._cluster.read_all(self._name, prefix)
         return {
             key.removeprefix(prefix): json.loads(value) for key, value in found.items()
@@ -77,7 +84,7 @@ class Records:
         token = current_fencing_token()
         read = keys if token is None else (*keys, _token_key(token))
         for attempt in range(_ATTEMPTS):
-            found = self._cluster.read(self._name, read)
+            found = self._read(read)
             changes = self._new_token(token, found)
             values = {key: _value(found.get(key, '')) for key in keys}
             wanted = {
@@ -93,13 +100,45 @@ class Records:
             }
             if not changes and not removed:
                 return values
-            compared = {key: found.get(key, '') for key in read}
+            compared = {key: found.get(key, '') for key in read} | self._own
             if self._cluster.write(self._name, compared, changes, removed):
                 return values | wanted
             time.sleep(random.uniform(0, 0.005 * attempt))
         raise exception.ShareBackendException(
             msg=f'{self._name} is changed by others all the time'
         )
+
+    def find_identity(self) -> str | None:
+        return _value(self._cluster.read(self._name, [IDENTITY]).get(IDENTITY, ''))
+
+    def create_identity(self) -> str:
+        """Write a new identity, unless there is one; return what is there."""
+        new = json.dumps(str(uuid.uuid4()))
+        self._cluster.write(self._name, {IDENTITY: ''}, {IDENTITY: new})
+        found = self.find_identity()
+        assert found is not None
+        return found
+
+    def keep_to(self, identity: str) -> None:
+        """Raise StorageUnavailable from now on where the identity is another."""
+        self._identity = identity
+
+    @property
+    def _own(self) -> dict[str, str]:
+        """What has to be there, whatever is read or changed."""
+        if self._identity is None:
+            return {}
+        return {IDENTITY: json.dumps(self._identity)}
+
+    def _read(self, keys: Iterable[str]) -> dict[str, str]:
+        found = self._cluster.read(self._name, [*keys, *self._own])
+        identity = _value(found.get(IDENTITY, ''))
+        if self._identity not in (None, identity):
+            raise exception.StorageUnavailable(
+                reason=f'the cluster is not the one that has the shares: {self._name} '
+                f'is {identity or "new"} there and not {self._identity}'
+            )
+        return found
 
     @contextlib.contextmanager
     def claimed(self, owner: str) -> Iterator[bool]:
@@ -108,7 +147,8 @@ class Records:
         For late calls: their token is of no use any more.
         """
         claim = json.dumps(f'{_CLAIM}{uuid.uuid4()}')
-        if not self._cluster.write(self._name, {owner: ''}, {owner: claim}):
+        absent = {owner: ''} | self._own
+        if not self._cluster.write(self._name, absent, {owner: claim}):
             yield False
             return
         yield True
@@ -130,7 +170,7 @@ class Records:
         token = current_fencing_token()
         if token is not None:
             key = _token_key(token)
-            _check(token, self._cluster.read(self._name, [key]).get(key, ''))
+            _check(token, self._read([key]).get(key, ''))
 
     def _new_token(
         self, token: FencingToken | None, found: Mapping[str, str]

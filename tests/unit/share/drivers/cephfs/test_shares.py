@@ -1,10 +1,15 @@
 """Subvolumes and clones, and what others do to them."""
 
+import json
+import uuid
+
 import pytest
 
 from manila_lite import exception
+from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.cephfs import shares as cephfs_shares
-from tests.drivers.driver_harness import CTX, GIB
+from manila_lite.share.manager.disks import DatabaseDisks
+from tests.drivers.driver_harness import CTX, GIB, private_storage
 from tests.support import ceph as ceph_support
 from tests.support.processes import wait_until
 
@@ -36,6 +41,49 @@ def test_subvolume_that_was_removed_is_noticed(harness, driver, share):
             driver.extend_share(share, size)
     driver.delete_share(CTX, share)
     assert driver.backend.records.get_all('share:') == {}
+
+
+@pytest.mark.parametrize('found', [None, str(uuid.uuid4())], ids=['new', 'other'])
+def test_nothing_is_done_on_another_cluster(harness, driver, share, found):
+    """Its records lack the shares, which would pass for deleted."""
+    backend = driver.backend
+    name = f'{backend.filesystem}.{backend.group}'
+    own = backend.cluster.read(name, ['identity'])
+    if found is None:
+        backend.cluster.write(name, own, {}, ['identity'])
+    else:
+        backend.cluster.write(name, own, {'identity': json.dumps(found)})
+    for call in (
+        lambda: driver.delete_share(CTX, share),
+        lambda: driver.create_share(CTX, harness.share()),
+        lambda: driver.update_access(CTX, share, [], [], [], []),
+        lambda: driver.ensure_shares(CTX, [share]),
+        lambda: driver.get_share_status(share),
+        lambda: driver.extend_share(share, 2),
+    ):
+        with pytest.raises(exception.StorageUnavailable):
+            call()
+    assert [one['name'] for one in backend.ask('subvolume ls')] == [share.name]
+    backend.cluster.write(name, {}, own)
+    assert driver.get_share_status(share)['status'] == 'available'
+
+
+@pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
+def test_cluster_of_a_back_end_is_recorded(harness, db):
+    def start(host):
+        driver = registry.load('cephfs')(
+            configuration=harness.configure(), private_storage=private_storage()
+        )
+        driver.disks = DatabaseDisks(db, host, 'process', 60.0, 'share-%s')
+        driver.do_setup(CTX)
+        driver.check_for_setup_error()
+        return driver
+
+    driver = start('host@one')
+    driver.check_health()
+    start('host@one')
+    with pytest.raises(exception.StorageUnavailable, match='belongs to host@one'):
+        start('host@two')
 
 
 def test_snapshot_that_is_not_ours_outlives_the_share(harness, driver, share):
@@ -131,7 +179,7 @@ def test_statistics_need_no_call_for_each_share(harness, driver, share):
     )
     driver.get_share_stats(refresh=True)
     driver.ensure_shares(CTX, [harness.share() for _ in range(50)] + [share])
-    assert len(calls) <= 6
+    assert len(calls) <= 7
 
 
 def test_share_with_rules_is_not_transferred(harness, driver, share):
