@@ -19,6 +19,9 @@ from tests.support.processes import wait_until
 pytestmark = [ceph_support.limited, sampling.suite('failures of a Ceph cluster', 1)]
 
 LIMIT = 4
+# A new manager waits up to a minute (session_timeout of the file system) for the
+# sessions of one that was killed before the monitors knew of them, and starts.
+PATIENT_LIMIT = 150
 UNRESPONSIVE = exception.FileServerUnresponsive
 BACK_SECONDS = 90
 
@@ -103,7 +106,7 @@ def test_calls_end_in_time_and_succeed_later(
 
 def test_call_waits_for_a_manager_that_is_restarted(ceph_alone, harness):
     patient = Configuration.from_values(
-        harness.configure()._overrides | {'cephfs_command_timeout': 60}
+        harness.configure()._overrides | {'cephfs_command_timeout': PATIENT_LIMIT}
     )
     driver = CephHarness('cephfs', lambda: patient).start()
     ceph_alone.kill('mgr')
