@@ -378,6 +378,15 @@ class ShareDriver(
         without changing anything.
         """
 
+    def update_share_usage_size(
+        self, context: RequestContext, shares: Iterable[ShareForDriver]
+    ) -> list[dict[str, Any]]:
+        """Return `id`, `used_size` in GiB and `gathered_at` of shares.
+
+        It is published, and no service calls it yet.
+        """
+        raise NotImplementedError
+
     # Access
 
     def update_access(

@@ -1,34 +1,32 @@
 """Methods that a driver leaves to its parts."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import contextlib
 import functools
 import inspect
-from typing import Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 D = TypeVar('D')
-T = TypeVar('T')
-P = ParamSpec('P')
-R = TypeVar('R')
 
 
 class Delegation(Generic[D]):
     """How a driver calls methods of its parts, as in
 
         @admitted('shares', 'snapshots')
+        @removing('shares.delete_share')
         class LocalDriver(base.ShareDriver, base.CreateFromSnapshotSupport):
             shares: LocalShares
             snapshots: LocalSnapshots
 
-            delete_share = removing.method('shares', LocalShares.delete_share)
+    The driver has all public methods of these parts, or the one named, that
+    its interfaces declare and that it does not define itself. The interface
+    says once how a method is called. That of the part names only those
+    parameters that it uses and is given them by name.
 
-    The driver has all methods of these parts that its interfaces declare and
-    that it does not define itself. They have the name and the documentation
-    of the part's method. `before` is called with the driver at first, and may
-    refuse the call; the method is called in the context that `around`
-    returns. If it fails, and `mended` has done something about the error, all
-    of it is done once more.
+    `before` is called with the driver at first, and may refuse the call; the
+    method is called in the context that `around` returns. If it fails, and
+    `mended` has done something about the error, all of it is done once more.
     """
 
     def __init__(
@@ -46,37 +44,55 @@ class Delegation(Generic[D]):
     def __call__(self, *parts: str) -> Callable[[type[D]], type[D]]:
         def declared(driver: type[D]) -> type[D]:
             classes = inspect.get_annotations(driver)
-            for part in parts:
-                for name, method in inspect.getmembers(
-                    classes[part], inspect.isfunction
-                ):
-                    if (
-                        not name.startswith('_')
-                        and hasattr(driver, name)
-                        and name not in vars(driver)
-                    ):
-                        setattr(driver, name, self.method(part, method))
+            for path in parts:
+                part, _, named = path.partition('.')
+                for name in [named] if named else _public_methods(classes[part]):
+                    if name in vars(driver) or not (named or hasattr(driver, name)):
+                        continue
+                    method = getattr(classes[part], name)
+                    setattr(
+                        driver, name, self.method(part, method, getattr(driver, name))
+                    )
             return abc.update_abstractmethods(driver)
 
         return declared
 
     def method(
-        self, part: str, method: Callable[Concatenate[T, P], R]
-    ) -> Callable[Concatenate[D, P], R]:
-        """Return a method of the driver that calls one of a part."""
+        self, part: str, method: Callable[..., Any], declared: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """Return the declared method of a driver, which calls one of a part."""
+        signature = inspect.signature(declared)
+        _, *used = inspect.signature(method).parameters
+        unknown = set(used) - set(signature.parameters)
+        if unknown:
+            raise TypeError(
+                f'{method.__qualname__} has parameters that {declared.__qualname__} '
+                f'does not declare: {", ".join(sorted(unknown))}'
+            )
 
-        def call_once(driver: D, *args: P.args, **kwargs: P.kwargs) -> R:
+        def call_once(driver: D, arguments: dict[str, Any]) -> Any:
             self._before(driver)
             with self._around(driver):
-                return method(getattr(driver, part), *args, **kwargs)
+                return method(getattr(driver, part), **arguments)
 
-        @functools.wraps(method)
-        def call(driver: D, *args: P.args, **kwargs: P.kwargs) -> R:
+        # Not its attributes: one of them says that it is abstract.
+        @functools.wraps(declared, updated=())
+        def call(driver: D, *args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(driver, *args, **kwargs)
+            bound.apply_defaults()
+            arguments = {name: bound.arguments[name] for name in used}
             try:
-                return call_once(driver, *args, **kwargs)
+                return call_once(driver, arguments)
             except Exception as error:
                 if not self._mended(driver, error):
                     raise
-            return call_once(driver, *args, **kwargs)
+            return call_once(driver, arguments)
 
+        call.__doc__ = method.__doc__ or declared.__doc__
         return call
+
+
+def _public_methods(part: type) -> Iterator[str]:
+    for name, _ in inspect.getmembers(part, inspect.isfunction):
+        if not name.startswith('_'):
+            yield name

@@ -7,7 +7,6 @@ running, `servers` the share servers, and `kernel` and `server_network` what
 needs privileges.
 """
 
-from collections.abc import Mapping, Sequence
 import contextlib
 from typing import Any
 
@@ -33,7 +32,6 @@ from manila_lite.share.drivers.btrfs.volumes.managing import BtrfsManaging
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
 from manila_lite.share.drivers.btrfs.volumes.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.volumes.snapshots import BtrfsSnapshots
-from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.delegation import Delegation
 from manila_lite.share.drivers.space import GIB, is_out_of_space
 
@@ -71,6 +69,12 @@ def _admit_servers(driver: 'BtrfsDriver') -> None:
     _admit_call(driver)
 
 
+def _admit_question(driver: 'BtrfsDriver') -> None:
+    """Let a back end without servers answer that it takes none."""
+    if driver.driver_handles_share_servers:
+        _admit_call(driver)
+
+
 def _admit_replication(driver: 'BtrfsDriver') -> None:
     if not driver.configuration.btrfs_replication_type:
         raise NotImplementedError
@@ -81,19 +85,24 @@ _freeing = Delegation['BtrfsDriver'](_admit_call, _explained, _has_freed_space)
 _with_lost_pools = Delegation['BtrfsDriver'](_admit_with_lost_pools, _explained)
 _admitted = Delegation['BtrfsDriver'](_admit_call, _explained)
 _on_servers = Delegation['BtrfsDriver'](_admit_servers, _explained)
+_asked = Delegation['BtrfsDriver'](_admit_question, _explained)
 _replicating = Delegation['BtrfsDriver'](_admit_replication, _explained)
-
-_set_up = _on_servers.method('servers', BtrfsShareServers.set_up)
-_tear_down = _on_servers.method('servers', BtrfsShareServers.tear_down)
-_check_server_migration = _on_servers.method(
-    'server_migration', BtrfsServerMigration.share_server_migration_check_compatibility
-)
 
 
 @_freeing('shares', 'snapshots')
-@_with_lost_pools('access')
+@_with_lost_pools('access', 'shares.ensure_shares')
 @_admitted('managing', 'migration')
-@_on_servers('servers', 'server_migration')
+@_on_servers(
+    'servers',
+    'servers._setup_server',
+    'servers._teardown_server',
+    'managing.manage_existing_with_server',
+    'managing.unmanage_with_server',
+    'managing.manage_existing_snapshot_with_server',
+    'managing.unmanage_snapshot_with_server',
+    'server_migration',
+)
+@_asked('server_migration.share_server_migration_check_compatibility')
 @_replicating('replicas', 'promotion', 'replicated_snapshots')
 class BtrfsDriver(
     base.ShareDriver,
@@ -102,6 +111,7 @@ class BtrfsDriver(
     base.MountSnapshotSupport,
     base.ManageSupport,
     base.ManageWithServerSupport,
+    base.ShareServerSupport,
     base.ServerMigrationSupport,
     base.ConnectionSupport,
     base.ShareMigrationSupport,
@@ -183,12 +193,6 @@ class BtrfsDriver(
             **port,
         }
 
-    ensure_shares = _with_lost_pools.method('shares', BtrfsShares.ensure_shares)
-    # It is published, and no interface declares it: no service calls it.
-    update_share_usage_size = _freeing.method(
-        'shares', BtrfsShares.update_share_usage_size
-    )
-
     def get_pool(self, share: base.ShareForDriver) -> str:
         found = self.backend.find(Kind.SHARE, share['name'])
         pool = found[0] if found else self.backend.pool_for(share)
@@ -196,58 +200,8 @@ class BtrfsDriver(
 
     # Share servers
 
-    def _setup_server(
-        self,
-        network_info: list[base.NetworkInfo],
-        metadata: Mapping[str, Any] | None = None,
-    ) -> dict[str, str]:
-        return _set_up(self, network_info)
-
-    def _teardown_server(
-        self,
-        server_details: ServerDetails,
-        security_services: Sequence[base.SecurityServiceForDriver] | None = None,
-    ) -> None:
-        _tear_down(self, server_details['server_id'])
-
     def get_network_allocations_number(self) -> int:
         return 1
-
-    def share_server_migration_check_compatibility(
-        self,
-        context: RequestContext,
-        share_server: base.ShareServerMapping,
-        dest_host: str,
-        old_share_network: Mapping[str, Any],
-        new_share_network: Mapping[str, Any],
-        shares_request_spec: Mapping[str, Any],
-    ) -> base.ServerMigrationCompatibility:
-        if not self.driver_handles_share_servers:
-            return {'compatible': False}
-        return _check_server_migration(
-            self,
-            context,
-            share_server,
-            dest_host,
-            old_share_network,
-            new_share_network,
-            shares_request_spec,
-        )
-
-    # Managing
-
-    manage_existing_with_server = _on_servers.method(
-        'managing', BtrfsManaging.manage_existing_with_server
-    )
-    unmanage_with_server = _on_servers.method(
-        'managing', BtrfsManaging.unmanage_with_server
-    )
-    manage_existing_snapshot_with_server = _on_servers.method(
-        'managing', BtrfsManaging.manage_existing_snapshot_with_server
-    )
-    unmanage_snapshot_with_server = _on_servers.method(
-        'managing', BtrfsManaging.unmanage_snapshot_with_server
-    )
 
     # Statistics
 

@@ -5,14 +5,13 @@ delayed, made to fail before, half-way through or after its work, or made to
 hang: by options or with the `…_next` methods.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 import time
 from typing import Any
 
 from manila_lite import exception
 from manila_lite.context import FencingToken, RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.dummy import faults
 from manila_lite.share.drivers.dummy.access import AccessCall, DummyAccess
 from manila_lite.share.drivers.dummy.backend import (
@@ -70,6 +69,8 @@ _instrumented = faults.Delegation['DummyDriver']()
     'snapshots',
     'managing',
     'servers',
+    'servers._setup_server',
+    'servers._teardown_server',
     'migrations',
     'share_migrations',
     'replicas',
@@ -253,22 +254,6 @@ class DummyDriver(
 
     def get_admin_network_allocations_number(self) -> int:
         return self.configuration.dummy_driver_admin_network_allocations
-
-    @faults.instrumented
-    def _setup_server(
-        self,
-        network_info: list[base.NetworkInfo],
-        metadata: Mapping[str, Any] | None = None,
-    ) -> dict[str, str]:
-        return self.servers.set_up(network_info)
-
-    @faults.instrumented
-    def _teardown_server(
-        self,
-        server_details: ServerDetails,
-        security_services: Sequence[base.SecurityServiceForDriver] | None = None,
-    ) -> None:
-        self.servers.tear_down(server_details['server_id'])
 
     # Statistics
 

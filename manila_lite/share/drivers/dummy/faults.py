@@ -17,7 +17,6 @@ from manila_lite.share.drivers.dummy.fencing import FencingGate
 
 P = ParamSpec('P')
 R = TypeVar('R')
-T = TypeVar('T')
 
 MAX_RECORDED_CALLS = 10_000
 
@@ -257,9 +256,9 @@ class Delegation(delegation.Delegation[F]):
     """Methods of the parts that are recorded, delayed and faulted."""
 
     def method(
-        self, part: str, method: Callable[Concatenate[T, P], R]
-    ) -> Callable[Concatenate[F, P], R]:
-        return instrumented(super().method(part, method))
+        self, part: str, method: Callable[..., Any], declared: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        return instrumented(super().method(part, method, declared))
 
 
 def instrumented_methods(driver_class: type) -> frozenset[str]:

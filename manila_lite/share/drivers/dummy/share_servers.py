@@ -48,7 +48,7 @@ class DummyServers:
 
     # Life cycle
 
-    def set_up(self, network_info: list[base.NetworkInfo]) -> dict[str, str]:
+    def _setup_server(self, network_info: list[base.NetworkInfo]) -> dict[str, str]:
         """Create a server with its addresses; return its details."""
         id = network_info[0]['server_id']
         with self._backend.lock:
@@ -60,8 +60,9 @@ class DummyServers:
                 self._backend.state.servers.put(id, record)
         return _details(id, record)
 
-    def tear_down(self, id: str) -> None:
+    def _teardown_server(self, server_details: ServerDetails) -> None:
         """Delete a server; one that still has shares is refused."""
+        id = server_details['server_id']
         with self._backend.lock:
             record = self._backend.state.servers.find(id)
             if record is None:

@@ -58,9 +58,9 @@ _replicating = Delegation['LocalDriver'](_admit_replication)
 _removing = Delegation['LocalDriver'](_admit_removal)
 
 
-@_removing('access')
-@_replicating('promotion', 'replicated_snapshots')
 @_admitted('shares', 'snapshots', 'managing', 'replicas')
+@_replicating('promotion', 'replicated_snapshots')
+@_removing('access', 'shares.delete_share', 'snapshots.delete_snapshot')
 class LocalDriver(
     base.ShareDriver,
     base.CreateFromSnapshotSupport,
@@ -208,9 +208,6 @@ class LocalDriver(
 
     def get_pool(self, share: base.ShareForDriver) -> str:
         return self.backend_name
-
-    delete_share = _removing.method('shares', LocalShares.delete_share)
-    delete_snapshot = _removing.method('snapshots', LocalSnapshots.delete_snapshot)
 
     # Statistics
 

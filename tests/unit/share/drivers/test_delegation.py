@@ -1,3 +1,5 @@
+import inspect
+
 import pytest
 
 from manila_lite import exception
@@ -12,7 +14,7 @@ class Shares:
     def __init__(self):
         self.calls = []
 
-    def extend_share(self, share, new_size, share_server=None):
+    def extend_share(self, new_size):
         """Extend it, says the part."""
         self.calls.append(new_size)
         if new_size < 0:
@@ -49,6 +51,35 @@ class Driver(PlainDriver):
 def test_declared_method_of_a_part_is_one_of_the_driver():
     assert Driver().extend_share(None, 2) == 1
     assert Driver.extend_share.__doc__ == 'Extend it, says the part.'
+
+
+def test_method_is_called_as_its_interface_declares():
+    driver = Driver()
+    assert inspect.signature(Driver.extend_share) == inspect.signature(
+        PlainDriver.extend_share
+    )
+    assert driver.extend_share(share=None, new_size=2, share_server={}) == 1
+    with pytest.raises(TypeError, match='new_size'):
+        driver.extend_share(None)
+
+
+def test_part_uses_no_parameter_that_its_interface_does_not_declare():
+    class Part:
+        def extend_share(self, share, size): ...
+
+    class Undeclared(PlainDriver):
+        part: Part
+
+    with pytest.raises(TypeError, match='does not declare: size'):
+        Delegation()('part')(Undeclared)
+
+
+def test_named_method_has_to_be_declared():
+    class Named(PlainDriver):
+        shares: Shares
+
+    with pytest.raises(AttributeError, match='provisioned_sizes'):
+        Delegation()('shares.provisioned_sizes')(Named)
 
 
 def test_driver_keeps_what_it_defines_itself():

@@ -71,6 +71,8 @@ class BtrfsServerMigration:
         new_share_network: Mapping[str, Any],
         shares_request_spec: Mapping[str, Any],
     ) -> ServerMigrationCompatibility:
+        if not self._backend.has_servers:
+            return {'compatible': False}
         source = self._find_source(share_server['host'])
         pool = Host.parse(dest_host).pool
         compatible = (

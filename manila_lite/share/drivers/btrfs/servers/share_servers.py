@@ -8,6 +8,7 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.moves.server_migration import BtrfsServerMigration
 from manila_lite.share.drivers.btrfs.servers import server_network
 from manila_lite.share.drivers.btrfs.servers.server_network import Link
+from manila_lite.share.drivers.contract.share_servers import ServerDetails
 
 
 class BtrfsShareServers:
@@ -17,7 +18,7 @@ class BtrfsShareServers:
         self._backend = backend
         self._migration = migration
 
-    def set_up(self, network_info: list[base.NetworkInfo]) -> dict[str, str]:
+    def _setup_server(self, network_info: list[base.NetworkInfo]) -> dict[str, str]:
         """Create a server with its addresses; return its details.
 
         A network with security services is refused: its owner would believe
@@ -31,11 +32,12 @@ class BtrfsShareServers:
         with self._backend.changing(server_id):
             return _details(server_id, self._backend.servers.set_up(server_id, links))
 
-    def tear_down(self, server_id: str) -> None:
+    def _teardown_server(self, server_details: ServerDetails) -> None:
         """Delete a server; one that still has shares is refused.
 
         What was to arrive on it remains where it is.
         """
+        server_id = server_details['server_id']
         self._migration.abandon(server_id)
         with self._backend.changing(server_id):
             name = next(self._backend.shares_on(server_id), None)
