@@ -3,7 +3,6 @@
 import errno
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.backend import MISSING, CephfsBackend, State
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
@@ -21,13 +20,10 @@ class CephfsAccess:
 
     def update_access(
         self,
-        context: RequestContext,
         share: base.ShareForDriver,
         access_rules: list[base.AccessRuleForDriver],
         add_rules: list[base.AccessRuleForDriver],
         delete_rules: list[base.AccessRuleForDriver],
-        update_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
         """Let exactly these users in; others are cut off when it returns.
 

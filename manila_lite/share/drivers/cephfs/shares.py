@@ -41,12 +41,7 @@ class CephfsShares:
 
     # Creation
 
-    def create_share(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ExportLocationsReply:
+    def create_share(self, share: base.ShareForDriver) -> base.ExportLocationsReply:
         record = self._begin(share)
         if record['state'] == State.CREATING:
             self._backend.order('subvolume create', **self._new_subvolume(share))
@@ -54,12 +49,7 @@ class CephfsShares:
         return self._backend.export_locations(record['path'])
 
     def create_share_from_snapshot(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-        parent_share: base.ShareForDriver | None = None,
+        self, share: base.ShareForDriver, snapshot: base.SnapshotForDriver
     ) -> base.ExportLocationsReply | base.NewShareReply:
         source = self._backend.get_snapshot(snapshot)
         record = self._begin(share, {'clone': True})
@@ -210,12 +200,7 @@ class CephfsShares:
 
     # Deletion
 
-    def delete_share(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def delete_share(self, share: base.ShareForDriver) -> None:
         """Remove a subvolume; its data are removed later, by Ceph."""
         key = SHARE + share['name']
 
@@ -236,24 +221,14 @@ class CephfsShares:
 
     # Size
 
-    def extend_share(
-        self,
-        share: base.ShareForDriver,
-        new_size: int,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def extend_share(self, share: base.ShareForDriver, new_size: int) -> None:
         record = self._backend.get_share(share)
         info = self._backend.get_info(share['id'], record['subvolume'])
         if (quota_gib(info) or 0) < new_size:
             self._backend.resize(record['subvolume'], new_size)
         self._record_size(share, max(quota_gib(info) or 0, new_size))
 
-    def shrink_share(
-        self,
-        share: base.ShareForDriver,
-        new_size: int,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def shrink_share(self, share: base.ShareForDriver, new_size: int) -> None:
         """Shrink the quota; Ceph refuses it below what is used.
 
         What clients have written reaches its count within seconds.
@@ -283,11 +258,7 @@ class CephfsShares:
 
     # State
 
-    def get_share_status(
-        self,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
+    def get_share_status(self, share: base.ShareForDriver) -> base.StatusReply:
         record = self._backend.get_share(share)
         if record['state'] == State.CREATING and 'clone' in record:
             return self._clone_status(share, record)
@@ -333,7 +304,7 @@ class CephfsShares:
         }
 
     def ensure_shares(
-        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+        self, shares: Iterable[base.ShareForDriver]
     ) -> dict[str, base.EnsureReply]:
         """Ensure all of them with three calls, however many there are."""
         records = self._backend.records.get_all(SHARE)
@@ -366,23 +337,10 @@ class CephfsShares:
             ],
         }
 
-    def ensure_share(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ExportLocationsReply:
+    def ensure_share(self, share: base.ShareForDriver) -> base.ExportLocationsReply:
         return self.get_share_status(share).get('export_locations')
 
-    def transfer_accept(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        new_user: str | None,
-        new_project: str,
-        access_rules: base.AccessRules | None = None,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def transfer_accept(self, access_rules: base.AccessRules | None = None) -> None:
         """Refuse to give away rules: each Ceph user belongs to one project."""
         if access_rules:
             raise exception.DriverCannotTransferShareWithRules()

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 import contextlib
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.backend import (
     MISSING,
@@ -25,12 +24,7 @@ class CephfsSnapshots:
     def __init__(self, backend: CephfsBackend):
         self._backend = backend
 
-    def create_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.SnapshotReply:
+    def create_snapshot(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
         record = self._begin(snapshot)
         if record['state'] == State.CREATING:
             self._backend.order(
@@ -102,12 +96,7 @@ class CephfsSnapshots:
                     self._remove(record)
             raise
 
-    def delete_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def delete_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         """Remove a snapshot; Ceph refuses it while it is being cloned."""
         key = SNAPSHOT + snapshot['name']
 
@@ -139,11 +128,7 @@ class CephfsSnapshots:
             if error.errno != MISSING:
                 raise
 
-    def get_snapshot_status(
-        self,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
+    def get_snapshot_status(self, snapshot: base.SnapshotForDriver) -> base.StatusReply:
         record = self._backend.get_snapshot(snapshot)
         if record['state'] != State.AVAILABLE:
             return {'status': 'error'}

@@ -4,7 +4,6 @@ from collections import deque
 import fnmatch
 from typing import NamedTuple
 
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.state import AccessStore, RefusesRule
@@ -56,13 +55,11 @@ class DummyAccess:
 
     def update_access(
         self,
-        context: RequestContext,
         share: base.ShareForDriver,
         access_rules: list[base.AccessRuleForDriver],
         add_rules: list[base.AccessRuleForDriver],
         delete_rules: list[base.AccessRuleForDriver],
         update_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
         with self._backend.lock:
             self._backend.get_share(share['id'])
@@ -78,12 +75,10 @@ class DummyAccess:
 
     def snapshot_update_access(
         self,
-        context: RequestContext,
         snapshot: base.SnapshotForDriver,
         access_rules: list[base.AccessRuleForDriver],
         add_rules: list[base.AccessRuleForDriver],
         delete_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
         with self._backend.lock:
             self._backend.get_snapshot(snapshot['id'])

@@ -1,7 +1,6 @@
 """Backups of shares that the dummy back end keeps."""
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
@@ -18,11 +17,7 @@ class DummyBackups:
     # Create
 
     def create_backup(
-        self,
-        context: RequestContext,
-        share_instance: base.ShareForDriver,
-        backup: base.ShareBackupForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        self, share_instance: base.ShareForDriver, backup: base.ShareBackupForDriver
     ) -> None:
         backups = self._backend.state.backups
         steps = self._backend.options.dummy_driver_backup_steps
@@ -42,11 +37,7 @@ class DummyBackups:
                 )
 
     def create_backup_continue(
-        self,
-        context: RequestContext,
-        share_instance: base.ShareForDriver,
-        backup: base.ShareBackupForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        self, backup: base.ShareBackupForDriver
     ) -> base.BackupProgress:
         with self._backend.lock:
             record = self._get(backup['id'])
@@ -57,11 +48,7 @@ class DummyBackups:
     # Restore
 
     def restore_backup(
-        self,
-        context: RequestContext,
-        backup: base.ShareBackupForDriver,
-        share_instance: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        self, backup: base.ShareBackupForDriver, share_instance: base.ShareForDriver
     ) -> None:
         with self._backend.lock:
             record = self._get(backup['id'])
@@ -73,11 +60,7 @@ class DummyBackups:
             )
 
     def restore_backup_continue(
-        self,
-        context: RequestContext,
-        backup: base.ShareBackupForDriver,
-        share_instance: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        self, backup: base.ShareBackupForDriver, share_instance: base.ShareForDriver
     ) -> base.BackupProgress:
         with self._backend.lock:
             record = self._get(backup['id'])
@@ -101,13 +84,7 @@ class DummyBackups:
 
     # Delete
 
-    def delete_backup(
-        self,
-        context: RequestContext,
-        backup: base.ShareBackupForDriver,
-        share_instance: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def delete_backup(self, backup: base.ShareBackupForDriver) -> None:
         with self._backend.lock:
             self._backend.state.backups.drop(backup['id'])
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.share_servers import DummyServers
@@ -26,7 +25,6 @@ class DummyGroups:
 
     def create_share_group(
         self,
-        context: RequestContext,
         share_group_dict: base.ShareGroupForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.GroupReply:
@@ -41,10 +39,7 @@ class DummyGroups:
         return None
 
     def delete_share_group(
-        self,
-        context: RequestContext,
-        share_group_dict: base.ShareGroupForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        self, share_group_dict: base.ShareGroupForDriver
     ) -> base.GroupReply:
         groups, id = self._backend.state.groups, share_group_dict['id']
         with self._backend.lock:
@@ -56,9 +51,7 @@ class DummyGroups:
         return None
 
     def get_share_group_status(
-        self,
-        share_group: base.ShareGroupForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        self, share_group: base.ShareGroupForDriver
     ) -> base.StatusReply:
         record = self._backend.state.groups.find(share_group['id'])
         if record is None:
@@ -67,7 +60,6 @@ class DummyGroups:
 
     def create_share_group_from_share_group_snapshot(
         self,
-        context: RequestContext,
         share_group_dict: base.ShareGroupForDriver,
         share_group_snapshot_dict: base.ShareGroupSnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
@@ -83,7 +75,6 @@ class DummyGroups:
             replies = []
             for share in share_group_dict['shares']:
                 reply = self._shares.create_share_from_snapshot(
-                    context,
                     share,
                     members[share['source_share_group_snapshot_member_id']],
                     share_server,
@@ -98,38 +89,30 @@ class DummyGroups:
     # Snapshots
 
     def create_share_group_snapshot(
-        self,
-        context: RequestContext,
-        snap_dict: base.ShareGroupSnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        self, snap_dict: base.ShareGroupSnapshotForDriver
     ) -> base.GroupSnapshotReply:
         with self._backend.lock:
             replies = [
                 {
                     'id': member['id'],
-                    'provider_location': self._snapshots.create_snapshot(
-                        context, member, share_server
-                    )['provider_location'],
+                    'provider_location': self._snapshots.create_snapshot(member)[
+                        'provider_location'
+                    ],
                 }
                 for member in snap_dict['share_group_snapshot_members']
             ]
         return None, replies
 
     def delete_share_group_snapshot(
-        self,
-        context: RequestContext,
-        snap_dict: base.ShareGroupSnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        self, snap_dict: base.ShareGroupSnapshotForDriver
     ) -> base.GroupSnapshotReply:
         with self._backend.lock:
             for member in snap_dict['share_group_snapshot_members']:
-                self._snapshots.delete_snapshot(context, member, share_server)
+                self._snapshots.delete_snapshot(member)
         return None
 
     def get_share_group_snapshot_status(
-        self,
-        share_group_snapshot: base.ShareGroupSnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        self, share_group_snapshot: base.ShareGroupSnapshotForDriver
     ) -> base.StatusReply:
         replies = {
             member['id']: self._snapshots.get_snapshot_status(member)

@@ -4,8 +4,6 @@ They are found by their path or provider location; inventories do not include
 them or their clients.
 """
 
-from collections.abc import Mapping
-
 from manila_lite import exception
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
@@ -76,20 +74,10 @@ class DummyManaging:
 
     # Shares
 
-    def manage_existing(
-        self, share: base.ShareForDriver, driver_options: Mapping[str, str]
-    ) -> base.ManageReply:
-        return self._manage(share)
+    def manage_existing(self, share: base.ShareForDriver) -> base.ManageReply:
+        return self.manage_existing_with_server(share)
 
     def manage_existing_with_server(
-        self,
-        share: base.ShareForDriver,
-        driver_options: Mapping[str, str],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ManageReply:
-        return self._manage(share, share_server)
-
-    def _manage(
         self,
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
@@ -128,16 +116,6 @@ class DummyManaging:
         return None, None
 
     def unmanage(self, share: base.ShareForDriver) -> None:
-        self._unmanage(share)
-
-    def unmanage_with_server(
-        self,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
-        self._unmanage(share)
-
-    def _unmanage(self, share: base.ShareForDriver) -> None:
         with self._backend.lock:
             record = self._backend.state.shares.find(share['id'])
             if record is not None:
@@ -151,22 +129,11 @@ class DummyManaging:
             self._backend.state.access.remove(share['id'])
             self._member.leave(share)
 
+    unmanage_with_server = unmanage
+
     # Snapshots
 
     def manage_existing_snapshot(
-        self, snapshot: base.SnapshotForDriver, driver_options: Mapping[str, str]
-    ) -> base.ManageSnapshotReply:
-        return self._manage_snapshot(snapshot)
-
-    def manage_existing_snapshot_with_server(
-        self,
-        snapshot: base.SnapshotForDriver,
-        driver_options: Mapping[str, str],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ManageSnapshotReply:
-        return self._manage_snapshot(snapshot)
-
-    def _manage_snapshot(
         self, snapshot: base.SnapshotForDriver
     ) -> base.ManageSnapshotReply:
         location = snapshot['provider_location']
@@ -189,6 +156,8 @@ class DummyManaging:
             'export_locations': snapshot_exports(record),
         }
 
+    manage_existing_snapshot_with_server = manage_existing_snapshot
+
     def _unmanaged_snapshot(
         self, location: str | None
     ) -> tuple[str | None, records.Record | None]:
@@ -198,16 +167,6 @@ class DummyManaging:
         return None, None
 
     def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
-        self._unmanage_snapshot(snapshot)
-
-    def unmanage_snapshot_with_server(
-        self,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
-        self._unmanage_snapshot(snapshot)
-
-    def _unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         with self._backend.lock:
             record = self._backend.state.snapshots.find(snapshot['id'])
             if record is not None:
@@ -215,3 +174,5 @@ class DummyManaging:
                 self._backend.faults.midway()
                 self._backend.state.snapshots.drop(snapshot['id'])
             self._backend.state.snapshot_access.remove(snapshot['id'])
+
+    unmanage_snapshot_with_server = unmanage_snapshot

@@ -1,7 +1,6 @@
 """Snapshots of replicated shares of the dummy back end."""
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
@@ -24,11 +23,7 @@ class DummyReplicatedSnapshots:
         self._snapshots = snapshots
 
     def create_replicated_snapshot(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        share_server: base.ShareServerMapping | None = None,
+        self, replica_list: ReplicaList, replica_snapshots: SnapshotList
     ) -> list[base.ReplicatedSnapshotReply]:
         self._member.require_domain()
         with self._backend.lock:
@@ -56,11 +51,7 @@ class DummyReplicatedSnapshots:
         return record
 
     def delete_replicated_snapshot(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        share_server: base.ShareServerMapping | None = None,
+        self, replica_list: ReplicaList, replica_snapshots: SnapshotList
     ) -> list[base.ReplicatedSnapshotReply]:
         self._member.require_domain()
         with self._backend.lock:
@@ -79,12 +70,10 @@ class DummyReplicatedSnapshots:
 
     def update_replicated_snapshot(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         share_replica: base.ShareForDriver,
         replica_snapshots: SnapshotList,
         replica_snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicatedSnapshotReply:
         id = replica_snapshot['id']
         self._member.require_domain()
@@ -117,15 +106,7 @@ class DummyReplicatedSnapshots:
             )
 
     def revert_to_replicated_snapshot(
-        self,
-        context: RequestContext,
-        active_replica: base.ShareForDriver,
-        replica_list: ReplicaList,
-        active_replica_snapshot: base.SnapshotForDriver,
-        replica_snapshots: SnapshotList,
-        share_access_rules: base.AccessRules,
-        snapshot_access_rules: base.AccessRules,
-        share_server: base.ShareServerMapping | None = None,
+        self, active_replica_snapshot: base.SnapshotForDriver
     ) -> int:
         self._member.require_domain()
         with self._backend.lock:

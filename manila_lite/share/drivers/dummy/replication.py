@@ -10,7 +10,6 @@ is next updated.
 import datetime
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.access import DummyAccess
 from manila_lite.share.drivers.dummy.backend import DummyBackend
@@ -60,7 +59,6 @@ class DummyReplication:
 
     def create_replica(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         new_replica: base.ShareForDriver,
         access_rules: base.AccessRules,
@@ -103,12 +101,7 @@ class DummyReplication:
         }
 
     def delete_replica(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        replica: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        self, replica_snapshots: SnapshotList, replica: base.ShareForDriver
     ) -> None:
         self._member.require_domain()
         with self._backend.lock:
@@ -129,11 +122,9 @@ class DummyReplication:
 
     def promote_replica(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         replica: base.ShareForDriver,
         access_rules: base.AccessRules,
-        share_server: base.ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
     ) -> list[base.ReplicaReply]:
         domain, id = self._member.require_domain(), replica['id']
@@ -190,12 +181,9 @@ class DummyReplication:
 
     def update_replica_state(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicaStateReply:
         self._member.require_domain()
         began_at = datetime.datetime.now(datetime.UTC)
@@ -218,11 +206,7 @@ class DummyReplication:
             return {'replica_state': state, 'synced_at': began_at}
         return {'replica_state': state}
 
-    def get_replica_status(
-        self,
-        replica: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
+    def get_replica_status(self, replica: base.ShareForDriver) -> base.StatusReply:
         """Return status and role; error if it should be active but is not."""
         self._member.require_domain()
         with self._backend.lock:

@@ -5,11 +5,10 @@ configuration of every share service. Incoming copies are kept apart, where
 no inventory includes them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.host import Host
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.contract.server_migrations import (
@@ -59,25 +58,14 @@ class DummyServerMigration:
     # The first phase
 
     def choose_share_server_compatible_for_migration(
-        self,
-        context: RequestContext,
-        share_servers: Sequence[base.ShareServerMapping],
-        src_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
+        self, share_servers: Sequence[base.ShareServerMapping]
     ) -> base.ShareServerMapping | None:
         return next(
             (server for server in share_servers if server['id'] == self._target), None
         )
 
     def share_server_migration_check_compatibility(
-        self,
-        context: RequestContext,
-        share_server: base.ShareServerMapping,
-        dest_host: str,
-        old_share_network: Mapping[str, Any],
-        new_share_network: Mapping[str, Any],
-        shares_request_spec: Mapping[str, Any],
+        self, share_server: base.ShareServerMapping, dest_host: str
     ) -> ServerMigrationCompatibility:
         options = self._backend.options.dummy_driver_server_migration_offers
         offered = set(options if self._capabilities is None else self._capabilities)
@@ -103,11 +91,8 @@ class DummyServerMigration:
 
     def share_server_migration_start(
         self,
-        context: RequestContext,
         src_share_server: base.ShareServerMapping,
         dest_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
     ) -> ServerMigrationStartReply:
         source = self._source(src_share_server)
         server_id = dest_share_server['id']
@@ -130,7 +115,6 @@ class DummyServerMigration:
 
     def share_server_migration_continue(
         self,
-        context: RequestContext,
         src_share_server: base.ShareServerMapping,
         dest_share_server: base.ShareServerMapping,
         shares: ShareList,
@@ -156,12 +140,7 @@ class DummyServerMigration:
         return done >= steps
 
     def share_server_migration_get_progress(
-        self,
-        context: RequestContext,
-        src_share_server: base.ShareServerMapping,
-        dest_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
+        self, dest_share_server: base.ShareServerMapping
     ) -> dict[str, int]:
         steps = self._backend.options.dummy_driver_server_migration_steps
         done = _record_of(self._backend.state.migrations, dest_share_server['id'])[
@@ -171,8 +150,6 @@ class DummyServerMigration:
 
     def share_server_migration_cancel(
         self,
-        context: RequestContext,
-        src_share_server: base.ShareServerMapping,
         dest_share_server: base.ShareServerMapping,
         shares: ShareList,
         snapshots: SnapshotList,
@@ -184,12 +161,10 @@ class DummyServerMigration:
 
     def share_server_migration_complete(
         self,
-        context: RequestContext,
         src_share_server: base.ShareServerMapping,
         dest_share_server: base.ShareServerMapping,
         shares: ShareList,
         snapshots: SnapshotList,
-        new_network_info: Sequence[base.NetworkInfo],
     ) -> ServerMigrationCompleteReply:
         source = self._source(src_share_server)
         server = _record_of(self._backend.state.servers, dest_share_server['id'])

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.host import Host
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.contract.share_migrations import (
@@ -46,10 +45,8 @@ class DummyShareMigration:
 
     def migration_check_compatibility(
         self,
-        context: RequestContext,
         source_share: base.ShareForDriver,
         destination_share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
         destination_share_server: base.ShareServerMapping | None = None,
     ) -> ShareMigrationCompatibility:
         options = self._backend.options.dummy_driver_share_migration_offers
@@ -64,12 +61,10 @@ class DummyShareMigration:
 
     def migration_start(
         self,
-        context: RequestContext,
         source_share: base.ShareForDriver,
         destination_share: base.ShareForDriver,
         source_snapshots: Sequence[base.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: base.ShareServerMapping | None = None,
         destination_share_server: base.ShareServerMapping | None = None,
     ) -> None:
         target = self._target(destination_share)
@@ -103,16 +98,7 @@ class DummyShareMigration:
                     )
                     self._backend.faults.midway()
 
-    def migration_continue(
-        self,
-        context: RequestContext,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-        share_server: base.ShareServerMapping | None = None,
-        destination_share_server: base.ShareServerMapping | None = None,
-    ) -> bool:
+    def migration_continue(self, destination_share: base.ShareForDriver) -> bool:
         target = self._target(destination_share)
         steps = self._backend.options.dummy_driver_share_migration_steps
         with self._backend.lock:
@@ -124,14 +110,7 @@ class DummyShareMigration:
         return copied >= steps
 
     def migration_get_progress(
-        self,
-        context: RequestContext,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-        share_server: base.ShareServerMapping | None = None,
-        destination_share_server: base.ShareServerMapping | None = None,
+        self, destination_share: base.ShareForDriver
     ) -> dict[str, int]:
         copy = _copy_in(self._target(destination_share), destination_share)
         steps = self._backend.options.dummy_driver_share_migration_steps
@@ -140,13 +119,9 @@ class DummyShareMigration:
 
     def migration_cancel(
         self,
-        context: RequestContext,
-        source_share: base.ShareForDriver,
         destination_share: base.ShareForDriver,
         source_snapshots: Sequence[base.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: base.ShareServerMapping | None = None,
-        destination_share_server: base.ShareServerMapping | None = None,
     ) -> None:
         target = self._target(destination_share)
         with self._backend.lock:
@@ -161,12 +136,10 @@ class DummyShareMigration:
 
     def migration_complete(
         self,
-        context: RequestContext,
         source_share: base.ShareForDriver,
         destination_share: base.ShareForDriver,
         source_snapshots: Sequence[base.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: base.ShareServerMapping | None = None,
         destination_share_server: base.ShareServerMapping | None = None,
     ) -> ShareMigrationCompleteReply:
         target = self._target(destination_share)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.dummy.backend import DummyBackend
@@ -82,21 +81,15 @@ class DummyServers:
 
     def choose_share_server_compatible_with_share(
         self,
-        context: RequestContext,
         share_servers: Sequence[base.ShareServerMapping],
         share: base.ShareForDriver,
-        snapshot: base.SnapshotForDriver | None = None,
-        share_group: base.ShareGroupForDriver | None = None,
-        encryption_key_ref: str | None = None,
     ) -> base.ShareServerMapping | None:
         return self._first_that_fits(share_servers, share)
 
     def choose_share_server_compatible_with_share_group(
         self,
-        context: RequestContext,
         share_servers: Sequence[base.ShareServerMapping],
         share_group_ref: base.ShareGroupForDriver,
-        share_group_snapshot: base.ShareGroupSnapshotForDriver | None = None,
     ) -> base.ShareServerMapping | None:
         return self._first_that_fits(share_servers, share_group_ref)
 
@@ -127,20 +120,12 @@ class DummyServers:
     # Managing existing servers
 
     def get_share_server_network_info(
-        self,
-        context: RequestContext,
-        share_server: base.ShareServerMapping,
-        identifier: str,
-        driver_options: Mapping[str, str],
+        self, share_server: base.ShareServerMapping, identifier: str
     ) -> list[str]:
         return list(self._get_manageable(share_server, identifier)['addresses'])
 
     def manage_server(
-        self,
-        context: RequestContext,
-        share_server: base.ShareServerMapping,
-        identifier: str,
-        driver_options: Mapping[str, str],
+        self, share_server: base.ShareServerMapping, identifier: str
     ) -> tuple[str, dict[str, str]]:
         id = share_server['id']
         with self._backend.lock:
@@ -162,11 +147,7 @@ class DummyServers:
             )
         return record
 
-    def unmanage_server(
-        self,
-        server_details: ServerDetails,
-        security_services: Sequence[base.SecurityServiceForDriver] | None = None,
-    ) -> None:
+    def unmanage_server(self, server_details: ServerDetails) -> None:
         id = server_details['server_id']
         with self._backend.lock:
             record = self._backend.state.servers.find(id)
@@ -179,11 +160,7 @@ class DummyServers:
 
     def update_share_server_security_service(
         self,
-        context: RequestContext,
         share_server: base.ShareServerMapping,
-        network_info: Sequence[base.NetworkInfo],
-        share_instances: Sequence[base.ShareForDriver],
-        share_instance_rules: Sequence[Mapping[str, Any]],
         new_security_service: base.SecurityServiceForDriver,
         current_security_service: base.SecurityServiceForDriver | None = None,
     ) -> None:
@@ -198,27 +175,13 @@ class DummyServers:
                 share_server['id'], record | {'security_services': services}
             )
 
-    def check_update_share_server_security_service(
-        self,
-        context: RequestContext,
-        share_server: base.ShareServerMapping,
-        network_info: Sequence[base.NetworkInfo],
-        share_instances: Sequence[base.ShareForDriver],
-        share_instance_rules: Sequence[Mapping[str, Any]],
-        new_security_service: base.SecurityServiceForDriver,
-        current_security_service: base.SecurityServiceForDriver | None = None,
-    ) -> bool:
+    def check_update_share_server_security_service(self) -> bool:
         return self._backend.options.dummy_driver_network_updates
 
     def update_share_server_network_allocations(
         self,
-        context: RequestContext,
         share_server: base.ShareServerMapping,
-        current_network_allocations: Mapping[str, Any],
         new_network_allocations: Mapping[str, Any],
-        security_services: Sequence[base.SecurityServiceForDriver],
-        shares: Sequence[base.ShareForDriver],
-        snapshots: Sequence[base.SnapshotForDriver],
     ) -> dict[str, Any]:
         id = share_server['id']
         new = [
@@ -247,25 +210,11 @@ class DummyServers:
             'server_details': _details(id, record),
         }
 
-    def check_update_share_server_network_allocations(
-        self,
-        context: RequestContext,
-        share_server: base.ShareServerMapping,
-        current_network_allocations: Mapping[str, Any],
-        new_share_network_subnet: Mapping[str, Any],
-        security_services: Sequence[base.SecurityServiceForDriver],
-        share_instances: Sequence[base.ShareForDriver],
-        share_instances_rules: Sequence[Mapping[str, Any]],
-    ) -> bool:
+    def check_update_share_server_network_allocations(self) -> bool:
         return self._backend.options.dummy_driver_network_updates
 
     def update_share_network_subnet_from_metadata(
-        self,
-        context: RequestContext,
-        share_network: Mapping[str, Any],
-        share_network_subnet: Mapping[str, Any],
-        share_server: base.ShareServerMapping,
-        metadata: Mapping[str, str],
+        self, share_server: base.ShareServerMapping, metadata: Mapping[str, str]
     ) -> None:
         with self._backend.lock:
             record = self._server_record(share_server['id'])

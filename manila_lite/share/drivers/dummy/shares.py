@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records, tree_removal
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.dummy.backend import DummyBackend
@@ -47,7 +46,7 @@ class DummyShares:
     # Exports
 
     def ensure_shares(
-        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+        self, shares: Iterable[base.ShareForDriver]
     ) -> dict[str, base.EnsureReply]:
         return {share['id']: self._ensure_reply(share) for share in shares}
 
@@ -57,12 +56,7 @@ class DummyShares:
             return {'status': 'error'}
         return {'export_locations': share_exports(record)}
 
-    def ensure_share(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ExportLocationsReply:
+    def ensure_share(self, share: base.ShareForDriver) -> base.ExportLocationsReply:
         return share_exports(self._backend.get_share(share['id']))
 
     def get_pool(self, share: base.ShareForDriver) -> str:
@@ -73,7 +67,6 @@ class DummyShares:
 
     def create_share(
         self,
-        context: RequestContext,
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ExportLocationsReply:
@@ -81,11 +74,9 @@ class DummyShares:
 
     def create_share_from_snapshot(
         self,
-        context: RequestContext,
         share: base.ShareForDriver,
         snapshot: base.SnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
-        parent_share: base.ShareForDriver | None = None,
     ) -> base.ExportLocationsReply | base.NewShareReply:
         source = self._member.get_snapshot(snapshot['id'])
         record = self._create(
@@ -126,12 +117,7 @@ class DummyShares:
                 self._backend.state.shares.put(share['id'], record)
         return record
 
-    def delete_share(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def delete_share(self, share: base.ShareForDriver) -> None:
         with self._backend.lock:
             record = self._backend.state.shares.find(share['id'])
             if record is not None:
@@ -155,24 +141,14 @@ class DummyShares:
             if record.get('replica') == share_id:
                 snapshots.drop(name)
 
-    def extend_share(
-        self,
-        share: base.ShareForDriver,
-        new_size: int,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def extend_share(self, share: base.ShareForDriver, new_size: int) -> None:
         with self._backend.lock:
             record = self._member.current_record(share['id'])
             self._member.put_replicated(
                 share['id'], record | {'size': max(record['size'], new_size)}
             )
 
-    def shrink_share(
-        self,
-        share: base.ShareForDriver,
-        new_size: int,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def shrink_share(self, share: base.ShareForDriver, new_size: int) -> None:
         with self._backend.lock:
             record = self._member.current_record(share['id'])
             used_gb = max(
@@ -185,13 +161,7 @@ class DummyShares:
             )
 
     def transfer_accept(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        new_user: str | None,
-        new_project: str,
-        access_rules: list[base.AccessRuleForDriver] | None = None,
-        share_server: base.ShareServerMapping | None = None,
+        self, share: base.ShareForDriver, new_user: str | None, new_project: str
     ) -> None:
         with self._backend.lock:
             self._backend.state.shares.put(
@@ -200,11 +170,7 @@ class DummyShares:
                 | {'owner': [new_project, new_user]},
             )
 
-    def get_share_status(
-        self,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
+    def get_share_status(self, share: base.ShareForDriver) -> base.StatusReply:
         with self._backend.lock:
             record = self._backend.get_share(share['id'])
             if record['status'] == CREATING_FROM_SNAPSHOT:
@@ -220,12 +186,7 @@ class DummyShares:
             reply['progress'] = f'{100 * record["done"] // record["steps"]}%'
         return reply
 
-    def connection_get_info(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ConnectionInfo:
+    def connection_get_info(self, share: base.ShareForDriver) -> base.ConnectionInfo:
         """Return an own directory, which is created at the first call."""
         with self._backend.lock:
             self._backend.get_share(share['id'])

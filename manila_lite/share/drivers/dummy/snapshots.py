@@ -1,6 +1,5 @@
 """Snapshots of the dummy back end, and their use."""
 
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
@@ -17,12 +16,7 @@ class DummySnapshots:
         """Make the next revert end with this size."""
         self._revert_to_size = size
 
-    def create_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.SnapshotReply:
+    def create_snapshot(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
         with self._backend.lock:
             record = self._backend.state.snapshots.find(snapshot['id'])
             if record is None or record['status'] == 'error':
@@ -52,12 +46,7 @@ class DummySnapshots:
             'replica': snapshot['share_instance_id'],
         }
 
-    def delete_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def delete_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         with self._backend.lock:
             record = self._backend.state.snapshots.find(snapshot['id'])
             if record is not None:
@@ -74,11 +63,7 @@ class DummySnapshots:
         backend.snapshot_access.remove(snapshot['id'])
         backend.snapshots.drop(snapshot['id'])
 
-    def get_snapshot_status(
-        self,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
+    def get_snapshot_status(self, snapshot: base.SnapshotForDriver) -> base.StatusReply:
         record = self._backend.get_snapshot(snapshot['id'])
         return {
             'status': record['status'],
@@ -88,14 +73,7 @@ class DummySnapshots:
             'export_locations': snapshot_exports(record),
         }
 
-    def revert_to_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_access_rules: list[base.AccessRuleForDriver],
-        snapshot_access_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> int:
+    def revert_to_snapshot(self, snapshot: base.SnapshotForDriver) -> int:
         with self._backend.lock:
             return self.revert(snapshot)
 

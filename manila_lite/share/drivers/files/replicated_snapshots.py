@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.replication import (
     ReplicaList,
@@ -27,10 +26,20 @@ class Peers(Protocol[Found]):
     def reachable_active(self, replica_list: ReplicaList) -> Found | None: ...
 
 
+class Snapshots(Protocol):
+    """What a back end does with snapshots that have no copies."""
+
+    def create_snapshot(self, snapshot: base.SnapshotForDriver) -> object: ...
+
+    def delete_snapshot(self, snapshot: base.SnapshotForDriver) -> None: ...
+
+    def revert_to_snapshot(self, snapshot: base.SnapshotForDriver) -> int | None: ...
+
+
 class ReplicatedSnapshots(abc.ABC, Generic[Replica]):
     """Snapshots that the back ends of a share copy from the active one."""
 
-    def __init__(self, peers: Peers[Replica], snapshots: base.RevertSupport):
+    def __init__(self, peers: Peers[Replica], snapshots: Snapshots):
         self._active = peers
         self._snapshots = snapshots
 
@@ -56,45 +65,35 @@ class ReplicatedSnapshots(abc.ABC, Generic[Replica]):
         """
 
     def create_replicated_snapshot(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        share_server: base.ShareServerMapping | None = None,
+        self, replica_list: ReplicaList, replica_snapshots: SnapshotList
     ) -> Sequence[base.ReplicatedSnapshotReply]:
         """Create it on the active replica; the other back ends copy it."""
         replies = []
         for snapshot in instances_on_active(replica_snapshots, replica_list):
-            self._snapshots.create_snapshot(context, snapshot)
+            self._snapshots.create_snapshot(snapshot)
             replies.append(self._available_reply(snapshot))
         return replies
 
     def delete_replicated_snapshot(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        share_server: base.ShareServerMapping | None = None,
+        self, replica_list: ReplicaList, replica_snapshots: SnapshotList
     ) -> Sequence[base.ReplicatedSnapshotReply]:
         replies: list[base.ReplicatedSnapshotReply] = []
         for snapshot in instances_on_active(replica_snapshots, replica_list):
-            self._snapshots.delete_snapshot(context, snapshot)
+            self._snapshots.delete_snapshot(snapshot)
             replies.append({'id': snapshot['id'], 'status': 'deleted'})
         return replies
 
     def update_replicated_snapshot(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         share_replica: base.ShareForDriver,
         replica_snapshots: SnapshotList,
         replica_snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicatedSnapshotReply:
         """Copy or delete it; nothing runs in the background."""
         missing = exception.SnapshotResourceNotFound(snapshot_id=replica_snapshot['id'])
         if replica_snapshot['status'] == 'deleting':
-            self._snapshots.delete_snapshot(context, replica_snapshot)
+            self._snapshots.delete_snapshot(replica_snapshot)
             raise missing
         active = self._active.reachable_active(replica_list)
         source = next(iter(instances_on_active(replica_snapshots, replica_list)), None)
@@ -110,20 +109,10 @@ class ReplicatedSnapshots(abc.ABC, Generic[Replica]):
         return {'id': replica_snapshot['id'], 'status': 'creating'}
 
     def revert_to_replicated_snapshot(
-        self,
-        context: RequestContext,
-        active_replica: base.ShareForDriver,
-        replica_list: ReplicaList,
-        active_replica_snapshot: base.SnapshotForDriver,
-        replica_snapshots: SnapshotList,
-        share_access_rules: base.AccessRules,
-        snapshot_access_rules: base.AccessRules,
-        share_server: base.ShareServerMapping | None = None,
+        self, active_replica_snapshot: base.SnapshotForDriver
     ) -> int | None:
         """Revert the active replica; the others copy the changes as usual."""
-        return self._snapshots.revert_to_snapshot(
-            context, active_replica_snapshot, share_access_rules, snapshot_access_rules
-        )
+        return self._snapshots.revert_to_snapshot(active_replica_snapshot)
 
     def _available_reply(
         self, snapshot: base.SnapshotForDriver

@@ -10,7 +10,6 @@ from typing import Protocol
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.replication import (
     ACTIVE,
@@ -87,7 +86,6 @@ class Replication(abc.ABC):
     @abc.abstractmethod
     def _update(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         replica: base.ShareForDriver,
         access_rules: base.AccessRules,
@@ -97,26 +95,20 @@ class Replication(abc.ABC):
 
     def update_replica_state(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         replica: base.ShareForDriver,
         access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicaStateReply:
         """Copy what has changed, unless another thread is doing so."""
         replica_state = self._update(
-            context, replica_list, replica, access_rules, replica_snapshots
+            replica_list, replica, access_rules, replica_snapshots
         )
         return replica_state_reply(
             replica_state, self._replicas.own_replica(replica).state().synced_at
         )
 
-    def get_replica_status(
-        self,
-        replica: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
+    def get_replica_status(self, replica: base.ShareForDriver) -> base.StatusReply:
         """Return the status, as for a share.
 
         It is an error if the others do not follow the replica even though it

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 import pathlib
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records, samba
 from manila_lite.share.drivers.contract.values import AccessReply, AccessRuleForDriver
 from manila_lite.share.drivers.files.replication import READABLE, Role
@@ -22,14 +21,7 @@ class LocalAccess:
         self._roles = roles
 
     def update_access(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        access_rules: list[base.AccessRuleForDriver],
-        add_rules: list[base.AccessRuleForDriver],
-        delete_rules: list[base.AccessRuleForDriver],
-        update_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
+        self, share: base.ShareForDriver, access_rules: list[base.AccessRuleForDriver]
     ) -> base.AccessReplies:
         """Rewrite the export file of the share, whatever its content."""
         item = self._backend.store.share(share['name'])
@@ -66,12 +58,8 @@ class LocalAccess:
 
     def snapshot_update_access(
         self,
-        context: RequestContext,
         snapshot: base.SnapshotForDriver,
         access_rules: list[base.AccessRuleForDriver],
-        add_rules: list[base.AccessRuleForDriver],
-        delete_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
         """Rewrite the export file of a snapshot, which is read-only."""
         item = self._backend.store.snapshot(snapshot['name'])

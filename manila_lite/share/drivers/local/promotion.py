@@ -7,7 +7,6 @@ import pathlib
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.replication import (
     ACTIVE,
@@ -36,11 +35,8 @@ class LocalPromotion:
 
     def promote_replica(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
-        share_server: base.ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
     ) -> Sequence[base.ReplicaReply]:
         """Make a replica active, with the latest content it can get.

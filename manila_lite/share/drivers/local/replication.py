@@ -11,7 +11,6 @@ import pathlib
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.replication import (
     IN_SYNC,
@@ -64,12 +63,10 @@ class LocalReplication(Replication):
 
     def create_replica(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         new_replica: base.ShareForDriver,
         access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicaReply:
         """Create a replica and copy everything, which may take a while."""
         self._backend.require_replication()
@@ -87,7 +84,7 @@ class LocalReplication(Replication):
                     },
                 )
         replica_state = self._update(
-            context, replica_list, new_replica, access_rules, replica_snapshots
+            replica_list, new_replica, access_rules, replica_snapshots
         )
         return {
             'replica_state': replica_state,
@@ -96,14 +93,12 @@ class LocalReplication(Replication):
 
     def delete_replica(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         replica_snapshots: SnapshotList,
         replica: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         for snapshot in replica_snapshots:
-            self._snapshots.delete_snapshot(context, snapshot, share_server)
+            self._snapshots.delete_snapshot(snapshot)
         own = self._peers.own_replica(replica)
         if own.item.find() is not None:
             self._promotion.return_active_role(own, replica_list)
@@ -119,7 +114,6 @@ class LocalReplication(Replication):
 
     def _update(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         replica: base.ShareForDriver,
         access_rules: base.AccessRules,
@@ -137,7 +131,7 @@ class LocalReplication(Replication):
                 is_synced = self._follow(replica, own, active, work)
         if was_active and own.state().role == Role.PASSIVE:
             # It may have been unreachable when the roles changed.
-            self._access.update_access(context, replica, access_rules, [], [], [])
+            self._access.update_access(replica, access_rules)
         missing = [
             pair
             for pair in replica_snapshots

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 import contextlib
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, records, trees
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.local.backend import LocalBackend
@@ -23,7 +22,7 @@ class LocalShares:
     # No information about the back end says whether directories are still
     # there, so shares are ensured at every start.
     def ensure_shares(
-        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+        self, shares: Iterable[base.ShareForDriver]
     ) -> dict[str, base.EnsureReply]:
         return {share['id']: self._ensure_reply(share) for share in shares}
 
@@ -39,20 +38,10 @@ class LocalShares:
             'export_locations': status['export_locations'],
         }
 
-    def ensure_share(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ExportLocationsReply:
+    def ensure_share(self, share: base.ShareForDriver) -> base.ExportLocationsReply:
         return self.get_share_status(share)['export_locations']
 
-    def create_share(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ExportLocationsReply:
+    def create_share(self, share: base.ShareForDriver) -> base.ExportLocationsReply:
         item = self._backend.store.share(share['name'])
         with self._backend.store.locked_work_directory(item.name) as work:
             record = item.find()
@@ -63,12 +52,7 @@ class LocalShares:
         return self._backend.export_locations(item, record)
 
     def create_share_from_snapshot(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-        parent_share: base.ShareForDriver | None = None,
+        self, share: base.ShareForDriver, snapshot: base.SnapshotForDriver
     ) -> base.ExportLocationsReply:
         item = self._backend.store.share(share['name'])
         with self._backend.store.locked_work_directory(item.name) as work:
@@ -80,32 +64,17 @@ class LocalShares:
                 item.publish(work, record)
         return self._backend.export_locations(item, record)
 
-    def delete_share(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def delete_share(self, share: base.ShareForDriver) -> None:
         item = self._backend.store.share(share['name'])
         if not self._backend.store.remove(item):
             raise exception.ShareResourceNotFound(share_id=share['id'])
 
-    def extend_share(
-        self,
-        share: base.ShareForDriver,
-        new_size: int,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def extend_share(self, share: base.ShareForDriver, new_size: int) -> None:
         with self._changing(share) as (item, record):
             if record['size'] < new_size:
                 item.write_record(record | {'size': new_size})
 
-    def shrink_share(
-        self,
-        share: base.ShareForDriver,
-        new_size: int,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def shrink_share(self, share: base.ShareForDriver, new_size: int) -> None:
         with self._changing(share) as (item, record):
             if record['size'] <= new_size:
                 return
@@ -121,11 +90,7 @@ class LocalShares:
         with self._backend.store.locked(share['name']):
             yield self._backend.get_share(share['name'])
 
-    def get_share_status(
-        self,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
+    def get_share_status(self, share: base.ShareForDriver) -> base.StatusReply:
         item, record = self._backend.get_share(share['name'])
         data = item.data_path(record)
         is_complete = 'reverting_to' not in record and data.is_dir()
@@ -136,12 +101,7 @@ class LocalShares:
             'export_locations': self._backend.export_locations(item, record),
         }
 
-    def connection_get_info(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ConnectionInfo:
+    def connection_get_info(self, share: base.ShareForDriver) -> base.ConnectionInfo:
         item, record = self._backend.get_share(share['name'])
         return {'directory': identity_of(item.data_path(record))}
 

@@ -5,7 +5,6 @@ import pathlib
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, trees
 from manila_lite.share.drivers.files.replicated_snapshots import ReplicatedSnapshots
 from manila_lite.share.drivers.files.replication import ReplicaUnreachable
@@ -22,12 +21,7 @@ class LocalSnapshots:
     def __init__(self, backend: LocalBackend):
         self._backend = backend
 
-    def create_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.SnapshotReply:
+    def create_snapshot(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
         item = self._backend.store.snapshot(snapshot['name'])
         with self._backend.store.locked_work_directory(item.name) as work:
             record = item.find()
@@ -46,19 +40,10 @@ class LocalSnapshots:
             'export_locations': self._backend.export_locations(item, record),
         }
 
-    def delete_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def delete_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         self._backend.store.remove(self._backend.store.snapshot(snapshot['name']))
 
-    def get_snapshot_status(
-        self,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
+    def get_snapshot_status(self, snapshot: base.SnapshotForDriver) -> base.StatusReply:
         item, record = self._backend.get_snapshot(snapshot)
         data = item.data_path(record)
         return {
@@ -69,14 +54,7 @@ class LocalSnapshots:
             'export_locations': self._backend.export_locations(item, record),
         }
 
-    def revert_to_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_access_rules: list[base.AccessRuleForDriver],
-        snapshot_access_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> int:
+    def revert_to_snapshot(self, snapshot: base.SnapshotForDriver) -> int:
         """Move the content of the snapshot into the share's directory.
 
         The copy is made first: if there is no room for it, nothing has

@@ -1,8 +1,10 @@
 import inspect
+import typing
 
 import pytest
 
 from manila_lite import exception
+from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.delegation import Delegation
 from tests.drivers.driver_harness import CTX
 from tests.drivers.plain_driver import PlainDriver, configuration
@@ -103,3 +105,27 @@ def test_call_is_repeated_once_after_its_error_was_mended():
     with pytest.raises(exception.ShareBackendException):
         driver.extend_share(None, -1)
     assert driver.shares.calls == [-1, -1]
+
+
+@pytest.mark.parametrize('name', ['btrfs', 'cephfs', 'dummy', 'local'])
+def test_parts_of_a_driver_take_what_its_interfaces_declare(name):
+    """mypy does not see that the driver calls them."""
+    driver = registry.load(name)
+    delegated = list(_delegated(driver))
+    assert delegated
+    wrong = [
+        (method.__qualname__, parameter)
+        for declared, method in delegated
+        for parameter, type in typing.get_type_hints(method).items()
+        if parameter != 'return' and typing.get_type_hints(declared)[parameter] != type
+    ]
+    assert wrong == []
+
+
+def _delegated(driver):
+    """Yield what an interface declares, and the method of a part for it."""
+    for part in inspect.get_annotations(driver).values():
+        for name, method in inspect.getmembers(part, inspect.isfunction):
+            found = getattr(driver, name, None)
+            if hasattr(found, '__wrapped__'):
+                yield inspect.unwrap(found), method

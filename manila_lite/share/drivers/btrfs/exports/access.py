@@ -6,7 +6,6 @@ import contextlib
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind, RecordsUnreadable
@@ -29,13 +28,11 @@ class BtrfsAccess:
 
     def update_access(
         self,
-        context: RequestContext,
         share: base.ShareForDriver,
         access_rules: list[base.AccessRuleForDriver],
         add_rules: list[base.AccessRuleForDriver],
         delete_rules: list[base.AccessRuleForDriver],
         update_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
         """Export the share to the given clients, whatever it was before.
 
@@ -69,12 +66,10 @@ class BtrfsAccess:
 
     def snapshot_update_access(
         self,
-        context: RequestContext,
         snapshot: base.SnapshotForDriver,
         access_rules: list[base.AccessRuleForDriver],
         add_rules: list[base.AccessRuleForDriver],
         delete_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
         """Export the snapshot read-only; without clients, do not export it.
 

@@ -13,7 +13,6 @@ from typing import Any
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
@@ -129,10 +128,8 @@ class BtrfsMigration:
 
     def migration_check_compatibility(
         self,
-        context: RequestContext,
         source_share: base.ShareForDriver,
         destination_share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
         destination_share_server: base.ShareServerMapping | None = None,
     ) -> ShareMigrationCompatibility:
         """Return how a share can be moved to a pool of this machine."""
@@ -179,13 +176,10 @@ class BtrfsMigration:
 
     def migration_start(
         self,
-        context: RequestContext,
         source_share: base.ShareForDriver,
         destination_share: base.ShareForDriver,
         source_snapshots: Sequence[base.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: base.ShareServerMapping | None = None,
-        destination_share_server: base.ShareServerMapping | None = None,
     ) -> None:
         """Record that the share moves; the next calls copy it."""
         self._copy_of(
@@ -194,13 +188,10 @@ class BtrfsMigration:
 
     def migration_continue(
         self,
-        context: RequestContext,
         source_share: base.ShareForDriver,
         destination_share: base.ShareForDriver,
         source_snapshots: Sequence[base.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: base.ShareServerMapping | None = None,
-        destination_share_server: base.ShareServerMapping | None = None,
     ) -> bool:
         """Copy until little is left, also after a restart of the service.
 
@@ -235,13 +226,10 @@ class BtrfsMigration:
 
     def migration_get_progress(
         self,
-        context: RequestContext,
         source_share: base.ShareForDriver,
         destination_share: base.ShareForDriver,
         source_snapshots: Sequence[base.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: base.ShareServerMapping | None = None,
-        destination_share_server: base.ShareServerMapping | None = None,
     ) -> dict[str, int]:
         """Return the percentage of the bytes that the share had at first."""
         copy = self._copy_of(
@@ -255,13 +243,10 @@ class BtrfsMigration:
 
     def migration_cancel(
         self,
-        context: RequestContext,
         source_share: base.ShareForDriver,
         destination_share: base.ShareForDriver,
         source_snapshots: Sequence[base.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: base.ShareServerMapping | None = None,
-        destination_share_server: base.ShareServerMapping | None = None,
     ) -> None:
         """Stop copying, and remove the copy; a missing one is success."""
         try:
@@ -281,12 +266,10 @@ class BtrfsMigration:
 
     def migration_complete(
         self,
-        context: RequestContext,
         source_share: base.ShareForDriver,
         destination_share: base.ShareForDriver,
         source_snapshots: Sequence[base.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: base.ShareServerMapping | None = None,
         destination_share_server: base.ShareServerMapping | None = None,
     ) -> ShareMigrationCompleteReply:
         """Send the rest while no client can write, and remove the source.

@@ -8,7 +8,6 @@ import time
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
@@ -43,11 +42,8 @@ class BtrfsPromotion:
 
     def promote_replica(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
-        share_server: base.ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
     ) -> Sequence[base.ReplicaReply]:
         """Make a replica active, with the latest content it can get.

@@ -9,7 +9,6 @@ import contextlib
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
@@ -124,7 +123,6 @@ class BtrfsReplication(Replication):
 
     def create_replica(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         new_replica: base.ShareForDriver,
         access_rules: base.AccessRules,
@@ -144,9 +142,9 @@ class BtrfsReplication(Replication):
                 raise exception.ShareBackendException(
                     msg=f'pool {own.pool.name} has a replica of the share'
                 )
-            self._create(context, own, new_replica, share_server)
+            self._create(own, new_replica, share_server)
         replica_state = self._update(
-            context, replica_list, new_replica, access_rules, replica_snapshots
+            replica_list, new_replica, access_rules, replica_snapshots
         )
         return {
             'replica_state': replica_state or OUT_OF_SYNC,
@@ -155,7 +153,6 @@ class BtrfsReplication(Replication):
 
     def _create(
         self,
-        context: RequestContext,
         own: Replica,
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None,
@@ -164,7 +161,7 @@ class BtrfsReplication(Replication):
         # Without the state it would be an active replica.
         own.write_state(ReplicaState(role=Role.PASSIVE))
         try:
-            self._shares.create_share(context, share, share_server)
+            self._shares.create_share(share, share_server)
         except (OSError, exception.DriverError):
             with (
                 contextlib.suppress(OSError, exception.DriverError),
@@ -177,14 +174,12 @@ class BtrfsReplication(Replication):
 
     def delete_replica(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         replica_snapshots: SnapshotList,
         replica: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         for snapshot in replica_snapshots:
-            self._snapshots.delete_snapshot(context, snapshot)
+            self._snapshots.delete_snapshot(snapshot)
         own = self._peers.own_replica(replica)
         with self._backend.copying(own.name):
             if own.find() is not None:
@@ -198,7 +193,6 @@ class BtrfsReplication(Replication):
 
     def _update(
         self,
-        context: RequestContext,
         replica_list: ReplicaList,
         replica: base.ShareForDriver,
         access_rules: base.AccessRules,
@@ -232,7 +226,7 @@ class BtrfsReplication(Replication):
             and self._backend.exports.listed(Kind.SHARE, own.record()) is None
         ):
             # It may have been out of reach when the rules were applied.
-            self._access.update_access(context, replica, access_rules, [], [], [])
+            self._access.update_access(replica, access_rules, [], [], [])
         if replica_state == IN_SYNC and missing:
             return OUT_OF_SYNC
         return replica_state

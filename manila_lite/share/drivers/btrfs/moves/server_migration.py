@@ -17,7 +17,6 @@ from typing import Any
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
@@ -64,11 +63,8 @@ class BtrfsServerMigration:
 
     def share_server_migration_check_compatibility(
         self,
-        context: RequestContext,
         share_server: base.ShareServerMapping,
         dest_host: str,
-        old_share_network: Mapping[str, Any],
-        new_share_network: Mapping[str, Any],
         shares_request_spec: Mapping[str, Any],
     ) -> ServerMigrationCompatibility:
         if not self._backend.has_servers:
@@ -97,7 +93,6 @@ class BtrfsServerMigration:
 
     def share_server_migration_start(
         self,
-        context: RequestContext,
         src_share_server: base.ShareServerMapping,
         dest_share_server: base.ShareServerMapping,
         shares: ShareList,
@@ -126,7 +121,6 @@ class BtrfsServerMigration:
 
     def share_server_migration_continue(
         self,
-        context: RequestContext,
         src_share_server: base.ShareServerMapping,
         dest_share_server: base.ShareServerMapping,
         shares: ShareList,
@@ -147,7 +141,6 @@ class BtrfsServerMigration:
 
     def share_server_migration_get_progress(
         self,
-        context: RequestContext,
         src_share_server: base.ShareServerMapping,
         dest_share_server: base.ShareServerMapping,
         shares: ShareList,
@@ -164,12 +157,7 @@ class BtrfsServerMigration:
         return {'total_progress': move.progress(items, pools)}
 
     def share_server_migration_cancel(
-        self,
-        context: RequestContext,
-        src_share_server: base.ShareServerMapping,
-        dest_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
+        self, dest_share_server: base.ShareServerMapping
     ) -> None:
         self.abandon(dest_share_server['id'])
 
@@ -213,12 +201,10 @@ class BtrfsServerMigration:
 
     def share_server_migration_complete(
         self,
-        context: RequestContext,
         src_share_server: base.ShareServerMapping,
         dest_share_server: base.ShareServerMapping,
         shares: ShareList,
         snapshots: SnapshotList,
-        new_network_info: Sequence[base.NetworkInfo],
     ) -> ServerMigrationCompleteReply:
         source = self._source(src_share_server['host'])
         server_id = dest_share_server['id']

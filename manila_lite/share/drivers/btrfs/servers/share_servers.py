@@ -47,9 +47,7 @@ class BtrfsShareServers:
                 )
             self._backend.servers.tear_down(server_id)
 
-    def get_share_server_pools(
-        self, share_server: base.ShareServerMapping
-    ) -> list[dict[str, Any]]:
+    def get_share_server_pools(self) -> list[dict[str, Any]]:
         """Return all pools: a server exports volumes of any of them."""
         return [{'pool_name': name} for name in self._backend.pools]
 

@@ -116,14 +116,6 @@ class BtrfsManaging:
 
         One whose revert was interrupted has the limit before it.
         """
-        self.unmanage_with_server(share)
-
-    def unmanage_with_server(
-        self,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
-        """Do the same on a share server."""
         with self._backend.changing(share['name']):
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is not None:
@@ -134,6 +126,8 @@ class BtrfsManaging:
             elif not self._is_unmanaged(share):
                 raise exception.ShareResourceNotFound(share_id=share['id'])
 
+    unmanage_with_server = unmanage
+
     def _is_unmanaged(self, share: base.ShareForDriver) -> bool:
         """Return whether an earlier call has ended the managing of a share."""
         volume = volume_of(share)
@@ -143,21 +137,12 @@ class BtrfsManaging:
         )
 
     def manage_existing_snapshot(
-        self, snapshot: base.SnapshotForDriver, driver_options: Mapping[str, str]
+        self, snapshot: base.SnapshotForDriver
     ) -> base.ManageSnapshotReply:
         """Manage a read-only volume in the directory `snapshots` of a pool.
 
         The provider location is its name.
         """
-        return self.manage_existing_snapshot_with_server(snapshot, driver_options)
-
-    def manage_existing_snapshot_with_server(
-        self,
-        snapshot: base.SnapshotForDriver,
-        driver_options: Mapping[str, str],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ManageSnapshotReply:
-        """Do the same on the share server of its share."""
         location = snapshot['provider_location'] or ''
         try:
             with self._backend.changing(_LOCK, snapshot['name']):
@@ -184,6 +169,8 @@ class BtrfsManaging:
             'provider_location': volume,
             'export_locations': self._backend.locations(Kind.SNAPSHOT, record),
         }
+
+    manage_existing_snapshot_with_server = manage_existing_snapshot
 
     def _manage_snapshot(
         self,
@@ -214,19 +201,13 @@ class BtrfsManaging:
 
     def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         """Stop managing a snapshot; its clients keep their access."""
-        self.unmanage_snapshot_with_server(snapshot)
-
-    def unmanage_snapshot_with_server(
-        self,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
-        """Do the same on a share server."""
         with self._backend.changing(snapshot['name']):
             found = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
             if found is not None:
                 found[0].catalog.unmanage(Kind.SNAPSHOT, snapshot['name'])
                 found[0].commit()
+
+    unmanage_snapshot_with_server = unmanage_snapshot
 
     def _manageable(self, kind: Kind, volume: str) -> Pool:
         """Return the pool of a volume that nothing else has."""

@@ -8,7 +8,6 @@ from oslo_log import log
 from oslo_utils import timeutils
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
@@ -36,7 +35,6 @@ class BtrfsShares:
 
     def create_share(
         self,
-        context: RequestContext,
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ExportLocationsReply:
@@ -49,11 +47,9 @@ class BtrfsShares:
 
     def create_share_from_snapshot(
         self,
-        context: RequestContext,
         share: base.ShareForDriver,
         snapshot: base.SnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
-        parent_share: base.ShareForDriver | None = None,
     ) -> base.ExportLocationsReply:
         """Create a share that has its blocks in common with the snapshot.
 
@@ -125,12 +121,7 @@ class BtrfsShares:
             raise
         return locations
 
-    def delete_share(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def delete_share(self, share: base.ShareForDriver) -> None:
         """End the export, then move the share to the trash.
 
         The supervisor of the daemons empties it.
@@ -139,12 +130,7 @@ class BtrfsShares:
             if not self._backend.remove(Kind.SHARE, share['name']):
                 raise exception.ShareResourceNotFound(share_id=share['id'])
 
-    def extend_share(
-        self,
-        share: base.ShareForDriver,
-        new_size: int,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def extend_share(self, share: base.ShareForDriver, new_size: int) -> None:
         with self._backend.changing(share['name']):
             pool, record = self._backend.get_share(share['name'])
             volume = record['volume']
@@ -152,12 +138,7 @@ class BtrfsShares:
                 pool.resize(volume, new_size)
                 pool.commit()
 
-    def shrink_share(
-        self,
-        share: base.ShareForDriver,
-        new_size: int,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def shrink_share(self, share: base.ShareForDriver, new_size: int) -> None:
         """Lower the limit, unless the content would exceed it.
 
         The content is counted again under the new limit, since clients may
@@ -186,11 +167,7 @@ class BtrfsShares:
 
     # State
 
-    def get_share_status(
-        self,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
+    def get_share_status(self, share: base.ShareForDriver) -> base.StatusReply:
         pool, record = self._backend.get_share(share['name'])
         volume = record['volume']
         status: base.StatusReply = {
@@ -204,17 +181,12 @@ class BtrfsShares:
                 status['status'] = 'available'
         return status
 
-    def connection_get_info(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ConnectionInfo:
+    def connection_get_info(self, share: base.ShareForDriver) -> base.ConnectionInfo:
         pool, record = self._backend.get_share(share['name'])
         return {'directory': identity_of(pool.path(Kind.SHARE, record['volume']))}
 
     def update_share_usage_size(
-        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+        self, shares: Iterable[base.ShareForDriver]
     ) -> list[dict[str, Any]]:
         """Return what the shares hold in GiB, as of the last commit."""
         gathered_at = timeutils.utcnow()
@@ -234,7 +206,7 @@ class BtrfsShares:
         ]
 
     def ensure_shares(
-        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+        self, shares: Iterable[base.ShareForDriver]
     ) -> dict[str, base.EnsureReply]:
         """Export and limit what is not, and return the replies.
 
@@ -265,7 +237,7 @@ class BtrfsShares:
 
     def _ensure_reply(self, share: base.ShareForDriver) -> base.EnsureReply:
         try:
-            locations = self.ensure_share(None, share)
+            locations = self.ensure_share(share)
         except exception.ShareResourceNotFound:
             self._backend.require()
             return {'status': 'error'}
@@ -278,12 +250,7 @@ class BtrfsShares:
             'export_locations': locations,
         }
 
-    def ensure_share(
-        self,
-        context: RequestContext | None,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ExportLocationsReply:
+    def ensure_share(self, share: base.ShareForDriver) -> base.ExportLocationsReply:
         with self._backend.changing(share['name']):
             pool, record = self._backend.get_share(share['name'])
             if not pool.has(Kind.SHARE, record['volume']):

@@ -11,7 +11,6 @@ import contextlib
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base, tree_removal, trees
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
@@ -84,12 +83,7 @@ class BtrfsSnapshots:
     def __init__(self, backend: BtrfsBackend):
         self._backend = backend
 
-    def create_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.SnapshotReply:
+    def create_snapshot(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
         name = snapshot['name']
         with self._backend.changing(name, snapshot['share_name']):
             found = self._backend.find(Kind.SNAPSHOT, name)
@@ -122,20 +116,11 @@ class BtrfsSnapshots:
             'export_locations': self._backend.locations(Kind.SNAPSHOT, record),
         }
 
-    def delete_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
+    def delete_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         with self._backend.changing(snapshot['name']):
             self._backend.remove(Kind.SNAPSHOT, snapshot['name'])
 
-    def get_snapshot_status(
-        self,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
+    def get_snapshot_status(self, snapshot: base.SnapshotForDriver) -> base.StatusReply:
         pool, record = self._backend.get_snapshot(snapshot)
         volume = record['volume']
         if not pool.has(Kind.SNAPSHOT, volume):
@@ -146,14 +131,7 @@ class BtrfsSnapshots:
             'share_proto': record['share_proto'],
         }
 
-    def revert_to_snapshot(
-        self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        share_access_rules: list[base.AccessRuleForDriver],
-        snapshot_access_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> int:
+    def revert_to_snapshot(self, snapshot: base.SnapshotForDriver) -> int:
         """Give the share the content and the size of the snapshot.
 
         Its status is error until it is exported with that content.
