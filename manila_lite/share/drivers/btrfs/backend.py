@@ -61,6 +61,7 @@ class BtrfsBackend:
         self.fencing = FencingTokens(self.root / 'fencing')
         self.departures = Departures(self.root)
         self.pools: dict[str, Pool] = {}
+        self._reported_nested: dict[str, set[str]] = {}
         self.disks = PoolDisks(self.root)
         self.before_exports: Callable[[Pool], None] = lambda pool: None
         self._addresses: list[str] = configuration.btrfs_export_addresses
@@ -396,6 +397,7 @@ class BtrfsBackend:
                 pool.read()
                 restore_limits(pool, self.locks)
                 restore_properties(pool, self.locks)
+                self._report_nested(pool)
                 if pool.count_again():
                     LOG.warning(
                         'The sizes of the shares in pool %s are wrong, and '
@@ -413,6 +415,20 @@ class BtrfsBackend:
         self.restore_exports()
         root_directory.require_writable(self.root)
         self.fencing.forget_old(time.time())
+
+    def _report_nested(self, pool: Pool) -> None:
+        """Log which shares have subvolumes in them, each once."""
+        found = pool.names_with_nested()
+        reported = self._reported_nested.get(pool.name, set())
+        self._reported_nested[pool.name] = found
+        if found - reported:
+            LOG.error(
+                'There are other subvolumes in shares of pool %(pool)s, which '
+                'NFS clients do not see. They are in no snapshot and do not '
+                'count in the size: replace them with directories, in '
+                '%(names)s',
+                {'pool': pool.name, 'names': ', '.join(sorted(found - reported))},
+            )
 
     def watch(self) -> None:
         """Replace the supervisor of the servers if it has ended or hangs."""

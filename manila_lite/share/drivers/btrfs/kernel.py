@@ -2,8 +2,8 @@
 
     mounts, loop devices, namespaces    CAP_SYS_ADMIN
     set_limit, enable_quota  CAP_SYS_ADMIN
-    sizes, has_removed, nested_subvolumes, read_only_subvolumes
-                             CAP_SYS_ADMIN (search in a tree)
+    sizes, has_removed, nested_subvolumes, subvolumes_with_nested,
+    read_only_subvolumes     CAP_SYS_ADMIN (search in a tree)
     destroy, destroy_nested  CAP_SYS_ADMIN
     the rest                 write access to the directory
 
@@ -124,6 +124,17 @@ def nested_subvolumes(top: pathlib.Path, subvolume: int) -> list[int]:
         top, _ROOT_TREE, (subvolume, _ROOT_REF, 0), (subvolume, _ROOT_REF, _NO_LIMIT)
     )
     return [nested for (_, kind, nested), _ in found if kind == _ROOT_REF]
+
+
+def subvolumes_with_nested(top: pathlib.Path) -> set[int]:
+    """Return the ids of the subvolumes that have others in them."""
+    found = _search(
+        top,
+        _ROOT_TREE,
+        (SUBVOLUME_INODE, _ROOT_REF, 0),
+        (_LAST_SUBVOLUME, _ROOT_REF, _NO_LIMIT),
+    )
+    return {subvolume for (subvolume, kind, _), _ in found if kind == _ROOT_REF}
 
 
 def destroy_nested(path: pathlib.Path) -> None:

@@ -333,6 +333,12 @@ class Pool:
             if (subvolume in read_only) != (volume.kind is Kind.SNAPSHOT)
         ]
 
+    def names_with_nested(self) -> set[str]:
+        """Return the names of volumes that have other subvolumes in them."""
+        found = kernel.subvolumes_with_nested(self.top)
+        managed = self._limits.managed() if found else {}
+        return {managed[one].name for one in found & managed.keys()}
+
     def restore_flag(self, kind: Kind, volume: str, read_only: bool) -> bool:
         """Let a volume be read-only or not; return whether it was not so."""
         path = self.path(kind, volume)

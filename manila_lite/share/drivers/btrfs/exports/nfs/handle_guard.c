@@ -15,8 +15,11 @@
  * FSAL is the path of the plugin, DIGEST that of this file and of FSAL, and
  * RECORD_VARIABLE the environment variable with the path of a file that says
  * which process has loaded the guard.
+ *
+ * The plugin also reads directories through it, see read_own_entries.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +30,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 /* What `handle_guard.py` looks for. */
@@ -45,6 +49,8 @@ struct gsh_buffdesc {
 
 typedef bool validator(struct gsh_buffdesc *);
 static validator *is_valid;
+typedef int reader(int, char *, unsigned int, off_t *);
+static reader *read_entries;
 
 static int open_handle(int mount, struct file_handle *handle, int flags)
 {
@@ -87,10 +93,55 @@ static bool is_valid_file(struct gsh_buffdesc *handle)
         && is_valid(handle);
 }
 
+/*
+ * Return whether an entry is the root of another subvolume, or the empty
+ * directory that a snapshot has in its place: no handle names that.
+ */
+static bool is_nested(
+    int folder, const struct stat *top, const struct dirent64 *entry)
+{
+    struct stat found;
+
+    return (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
+        && strcmp(entry->d_name, "..")
+        && !fstatat(folder, entry->d_name, &found, AT_SYMLINK_NOFOLLOW)
+        && found.st_dev != top->st_dev;
+}
+
+/*
+ * The plugin does not list a directory that has an entry in another file
+ * system, as it takes each subvolume for one. Such entries are left out.
+ */
+static int read_own_entries(
+    int folder, char *entries, unsigned int size, off_t *place)
+{
+    struct stat top;
+    int length, next, kept;
+
+    do {
+        length = read_entries(folder, entries, size, place);
+        if (length <= 0 || fstat(folder, &top))
+            return length;
+        for (next = kept = 0; next < length;) {
+            struct dirent64 *entry = (void *)(entries + next);
+            unsigned short step = entry->d_reclen;
+
+            if (!is_nested(folder, &top, entry)) {
+                memmove(entries + kept, entry, step);
+                kept += step;
+            }
+            next += step;
+        }
+    } while (!kept); /* 0 would be the end of the directory */
+    return kept;
+}
+
 int open_by_handle_at(int, struct file_handle *, int)
     __attribute__((alias("open_guarded")));
 bool vfs_valid_handle(struct gsh_buffdesc *)
     __attribute__((alias("is_valid_file")));
+int vfs_readents(int, char *, unsigned int, off_t *)
+    __attribute__((alias("read_own_entries")));
 
 static void *address(const struct link_map *plugin, ElfW(Addr) found)
 {
@@ -152,10 +203,14 @@ __attribute__((constructor)) static void require_calls(void)
 {
     struct link_map *plugin = dlopen(FSAL, RTLD_NOLOAD | RTLD_NOW);
 
-    if (plugin)
+    if (plugin) {
         is_valid = (validator *)dlsym(plugin, "vfs_valid_handle");
+        read_entries = (reader *)dlsym(plugin, "vfs_readents");
+    }
     if (plugin && is_valid && is_valid != is_valid_file
+            && read_entries && read_entries != read_own_entries
             && is_called(plugin, "vfs_valid_handle", is_valid_file)
+            && is_called(plugin, "vfs_readents", read_own_entries)
             && is_called(plugin, "open_by_handle_at", open_guarded)) {
         record();
         return;

@@ -359,3 +359,14 @@ def test_export_that_is_being_changed_is_left_alone(site):
             site.client().look_up(path_of(share))
     report(site, share)
     site.client().look_up(path_of(share))
+
+
+def test_report_names_shares_with_other_subvolumes_once(site, caplog):
+    share, other = site.create(), site.create()
+    site.driver.check_health()
+    btrfs('subvolume', 'create', top_of(site) / 'shares' / share.name / 'nested')
+    site.driver.check_health()
+    site.driver.check_health()
+    (message,) = (text for text in caplog.messages if 'other subvolumes' in text)
+    assert share.name in message
+    assert other.name not in message
