@@ -9,13 +9,18 @@ same state.
 """
 
 import abc
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract.access import (
+    AccessDefaults,
+    AccessRules,
+    normalise_access_replies,
+)
 from manila_lite.share.drivers.contract.backups import (
     BackupDefaults,
     BackupProgress,
@@ -49,8 +54,6 @@ from manila_lite.share.drivers.contract.interfaces import (
     RevertSupport,
     ShareServerMapping,
     SnapshotSupport,
-    apply_with_allow_deny,
-    normalise_access_replies,
 )
 from manila_lite.share.drivers.contract.replication import (
     ReplicationDefaults,
@@ -176,10 +179,9 @@ __all__ = [
     'normalise_export_locations',
 ]
 
-AccessRules = list[AccessRuleForDriver]
-
 
 class ShareDriver(
+    AccessDefaults,
     ConnectionDefaults,
     ManageDefaults,
     ShareServerDefaults,
@@ -386,89 +388,6 @@ class ShareDriver(
         It is published, and no service calls it yet.
         """
         raise NotImplementedError
-
-    # Access
-
-    def update_access(
-        self,
-        context: RequestContext,
-        share: ShareForDriver,
-        access_rules: AccessRules,
-        add_rules: AccessRules,
-        delete_rules: AccessRules,
-        update_rules: AccessRules,
-        share_server: ShareServerMapping | None = None,
-    ) -> AccessReplies | None:
-        """Grant access to exactly the clients in `access_rules`.
-
-        These are all rules that must apply when the call returns. The other
-        lists name the changes since the last call. If all three are empty,
-        the back end may be in any state and must be brought in line.
-        Deleting a rule that does not exist is success.
-
-        The reply maps rule ids to the rules that failed or have a key. Rules
-        that are not mentioned are considered applied. An exception applies
-        to all changed rules.
-        """
-        raise NotImplementedError
-
-    def allow_access(
-        self,
-        context: RequestContext,
-        share: ShareForDriver,
-        access: AccessRuleForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> object:
-        """Allow one client; the legacy fallback for `update_access`."""
-        raise NotImplementedError
-
-    def deny_access(
-        self,
-        context: RequestContext,
-        share: ShareForDriver,
-        access: AccessRuleForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> object:
-        """Deny one client; the legacy fallback for `update_access`."""
-        raise NotImplementedError
-
-    def apply_access(
-        self,
-        context: RequestContext,
-        share: ShareForDriver,
-        access_rules: Sequence[AccessRuleForDriver],
-        add_rules: Sequence[AccessRuleForDriver] = (),
-        delete_rules: Sequence[AccessRuleForDriver] = (),
-        update_rules: Sequence[AccessRuleForDriver] = (),
-        share_server: ShareServerMapping | None = None,
-    ) -> dict[str, AccessReply]:
-        """Apply access rules; return replies by rule id.
-
-        Callers use this method: it hides whether the driver implements
-        `update_access` or `allow_access` and `deny_access`.
-        """
-        try:
-            replies = self.update_access(
-                context,
-                share,
-                list(access_rules),
-                list(add_rules),
-                list(delete_rules),
-                list(update_rules),
-                share_server=share_server,
-            )
-        except NotImplementedError:
-            replies = apply_with_allow_deny(
-                self,
-                context,
-                share,
-                access_rules,
-                add_rules,
-                delete_rules,
-                update_rules,
-                share_server,
-            )
-        return normalise_access_replies(replies)
 
     # Actual states, for callers that lost track of an operation
 

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 import datetime
 
 from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract.access import AccessRules
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
     requires,
 )
 from manila_lite.share.drivers.contract.values import (
-    AccessRuleForDriver,
     ReplicaReply,
     ReplicaSnapshot,
     ReplicaStateReply,
@@ -30,7 +30,6 @@ from manila_lite.share.drivers.contract.values import (
 )
 
 ReplicaList = list[ShareForDriver]
-AccessRules = list[AccessRuleForDriver]
 
 
 class ReplicationDefaults:
