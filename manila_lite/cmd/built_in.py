@@ -56,9 +56,6 @@ _SPECS = {
     'create_share_from_snapshot_support': 'True',
     'revert_to_snapshot_support': 'True',
 }
-_WITHOUT = {CEPH: {'revert_to_snapshot_support'}}
-"""What the driver of the first back end cannot do."""
-
 _TYPES = {
     'dummy': _SPECS | {'share_backend_name': 'dummy'},
     'replicated': _SPECS | {'replication_type': 'readable'},
@@ -159,12 +156,7 @@ def add_types(session: Session, first: str) -> None:
     """Create the initial types unless there are any share types."""
     if share_types.has_any(session):
         return
-    specs = {
-        name: value
-        for name, value in _SPECS.items()
-        if name not in _WITHOUT.get(first, ())
-    }
-    types = {DEFAULT_TYPE: specs | {'share_backend_name': first}} | _TYPES
+    types = {DEFAULT_TYPE: _SPECS | {'share_backend_name': first}} | _TYPES
     ids = {
         name: share_types.create(
             session,

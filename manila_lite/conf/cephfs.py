@@ -63,7 +63,8 @@ OPTS = [
         'cephfs_python',
         default='/usr/bin/python3',
         help='Python interpreter that has the module rados (python3-rados of '
-        'the distribution), with which the driver calls the cluster.',
+        'the distribution), with which the driver calls the cluster. It must find '
+        'libcephfs.so.2 (libcephfs2) for reverts.',
     ),
 ]
 

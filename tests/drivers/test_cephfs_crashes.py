@@ -169,6 +169,12 @@ OPERATIONS = {
         ),
         ended=lambda s: s.snapshot_status(s.new_snapshot) == 'available',
     ),
+    'revert': Operation(
+        prepare=lambda s: s.driver.extend_share(s.share, 9),
+        act=lambda s: s.driver.revert_to_snapshot(CTX, s.snapshot, [], []),
+        may_leave=lambda s: s.status(s.share) in ('available', 'error'),
+        ended=lambda s: s.status(s.share) == 'available' and s.size(s.share) == 3,
+    ),
     'delete_snapshot': Operation(
         act=lambda s: s.driver.delete_snapshot(CTX, s.snapshot),
         may_leave=lambda s: s.status(s.share) == 'available',

@@ -86,6 +86,7 @@ def deployed(cluster, folder):
         cli(
             *('share type create', 'ceph', 'false', '--snapshot-support', 'true'),
             *('--create-share-from-snapshot-support', 'true'),
+            *('--revert-to-snapshot-support', 'true'),
         )
         yield Deployment(installation, cli, installation.rest('admin'), cluster)
 
@@ -114,6 +115,10 @@ def test_share_its_snapshot_and_its_copy_have_the_bytes_of_clients(ceph, tmp_pat
                 copy, deployment.allow(copy, f'writer-{share[:8]}')
             ) as other:
                 assert other.read('notes') == b'then'
+            deployment.cli('share revert', snapshot)
+            deployment.wait('share', share)
+            assert reading.read('notes') == b'then'
+            client.write('notes', b'now')
             with client.writing('log') as log:
                 assert log.write(b'one')
                 deployment.deny(share, rule['id'])

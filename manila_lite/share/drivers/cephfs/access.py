@@ -1,5 +1,6 @@
 """Access rules of the CephFS driver: Ceph users and their keys."""
 
+from collections.abc import Callable
 import errno
 
 from manila_lite import exception
@@ -8,6 +9,9 @@ from manila_lite.share.drivers.cephfs.backend import MISSING, CephfsBackend, Sta
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
 
 CEPHX = 'cephx'
+INTERNAL = 'manila-lite-'
+"""The names of users that the driver makes for itself begin so."""
+
 _LEVELS = {'rw': 'rw', 'ro': 'r'}
 _REFUSED = (errno.EPERM, errno.EACCES, errno.EINVAL)
 
@@ -30,7 +34,7 @@ class CephfsAccess:
         The key of a user is in the reply, also of one that was rotated.
         """
         record = self._backend.get_share(share)
-        if record['state'] != State.AVAILABLE:
+        if record['state'] not in (State.AVAILABLE, State.REVERTING):
             raise exception.ShareResourceNotFound(share_id=share['id'])
         subvolume = record['subvolume']
         try:
@@ -102,6 +106,8 @@ def _unsupported(rule: base.AccessRuleForDriver) -> str | None:
     """Return why a rule can never apply, or None."""
     if rule['access_type'] != CEPHX:
         return f'shares of this protocol have rules of the type {CEPHX} only'
+    if rule['access_to'].startswith(INTERNAL):
+        return f'names that begin with {INTERNAL} are those of the service'
     if rule['access_level'] not in _LEVELS:
         return f'there is no access level {rule["access_level"]}'
     return None
@@ -109,6 +115,13 @@ def _unsupported(rule: base.AccessRuleForDriver) -> str | None:
 
 def list_users(backend: CephfsBackend, subvolume: str) -> dict[str, str]:
     """Return the users with access to a subvolume, and their levels."""
+    found = _list_all(backend, subvolume)
+    return {
+        user: level for user, level in found.items() if not user.startswith(INTERNAL)
+    }
+
+
+def _list_all(backend: CephfsBackend, subvolume: str) -> dict[str, str]:
     found = backend.ask('subvolume authorized_list', sub_name=subvolume)
     return {user: level for one in found for user, level in one.items()}
 
@@ -132,8 +145,19 @@ def _is_about_user(error: CommandFailed) -> bool:
 
 def revoke_all(backend: CephfsBackend, subvolume: str) -> None:
     """Do this to all users of a subvolume, if it is there."""
+    _revoke_those(backend, subvolume, lambda user: True)
+
+
+def revoke_internal(backend: CephfsBackend, subvolume: str) -> None:
+    """Do this to the users that the driver has made for itself."""
+    _revoke_those(backend, subvolume, lambda user: user.startswith(INTERNAL))
+
+
+def _revoke_those(
+    backend: CephfsBackend, subvolume: str, is_one: Callable[[str], bool]
+) -> None:
     try:
-        for user in list_users(backend, subvolume):
+        for user in filter(is_one, _list_all(backend, subvolume)):
             revoke(backend, subvolume, user)
     except CommandFailed as error:
         if error.errno != MISSING:

@@ -32,6 +32,7 @@ class State:
 
     CREATING = 'creating'
     AVAILABLE = 'available'
+    REVERTING = 'reverting'
     DELETING = 'deleting'
     UNMANAGED = 'unmanaged'
 

@@ -80,10 +80,16 @@ def error_for(code: int, command: str, status: str) -> exception.DriverError:
     )
 
 
-class _Process:
+class Process:
     """A process that makes calls, until it is ended."""
 
-    def __init__(self, interpreter: str, settings: Mapping[str, Any], limit: float):
+    def __init__(
+        self,
+        interpreter: str,
+        script: pathlib.Path,
+        settings: Mapping[str, Any],
+        limit: float,
+    ):
         self.is_over = False
         self._numbers = 0
         self._lock = threading.Lock()
@@ -92,7 +98,7 @@ class _Process:
         try:
             # Isolated: it must not see our packages or our environment.
             self._process = subprocess.Popen(
-                [interpreter, '-I', str(_SCRIPT)],
+                [interpreter, '-I', str(script)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -164,9 +170,9 @@ class _Processes:
 
     def forget(self) -> None:
         self._lock = threading.Lock()
-        self._found: dict[str, _Process] = {}
+        self._found: dict[str, Process] = {}
 
-    def get(self, interpreter: str, settings: Mapping[str, Any]) -> _Process:
+    def get(self, interpreter: str, settings: Mapping[str, Any]) -> Process:
         key = json.dumps([interpreter, settings])
         with self._lock:
             process = self._found.get(key)
@@ -185,8 +191,8 @@ _processes = _Processes()
 os.register_at_fork(after_in_child=_processes.forget)
 
 
-def _connect(interpreter: str, settings: Mapping[str, Any]) -> _Process:
-    process = _Process(interpreter, settings, settings['limit'] - _MARGIN)
+def _connect(interpreter: str, settings: Mapping[str, Any]) -> Process:
+    process = Process(interpreter, _SCRIPT, settings, settings['limit'] - _MARGIN)
     code = process.greeting['code']
     if code == 0:
         return process

@@ -14,6 +14,7 @@ from manila_lite.share.drivers.cephfs.access import CephfsAccess
 from manila_lite.share.drivers.cephfs.backend import PROTOCOL, CephfsBackend, State
 from manila_lite.share.drivers.cephfs.managing import CephfsManaging
 from manila_lite.share.drivers.cephfs.records import SHARE
+from manila_lite.share.drivers.cephfs.reverts import CephfsReverts
 from manila_lite.share.drivers.cephfs.shares import CephfsShares
 from manila_lite.share.drivers.cephfs.snapshots import CephfsSnapshots
 from manila_lite.share.drivers.delegation import Delegation
@@ -27,14 +28,18 @@ def _admit_call(driver: 'CephfsDriver') -> None:
 _admitted = Delegation['CephfsDriver'](_admit_call)
 
 
-@_admitted('shares', 'snapshots', 'access', 'managing')
+@_admitted('shares', 'snapshots', 'reverts', 'access', 'managing')
 class CephfsDriver(
-    base.ShareDriver, base.CreateFromSnapshotSupport, base.ManageSupport
+    base.ShareDriver,
+    base.CreateFromSnapshotSupport,
+    base.RevertSupport,
+    base.ManageSupport,
 ):
     """It delegates to its parts, which share one `CephfsBackend`."""
 
     shares: CephfsShares
     snapshots: CephfsSnapshots
+    reverts: CephfsReverts
     access: CephfsAccess
     managing: CephfsManaging
 
@@ -51,6 +56,7 @@ class CephfsDriver(
         self.backend = CephfsBackend(self.configuration, clock, sleep)
         self.shares = CephfsShares(self.backend)
         self.snapshots = CephfsSnapshots(self.backend)
+        self.reverts = CephfsReverts(self.backend)
         self.access = CephfsAccess(self.backend)
         self.managing = CephfsManaging(self.backend)
 

@@ -118,6 +118,11 @@ class CephfsManaging:
             present = values[key]
             if present is not None and present['state'] == State.UNMANAGED:
                 return {}
+            if present is not None and present['state'] == State.REVERTING:
+                # Managed again, it would be an available share.
+                raise exception.ShareBackendException(
+                    msg=f'{share["name"]} is not reverted completely'
+                )
             return {
                 key: require(share['id'], present) | {'state': State.UNMANAGED},
                 owner: None,

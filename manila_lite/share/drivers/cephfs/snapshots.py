@@ -46,9 +46,13 @@ class CephfsSnapshots:
         owner = owner_key(subvolume, snapshot['name'])
 
         def decide(values: Values) -> Values:
-            require(share_id, values[share_key])
+            present = require(share_id, values[share_key])
             if values[key] is not None:
                 return {}
+            if present['state'] == State.REVERTING:
+                raise exception.ShareBackendException(
+                    msg=f'{snapshot["share_name"]} is not reverted completely'
+                )
             if values[owner] is not None:
                 raise exception.ShareBackendException(
                     msg=f'snapshot {snapshot["name"]} belongs to {values[owner]}'

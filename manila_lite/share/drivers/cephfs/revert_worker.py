@@ -1,0 +1,401 @@
+"""Give a directory of CephFS the content of a snapshot of it, through libcephfs.
+
+This is a process of its own for the same reasons as `rados_worker`, and uses
+nothing but the standard library and libcephfs.so.2 as well.
+
+Files and directories are changed where they are: clients that have them open, or
+that have mounted the directory, go on with them. A file that has not changed
+since the snapshot is not read.
+
+The first line of the standard input has the settings; each further one asks for
+a step of the work. The reply says whether it was the last. So a caller sees that
+the work goes on, and may stop it between two steps.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import queue
+import re
+import stat
+import sys
+import threading
+import time
+from typing import Any
+
+_CHUNK = 4 << 20
+_MAY_WAIT = 64 << 20
+"""So many bytes are written at most before they are flushed."""
+_END_SECONDS = 10
+_ATTEMPTS = 5
+_CHANGED = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
+"""The errors of a pass during which clients have changed the directory."""
+
+_BASIC, _VERSION, _NOFOLLOW = 0x7FF, 0x1000, 0x100
+_SET_MODE, _SET_UID, _SET_GID, _SET_MTIME, _SET_ATIME = 1, 2, 4, 8, 16
+_OWN = b'ceph.'
+"""Attributes with this prefix are settings of Ceph, which users cannot change."""
+
+
+def _fields(kind: Any, *names: str) -> list[tuple[str, Any]]:
+    return [(name, kind) for name in names]
+
+
+class Stat(ctypes.Structure):
+    """The struct ceph_statx of libcephfs.
+
+    The version changes with the content, whatever the clocks of clients say.
+    """
+
+    _fields_ = (
+        *_fields(ctypes.c_uint32, 'mask', 'block_size', 'nlink', 'uid', 'gid'),
+        ('mode', ctypes.c_uint16),
+        *_fields(ctypes.c_uint64, 'ino', 'size', 'blocks', 'dev', 'rdev'),
+        # Each has seconds and nanoseconds.
+        *_fields(ctypes.c_uint64 * 2, 'atime', 'ctime', 'mtime', 'btime'),
+        ('version', ctypes.c_uint64),
+    )
+
+    def is_same(self, other: 'Stat') -> bool:
+        """Return whether nothing has changed between the two."""
+        names = ('ino', 'version', 'mode', 'uid', 'gid')
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in names)
+            and [*self.ctime, *self.mtime] == [*other.ctime, *other.mtime]
+            and (stat.S_ISDIR(self.mode) or self.size == other.size)
+        )
+
+    def is_kind_of(self, other: 'Stat') -> bool:
+        return stat.S_IFMT(self.mode) == stat.S_IFMT(other.mode)
+
+
+class Entry(ctypes.Structure):
+    """The struct dirent of Linux."""
+
+    _fields_ = (
+        ('ino', ctypes.c_uint64),
+        ('offset', ctypes.c_int64),
+        ('length', ctypes.c_uint16),
+        ('type', ctypes.c_uint8),
+        ('name', ctypes.c_char * 256),
+    )
+
+
+class Mount:
+    """A directory of a file system, as one of its clients sees it."""
+
+    def __init__(self, settings: dict[str, Any]):
+        self._library = ctypes.CDLL('libcephfs.so.2')
+        handle = ctypes.c_void_p()
+        code = self._library.ceph_create(
+            ctypes.byref(handle), settings['user'].encode()
+        )
+        if code < 0:
+            raise OSError(-code, 'ceph_create')
+        self._handle = handle
+        self._call('conf_read_file', settings['conffile'].encode())
+        options = {
+            'keyring': '',
+            'key': settings['key'],
+            'client_mount_timeout': str(settings['limit']),
+            # The snapshot may be larger than the quota, and have any modes.
+            'client_quota': 'false',
+            'client_permissions': 'false',
+            'client_acl_type': 'posix_acl',
+            'log_to_stderr': 'false',
+            'err_to_stderr': 'false',
+            'log_file': '',
+            'admin_socket': '',
+        }
+        for name, value in options.items():
+            self._call('conf_set', name.encode(), value.encode())
+        self._call('select_filesystem', settings['filesystem'].encode())
+        self._call('mount', settings['root'].encode())
+
+    def _call(self, name: str, *args: Any) -> int:
+        function = getattr(self._library, f'ceph_{name}')
+        function.restype = ctypes.c_long if name in ('read', 'write') else ctypes.c_int
+        code: int = function(self._handle, *args)
+        if code < 0:
+            path = args[0] if args and isinstance(args[0], bytes) else b''
+            raise OSError(-code, os.strerror(-code), f'{name} {path!r}')
+        return code
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args: self._call(name, *args)
+
+    def list(self, path: bytes) -> Iterator[tuple[bytes, Stat]]:
+        """Return what is in a directory, with its attributes."""
+        directory, entry, one = ctypes.c_void_p(), Entry(), Stat()
+        into = ctypes.byref(entry), ctypes.byref(one), _BASIC | _VERSION, _NOFOLLOW
+        self._call('opendir', path, ctypes.byref(directory))
+        try:
+            while self._call('readdirplus_r', directory, *into, None):
+                if entry.name not in (b'.', b'..'):
+                    yield entry.name, Stat.from_buffer_copy(one)
+        finally:
+            self._call('closedir', directory)
+
+    def stat(self, path: bytes) -> Stat:
+        found = Stat()
+        self._call('statx', path, ctypes.byref(found), _BASIC | _VERSION, _NOFOLLOW)
+        return found
+
+    def read(self, file: int, size: int, offset: int) -> bytes:
+        buffer = ctypes.create_string_buffer(size)
+        found = self._call(
+            'read', file, buffer, ctypes.c_int64(size), ctypes.c_int64(offset)
+        )
+        return buffer.raw[:found]
+
+    def write(self, file: int, data: bytes, offset: int) -> None:
+        while data:
+            size = self._call(
+                'write', file, data, ctypes.c_int64(len(data)), ctypes.c_int64(offset)
+            )
+            data, offset = data[size:], offset + size
+
+    def readlink(self, path: bytes, size: int) -> bytes:
+        buffer = ctypes.create_string_buffer(size + 1)
+        read = self._call('readlink', path, buffer, ctypes.c_int64(size + 1))
+        return buffer.raw[:read]
+
+    def attributes(self, path: bytes) -> dict[bytes, bytes]:
+        """Return the extended attributes."""
+        names = self._sized('llistxattr', path).split(b'\0')
+        return {
+            name: self._sized('lgetxattr', path, name)
+            for name in names
+            if name and not name.startswith(_OWN)
+        }
+
+    def _sized(self, name: str, *args: bytes) -> bytes:
+        size = self._call(name, *args, None, ctypes.c_size_t(0))
+        buffer = ctypes.create_string_buffer(size + 1)
+        size = self._call(name, *args, buffer, ctypes.c_size_t(size))
+        return buffer.raw[:size]
+
+    def set(self, path: bytes, wanted: Stat, mask: int) -> None:
+        self._call('setattrx', path, ctypes.byref(wanted), mask, _NOFOLLOW)
+
+
+class Revert:
+    """One pass through a snapshot and what is there of it now."""
+
+    def __init__(self, mount: Mount, snapshot: bytes):
+        self._mount = mount
+        self._snapshot = snapshot
+        # Of files with several names, by their inodes.
+        self._reverted: dict[int, tuple[bytes, int]] = {}
+        self._used: set[int] = set()
+
+    def steps(self) -> Iterator[None]:
+        """Do all of it, in steps that take no long time each."""
+        waiting: list[tuple[bytes, bool]] = [(b'', False)]
+        while waiting:
+            path, is_done = waiting.pop()
+            if is_done:
+                yield from self._end_directory(path)
+                continue
+            waiting.append((path, True))
+            wanted: dict[bytes, Stat] = {}
+            present: dict[bytes, Stat] = {}
+            yield from self._list(self._snapshot + path, wanted)
+            yield from self._list(path or b'/', present)
+            for name, one in present.items():
+                if name not in wanted or not one.is_kind_of(wanted[name]):
+                    yield from self._remove(path + b'/' + name, one)
+            # A file with several names stays that of one that is there still.
+            for name, one in sorted(
+                wanted.items(), key=lambda item: item[0] not in present
+            ):
+                own, now = path + b'/' + name, present.get(name)
+                if now is not None and not now.is_kind_of(one):
+                    now = None
+                if not stat.S_ISDIR(one.mode):
+                    yield from self._revert_file(own, one, now)
+                else:
+                    if now is None:
+                        self._mount.mkdir(own, 0o700)
+                    waiting.append((own, False))
+                yield
+
+    def _list(self, path: bytes, into: dict[bytes, Stat]) -> Iterator[None]:
+        for name, one in self._mount.list(path):
+            into[name] = one
+            yield
+
+    def _remove(self, path: bytes, one: Stat) -> Iterator[None]:
+        waiting = [(path, stat.S_ISDIR(one.mode))]
+        while waiting:
+            last, is_directory = waiting.pop()
+            found: dict[bytes, Stat] = {}
+            if is_directory:
+                yield from self._list(last, found)
+            if found:
+                waiting.append((last, is_directory))
+                waiting += [
+                    (last + b'/' + name, stat.S_ISDIR(other.mode))
+                    for name, other in found.items()
+                ]
+            elif is_directory:
+                self._mount.rmdir(last)
+            else:
+                self._mount.unlink(last)
+            yield
+
+    def _revert_file(
+        self, path: bytes, wanted: Stat, now: Stat | None
+    ) -> Iterator[None]:
+        known = self._reverted.get(wanted.ino)
+        if now is not None and (
+            now.ino in self._used and (known is None or known[1] != now.ino)
+        ):
+            self._mount.unlink(path)  # it is that of another name
+            now = None
+        if known is not None:
+            if now is None or now.ino != known[1]:
+                if now is not None:
+                    self._mount.unlink(path)
+                self._mount.link(known[0], path)
+            return
+        if now is None or not now.is_same(wanted):
+            if stat.S_ISREG(wanted.mode):
+                yield from self._rewrite(path, wanted, now)
+            else:
+                self._replace(path, wanted, now)
+            self._set_attributes(path, wanted)
+        if wanted.nlink > 1 or (now is not None and now.nlink > 1):
+            ino = self._mount.stat(path).ino
+            self._used.add(ino)
+            self._reverted[wanted.ino] = path, ino
+
+    def _rewrite(self, path: bytes, wanted: Stat, now: Stat | None) -> Iterator[None]:
+        """Write the parts of a file that differ; holes stay holes."""
+        flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if now is None else 0)
+        source = self._mount.open(self._snapshot + path, os.O_RDONLY, 0)
+        try:
+            file = self._mount.open(path, flags, 0o600)
+            try:
+                written = 0
+                for offset in range(0, wanted.size, _CHUNK):
+                    size = min(_CHUNK, wanted.size - offset)
+                    data = self._mount.read(source, size, offset)
+                    if len(data) != size:
+                        raise OSError(errno.EIO, f'{path!r} has an end at {offset}')
+                    old = self._mount.read(file, size, offset)
+                    if data != old.ljust(size, b'\0'):
+                        self._mount.write(file, data, offset)
+                        written += size
+                    if written >= _MAY_WAIT:
+                        self._mount.fsync(file, 0)
+                        written = 0
+                    yield
+                self._mount.ftruncate(file, ctypes.c_int64(wanted.size))
+                self._mount.fsync(file, 0)
+            finally:
+                self._mount.close(file)
+        finally:
+            self._mount.close(source)
+
+    def _replace(self, path: bytes, wanted: Stat, now: Stat | None) -> None:
+        """Create a symbolic link, or another thing without content."""
+        if now is not None:
+            self._mount.unlink(path)
+        if stat.S_ISLNK(wanted.mode):
+            target = self._mount.readlink(self._snapshot + path, wanted.size)
+            self._mount.symlink(target, path)
+        else:
+            self._mount.mknod(path, wanted.mode, ctypes.c_uint64(wanted.rdev))
+
+    def _end_directory(self, path: bytes) -> Iterator[None]:
+        """Set the attributes of a directory; what is done in it changes them."""
+        wanted = self._mount.stat(self._snapshot + path)
+        if not self._mount.stat(path or b'/').is_same(wanted):
+            self._set_attributes(path, wanted)
+        yield
+
+    def _set_attributes(self, path: bytes, wanted: Stat) -> None:
+        source, path = self._snapshot + path, path or b'/'
+        found, now = self._mount.attributes(source), self._mount.attributes(path)
+        for name in now.keys() - found.keys():
+            self._mount.lremovexattr(path, name)
+        for name, value in found.items():
+            if now.get(name) != value:
+                size = ctypes.c_size_t(len(value))
+                self._mount.lsetxattr(path, name, value, size, 0)
+        self._mount.set(path, wanted, _SET_UID | _SET_GID)
+        mode = 0 if stat.S_ISLNK(wanted.mode) else _SET_MODE
+        # After the owner, whose change removes some bits of the mode.
+        self._mount.set(path, wanted, mode | _SET_MTIME | _SET_ATIME)
+
+
+def find_snapshot(mount: Mount, name: bytes) -> bytes:
+    """Return the path of a snapshot of the directory, or of one above it."""
+    inherited = re.compile(b'_' + re.escape(name) + rb'_\d+')
+    names = (one for one, _ in mount.list(b'/.snap'))
+    found = [one for one in names if one == name or inherited.fullmatch(one)]
+    if len(found) != 1:
+        raise OSError(errno.ENOENT, f'there are {len(found)} snapshots {name!r}')
+    return b'/.snap/' + found[0]
+
+
+def revert(mount: Mount, name: str) -> Iterator[None]:
+    """Repeat passes until clients have changed nothing during one."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            yield from Revert(mount, find_snapshot(mount, name.encode())).steps()
+            break
+        except OSError as error:
+            if error.errno not in _CHANGED or attempt == _ATTEMPTS - 1:
+                raise
+    mount.sync_fs()
+    mount.unmount()
+
+
+def _step(work: Iterator[None], seconds: float) -> bool:
+    """Work for some time; return whether there is nothing left."""
+    deadline = time.monotonic() + seconds
+    return all(time.monotonic() < deadline for _ in work)
+
+
+def _read(lines: 'queue.SimpleQueue[bytes]') -> None:
+    """End soon after the process that asks, whatever is being done then."""
+    for line in sys.stdin.buffer:
+        lines.put(line)
+    lines.put(b'')
+    time.sleep(_END_SECONDS)
+    os._exit(1)
+
+
+def main() -> None:
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(lines,), daemon=True).start()
+    settings = json.loads(lines.get())
+    reply: dict[str, Any] = {'number': 0}
+    mount, work = None, None
+    while True:
+        try:
+            if mount is None or work is None:
+                mount = Mount(settings)
+                work = revert(mount, settings['snapshot'])
+            else:
+                reply['is_done'] = _step(work, settings['step'])
+            reply['code'] = 0
+        except OSError as error:
+            reply |= {'code': -(error.errno or errno.EIO), 'status': str(error)}
+        print(json.dumps(reply), flush=True)
+        if not (line := lines.get()):
+            break
+        reply = {'number': json.loads(line)['number']}
+    if mount is not None:
+        # Clients would wait long for what one holds that has vanished.
+        with contextlib.suppress(OSError):
+            mount.unmount()
+
+
+if __name__ == '__main__':
+    main()
