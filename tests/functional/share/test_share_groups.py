@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from manila_lite.db.queries.recovery import recovery
-from tests.support import share_groups, share_transfers
+from tests.support import cloud_snapshots, share_groups, share_transfers
 from tests.support.cloud import TYPE_ID, Cloud
 
 POOLS = 'dummy_driver_pools = one, two\n'
@@ -267,6 +267,28 @@ def test_shares_are_in_the_pool_of_a_group_that_is_consistent_in_pools(build_clo
     for _ in range(4):
         share = cloud.create_share(share_group_id=group)
         assert cloud.api.show(share)['host'] == host
+
+
+@pytest.mark.parametrize('support, code', [('pool', 400), ('host', 200)])
+def test_snapshot_must_be_where_the_group_is_consistent(build_cloud, support, code):
+    cloud = build_cloud(
+        backends=['alpha'],
+        backend_conf=POOLS + f'dummy_driver_consistent_snapshots = {support}\n',
+    )
+    cloud_snapshots.enable_snapshot_features(cloud)
+    type_id = share_groups.create_type(cloud.api, consistent_snapshot_support=support)
+    group = share_groups.create(cloud, type_id)
+    pool = share_groups.show(cloud.api, group)['host']
+    by_pool = {}
+    for _ in range(4):
+        share = cloud.create_share()
+        by_pool[cloud.api.show(share)['host']] = share
+    same, elsewhere = by_pool.pop(pool), *by_pool.values()
+    for share, expect in ((same, 200), (elsewhere, code)):
+        snapshot = cloud_snapshots.create_available(cloud, share)
+        cloud.api.create(snapshot_id=snapshot, share_group_id=group, expect=expect)
+    cloud.settle()
+    cloud.check_invariants()
 
 
 @pytest.mark.parametrize('status', ['creating', 'error', 'deleting'])
