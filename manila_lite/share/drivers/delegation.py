@@ -1,11 +1,14 @@
 """Methods that a driver leaves to its parts."""
 
 import abc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import functools
 import inspect
+import operator
 from typing import Any, Generic, TypeVar
+
+from manila_lite.share.drivers.contract.arguments import Arguments
 
 D = TypeVar('D')
 
@@ -22,7 +25,8 @@ class Delegation(Generic[D]):
     The driver has all public methods of these parts, or the one named, that
     its interfaces declare and that it does not define itself. The interface
     says once how a method is called. That of the part names only those
-    parameters that it uses and is given them by name.
+    parameters that it uses and is given them by name, or several of them as one
+    value: see `Arguments`.
 
     `before` is called with the driver at first, and may refuse the call; the
     method is called in the context that `around` returns. If it fails, and
@@ -62,8 +66,10 @@ class Delegation(Generic[D]):
     ) -> Callable[..., Any]:
         """Return the declared method of a driver, which calls one of a part."""
         signature = inspect.signature(declared)
-        _, *used = inspect.signature(method).parameters
-        unknown = set(used) - set(signature.parameters)
+        _, *used = inspect.signature(method).parameters.values()
+        getters = {one.name: _getter(one) for one in used}
+        needed = set().union(*map(_needed, used))
+        unknown = needed - set(signature.parameters)
         if unknown:
             raise TypeError(
                 f'{method.__qualname__} has parameters that {declared.__qualname__} '
@@ -80,7 +86,7 @@ class Delegation(Generic[D]):
         def call(driver: D, *args: Any, **kwargs: Any) -> Any:
             bound = signature.bind(driver, *args, **kwargs)
             bound.apply_defaults()
-            arguments = {name: bound.arguments[name] for name in used}
+            arguments = {name: get(bound.arguments) for name, get in getters.items()}
             try:
                 return call_once(driver, arguments)
             except Exception as error:
@@ -90,6 +96,23 @@ class Delegation(Generic[D]):
 
         call.__doc__ = method.__doc__ or declared.__doc__
         return call
+
+
+def _getter(parameter: inspect.Parameter) -> Callable[[Mapping[str, Any]], Any]:
+    """Return what finds a parameter of a part among the arguments of a call."""
+    value = _value_type(parameter)
+    return value.of if value else operator.itemgetter(parameter.name)
+
+
+def _needed(parameter: inspect.Parameter) -> set[str]:
+    """Return the arguments that a parameter of a part is made of."""
+    value = _value_type(parameter)
+    return value.required() if value else {parameter.name}
+
+
+def _value_type(parameter: inspect.Parameter) -> type[Arguments] | None:
+    found = parameter.annotation
+    return found if isinstance(found, type) and issubclass(found, Arguments) else None
 
 
 def _public_methods(part: type) -> Iterator[str]:

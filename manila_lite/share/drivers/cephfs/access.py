@@ -7,6 +7,7 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.backend import MISSING, CephfsBackend, State
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+from manila_lite.share.drivers.contract.access import RuleChanges
 
 CEPHX = 'cephx'
 INTERNAL = 'manila-lite-'
@@ -23,11 +24,7 @@ class CephfsAccess:
         self._backend = backend
 
     def update_access(
-        self,
-        share: base.ShareForDriver,
-        access_rules: list[base.AccessRuleForDriver],
-        add_rules: list[base.AccessRuleForDriver],
-        delete_rules: list[base.AccessRuleForDriver],
+        self, share: base.ShareForDriver, rules: RuleChanges
     ) -> base.AccessReplies:
         """Let exactly these users in; others are cut off when it returns.
 
@@ -38,37 +35,36 @@ class CephfsAccess:
             raise exception.ShareResourceNotFound(share_id=share['id'])
         subvolume = record['subvolume']
         try:
-            return self._apply(share, subvolume, access_rules, add_rules, delete_rules)
+            return self._apply(share, subvolume, rules)
         except CommandFailed as error:
             if error.errno != MISSING:
                 raise
             raise exception.ShareResourceNotFound(share_id=share['id']) from error
 
     def _apply(
-        self,
-        share: base.ShareForDriver,
-        subvolume: str,
-        rules: list[base.AccessRuleForDriver],
-        added: list[base.AccessRuleForDriver],
-        deleted: list[base.AccessRuleForDriver],
+        self, share: base.ShareForDriver, subvolume: str, rules: RuleChanges
     ) -> base.AccessReplies:
         present = list_users(self._backend, subvolume)
         replies: dict[str, base.AccessReply] = {}
         wanted = {}
-        for rule in rules:
+        for rule in rules.access_rules:
             if reason := _unsupported(rule):
                 replies[rule['id']] = {'state': 'error', 'reason': reason}
             else:
                 wanted[rule['access_to']] = rule
         # An earlier call may have ended before it cut one of them off.
-        denied = {rule['access_to'] for rule in deleted if rule['access_type'] == CEPHX}
+        denied = {
+            rule['access_to']
+            for rule in rules.delete_rules
+            if rule['access_type'] == CEPHX
+        }
         for user in sorted((present.keys() | denied) - wanted.keys()):
             revoke(self._backend, subvolume, user)
-        is_sync = not added and not deleted
+        is_sync = not rules.add_rules and not rules.delete_rules
         for user, rule in wanted.items():
             level = _LEVELS[rule['access_level']]
             is_known = present.get(user) == level and rule['access_key']
-            if is_sync or rule in added or not is_known:
+            if is_sync or rule in rules.add_rules or not is_known:
                 replies[rule['id']] = self._allow(
                     share, subvolume, user, level, present.get(user)
                 )

@@ -5,9 +5,11 @@ except for `apply_access`, which callers use.
 """
 
 from collections.abc import Callable, Sequence
+import dataclasses
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract.arguments import Arguments
 from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
 from manila_lite.share.drivers.contract.values import (
     AccessReplies,
@@ -17,6 +19,30 @@ from manila_lite.share.drivers.contract.values import (
 )
 
 AccessRules = list[AccessRuleForDriver]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RuleChanges(Arguments):
+    """The rules that must apply, and those that have changed.
+
+    See `AccessDefaults.update_access`. The levels of rules of snapshots do not
+    change.
+    """
+
+    access_rules: AccessRules
+    add_rules: AccessRules = dataclasses.field(default_factory=list)
+    delete_rules: AccessRules = dataclasses.field(default_factory=list)
+    update_rules: AccessRules = dataclasses.field(default_factory=list)
+
+    @property
+    def is_resync(self) -> bool:
+        """Whether the back end may be in any state."""
+        return not (self.add_rules or self.delete_rules or self.update_rules)
+
+    @property
+    def is_revoking(self) -> bool:
+        """Whether a client may have to lose access."""
+        return self.is_resync or bool(self.delete_rules or self.update_rules)
 
 
 class AccessDefaults:

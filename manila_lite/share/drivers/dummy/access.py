@@ -5,6 +5,7 @@ import fnmatch
 from typing import NamedTuple
 
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.contract.access import RuleChanges
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.state import AccessStore, RefusesRule
 
@@ -54,31 +55,16 @@ class DummyAccess:
     # Driver methods
 
     def update_access(
-        self,
-        share: base.ShareForDriver,
-        access_rules: list[base.AccessRuleForDriver],
-        add_rules: list[base.AccessRuleForDriver],
-        delete_rules: list[base.AccessRuleForDriver],
-        update_rules: list[base.AccessRuleForDriver],
+        self, share: base.ShareForDriver, rules: RuleChanges
     ) -> base.AccessReplies:
         with self._backend.lock:
             self._backend.get_share(share['id'])
             return self.change(
-                'update_access',
-                self._backend.state.access,
-                share['id'],
-                access_rules,
-                add=add_rules,
-                delete=delete_rules,
-                update=update_rules,
+                'update_access', self._backend.state.access, share['id'], rules
             )
 
     def snapshot_update_access(
-        self,
-        snapshot: base.SnapshotForDriver,
-        access_rules: list[base.AccessRuleForDriver],
-        add_rules: list[base.AccessRuleForDriver],
-        delete_rules: list[base.AccessRuleForDriver],
+        self, snapshot: base.SnapshotForDriver, rules: RuleChanges
     ) -> base.AccessReplies:
         with self._backend.lock:
             self._backend.get_snapshot(snapshot['id'])
@@ -86,43 +72,33 @@ class DummyAccess:
                 'snapshot_update_access',
                 self._backend.state.snapshot_access,
                 snapshot['id'],
-                access_rules,
-                add=add_rules,
-                delete=delete_rules,
-                update=[],
+                rules,
             )
 
     # Changes
 
     def change(
-        self,
-        method: str,
-        access: AccessStore,
-        subject_id: str,
-        rules: base.AccessRules,
-        *,
-        add: base.AccessRules,
-        delete: base.AccessRules,
-        update: base.AccessRules,
+        self, method: str, access: AccessStore, subject_id: str, rules: RuleChanges
     ) -> base.AccessReplies:
         """Record and apply the changes of an access call."""
         self._calls.append(
             AccessCall(
                 method,
                 subject_id,
-                len(rules),
+                len(rules.access_rules),
                 *(
                     [rule['access_id'] for rule in changed]
-                    for changed in (add, delete, update)
+                    for changed in (
+                        rules.add_rules,
+                        rules.delete_rules,
+                        rules.update_rules,
+                    )
                 ),
             )
         )
         return access.change(
             subject_id,
             rules,
-            add=add,
-            delete=delete,
-            update=update,
             refuses=self._refuses_rule,
             midway=self._backend.faults.midway,
         )

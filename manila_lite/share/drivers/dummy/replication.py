@@ -11,6 +11,7 @@ import datetime
 
 from manila_lite import exception
 from manila_lite.share.drivers import base, records
+from manila_lite.share.drivers.contract.access import RuleChanges
 from manila_lite.share.drivers.dummy.access import DummyAccess
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import (
@@ -83,10 +84,7 @@ class DummyReplication:
                     'create_replica',
                     self._backend.state.access,
                     id,
-                    access_rules,
-                    add=[],
-                    delete=[],
-                    update=[],
+                    RuleChanges(access_rules=access_rules),
                 )
                 record |= {'status': 'available'}
                 self._backend.state.shares.put(id, record)
@@ -151,10 +149,7 @@ class DummyReplication:
                     'promote_replica',
                     self._backend.state.access,
                     id,
-                    access_rules,
-                    add=[],
-                    delete=[],
-                    update=[],
+                    RuleChanges(access_rules=access_rules),
                 )
                 self._backend.faults.midway()
                 replica_set = replica_set._replace(

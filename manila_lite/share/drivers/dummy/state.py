@@ -4,11 +4,12 @@ It outlives the process and can be read from outside whether or not the
 driver is running.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import hashlib
 import pathlib
 
 from manila_lite.share.drivers import base, records
+from manila_lite.share.drivers.contract.access import RuleChanges
 from manila_lite.share.drivers.contract.values import AccessReply, AccessRuleForDriver
 
 # Type, target as given in the rule, level.
@@ -106,11 +107,8 @@ class AccessStore:
     def change(
         self,
         name: str,
-        rules: Sequence[AccessRuleForDriver],
+        rules: RuleChanges,
         *,
-        add: Sequence[AccessRuleForDriver],
-        delete: Sequence[AccessRuleForDriver],
-        update: Sequence[AccessRuleForDriver] = (),
         refuses: RefusesRule,
         midway: Callable[[], None],
     ) -> dict[str, AccessReply]:
@@ -118,11 +116,11 @@ class AccessStore:
 
         Changes that are refused are not made.
         """
-        replace_all = not (add or delete or update)
-        clients = {} if replace_all else self._clients(name)
-        steps = [('deny', rule) for rule in delete]
-        steps += [('allow', rule) for rule in (rules if replace_all else add)]
-        steps += [('update', rule) for rule in update]
+        clients = {} if rules.is_resync else self._clients(name)
+        allowed = rules.access_rules if rules.is_resync else rules.add_rules
+        steps = [('deny', rule) for rule in rules.delete_rules]
+        steps += [('allow', rule) for rule in allowed]
+        steps += [('update', rule) for rule in rules.update_rules]
         replies = {}
         for number, (verb, rule) in enumerate(steps):
             if number == len(steps) // 2:

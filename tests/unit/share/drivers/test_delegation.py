@@ -1,3 +1,4 @@
+import dataclasses
 import inspect
 import typing
 
@@ -5,6 +6,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import registry
+from manila_lite.share.drivers.contract.arguments import Arguments
 from manila_lite.share.drivers.delegation import Delegation
 from tests.drivers.driver_harness import CTX
 from tests.drivers.plain_driver import PlainDriver, configuration
@@ -76,6 +78,40 @@ def test_part_uses_no_parameter_that_its_interface_does_not_declare():
         Delegation()('part')(Undeclared)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resizing(Arguments):
+    share: object
+    new_size: int
+    unheard_of: str = 'default'
+
+
+def test_arguments_of_a_call_are_one_value_for_a_part():
+    class Part:
+        def extend_share(self, resizing: Resizing):
+            return resizing
+
+    class Valued(PlainDriver):
+        part: Part
+
+        def __init__(self):
+            super().__init__(configuration=configuration())
+            self.part = Part()
+
+    found = Delegation()('part')(Valued)().extend_share('share', new_size=3)
+    assert found == Resizing(share='share', new_size=3, unheard_of='default')
+
+
+def test_value_needs_no_argument_that_is_not_declared():
+    class Part:
+        def get_share_status(self, resizing: Resizing): ...
+
+    class Undeclared(PlainDriver):
+        part: Part
+
+    with pytest.raises(TypeError, match='does not declare: new_size'):
+        Delegation()('part')(Undeclared)
+
+
 def test_named_method_has_to_be_declared():
     class Named(PlainDriver):
         shares: Shares
@@ -116,8 +152,8 @@ def test_parts_of_a_driver_take_what_its_interfaces_declare(name):
     wrong = [
         (method.__qualname__, parameter)
         for declared, method in delegated
-        for parameter, type in typing.get_type_hints(method).items()
-        if parameter != 'return' and typing.get_type_hints(declared)[parameter] != type
+        for parameter, type in _types(method)
+        if typing.get_type_hints(declared).get(parameter, type) != type
     ]
     assert wrong == []
 
@@ -129,3 +165,12 @@ def _delegated(driver):
             found = getattr(driver, name, None)
             if hasattr(found, '__wrapped__'):
                 yield inspect.unwrap(found), method
+
+
+def _types(method):
+    """Yield the parameters of a method and their types, one by one."""
+    for parameter, type in typing.get_type_hints(method).items():
+        if inspect.isclass(type) and issubclass(type, Arguments):
+            yield from typing.get_type_hints(type).items()
+        elif parameter != 'return':
+            yield parameter, type

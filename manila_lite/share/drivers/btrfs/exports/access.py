@@ -13,6 +13,7 @@ from manila_lite.share.drivers.btrfs.daemons import root_directory
 from manila_lite.share.drivers.btrfs.exports.protocols import volume_of
 from manila_lite.share.drivers.btrfs.moves import closing
 from manila_lite.share.drivers.btrfs.moves.roles import BtrfsRoles
+from manila_lite.share.drivers.contract.access import RuleChanges
 
 LOG = log.getLogger(__name__)
 
@@ -27,12 +28,7 @@ class BtrfsAccess:
         self._roles = roles
 
     def update_access(
-        self,
-        share: base.ShareForDriver,
-        access_rules: list[base.AccessRuleForDriver],
-        add_rules: list[base.AccessRuleForDriver],
-        delete_rules: list[base.AccessRuleForDriver],
-        update_rules: list[base.AccessRuleForDriver],
+        self, share: base.ShareForDriver, rules: RuleChanges
     ) -> base.AccessReplies:
         """Export the share to the given clients, whatever it was before.
 
@@ -41,10 +37,9 @@ class BtrfsAccess:
         another pool at this moment. If its pool fails, an error is raised,
         and a share that a client may have to lose lets none in.
         """
-        is_revoking = not add_rules or bool(delete_rules or update_rules)
         with (
             self._backend.changing(share['name']),
-            self._failing_closed(Kind.SHARE, volume_of(share), is_revoking),
+            self._failing_closed(Kind.SHARE, volume_of(share), rules.is_revoking),
         ):
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is None:
@@ -59,17 +54,13 @@ class BtrfsAccess:
                 Kind.SHARE,
                 record,
                 pool.path(Kind.SHARE, record['volume']),
-                access_rules,
+                rules.access_rules,
                 read_only=read_only,
                 denies_all=is_closed or (read_only and self._roles.denies_all(share)),
             )
 
     def snapshot_update_access(
-        self,
-        snapshot: base.SnapshotForDriver,
-        access_rules: list[base.AccessRuleForDriver],
-        add_rules: list[base.AccessRuleForDriver],
-        delete_rules: list[base.AccessRuleForDriver],
+        self, snapshot: base.SnapshotForDriver, rules: RuleChanges
     ) -> base.AccessReplies:
         """Export the snapshot read-only; without clients, do not export it.
 
@@ -77,10 +68,9 @@ class BtrfsAccess:
         may have to lose is not exported.
         """
         volume = snapshot['provider_location'] or snapshot['name']
-        is_revoking = bool(delete_rules) or not add_rules
         with (
             self._backend.changing(snapshot['name']),
-            self._failing_closed(Kind.SNAPSHOT, volume, is_revoking),
+            self._failing_closed(Kind.SNAPSHOT, volume, rules.is_revoking),
         ):
             found = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
             if found is None:
@@ -90,7 +80,7 @@ class BtrfsAccess:
                 Kind.SNAPSHOT,
                 record,
                 pool.path(Kind.SNAPSHOT, record['volume']),
-                access_rules,
+                rules.access_rules,
                 read_only=True,
                 denies_all=self._roles.denies_all(snapshot['share']),
             )

@@ -21,6 +21,7 @@ from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
 from manila_lite.share.drivers.btrfs.moves.transfer import TransferFailed
 from manila_lite.share.drivers.btrfs.volumes.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.volumes.snapshots import BtrfsSnapshots
+from manila_lite.share.drivers.contract.access import RuleChanges
 from manila_lite.share.drivers.contract.replication import (
     ERROR,
     IN_SYNC,
@@ -226,7 +227,7 @@ class BtrfsReplication(Replication):
             and self._backend.exports.listed(Kind.SHARE, own.record()) is None
         ):
             # It may have been out of reach when the rules were applied.
-            self._access.update_access(replica, access_rules, [], [], [])
+            self._access.update_access(replica, RuleChanges(access_rules=access_rules))
         if replica_state == IN_SYNC and missing:
             return OUT_OF_SYNC
         return replica_state
