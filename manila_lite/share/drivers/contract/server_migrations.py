@@ -10,9 +10,11 @@ names it.
 """
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 from typing import Any, TypedDict
 
 from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract.arguments import Arguments
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
@@ -24,6 +26,16 @@ from manila_lite.share.drivers.contract.values import (
     ShareForDriver,
     SnapshotForDriver,
 )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServerMigration(Arguments):
+    """The server that moves, where to, and what is on it."""
+
+    src_share_server: ShareServerMapping
+    dest_share_server: ShareServerMapping
+    shares: Sequence[ShareForDriver] = ()
+    snapshots: Sequence[SnapshotForDriver] = ()
 
 
 class ServerMigrationCompatibility(TypedDict, total=False):

@@ -11,9 +11,11 @@ preserved, which a driver offers by `preserve_snapshots`.
 """
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 from typing import Any, TypedDict
 
 from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract.arguments import Arguments
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
@@ -26,6 +28,26 @@ from manila_lite.share.drivers.contract.values import (
 )
 
 SnapshotMappings = Mapping[str, SnapshotForDriver]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShareMigration(Arguments):
+    """The share that moves, where to, and the snapshots that it takes along."""
+
+    source_share: ShareForDriver
+    destination_share: ShareForDriver
+    source_snapshots: Sequence[SnapshotForDriver] = ()
+    snapshot_mappings: SnapshotMappings = dataclasses.field(default_factory=dict)
+    destination_share_server: ShareServerMapping | None = None
+
+    @property
+    def snapshot_pairs(self) -> list[tuple[SnapshotForDriver, SnapshotForDriver]]:
+        """Each snapshot of the source with that of the destination."""
+        return [
+            (one, self.snapshot_mappings[one['id']])
+            for one in self.source_snapshots
+            if one['id'] in self.snapshot_mappings
+        ]
 
 
 class ShareMigrationCompatibility(TypedDict, total=False):

@@ -12,6 +12,7 @@ from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.contract.server_migrations import (
+    ServerMigration,
     ServerMigrationCompatibility,
     ServerMigrationCompleteReply,
     ServerMigrationStartReply,
@@ -113,25 +114,19 @@ class DummyServerMigration:
             }
         }
 
-    def share_server_migration_continue(
-        self,
-        src_share_server: base.ShareServerMapping,
-        dest_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
-    ) -> bool:
-        source = self._source(src_share_server)
-        server_id = dest_share_server['id']
+    def share_server_migration_continue(self, migration: ServerMigration) -> bool:
+        source = self._source(migration.src_share_server)
+        server_id = migration.dest_share_server['id']
         steps = self._backend.options.dummy_driver_server_migration_steps
         with self._backend.lock:
             done = _record_of(self._backend.state.migrations, server_id)['done'] + 1
-            for share in shares:
+            for share in migration.shares:
                 self._backend.state.incoming.put(
                     share['id'],
                     _record_of(source.shares, share['id']) | {'to': server_id},
                 )
             self._backend.faults.midway()
-            for snapshot in snapshots:
+            for snapshot in migration.snapshots:
                 self._backend.state.incoming.put(
                     snapshot['id'],
                     _record_of(source.snapshots, snapshot['id']) | {'to': server_id},
@@ -148,42 +143,41 @@ class DummyServerMigration:
         ]
         return {'total_progress': 100 * done // steps}
 
-    def share_server_migration_cancel(
-        self,
-        dest_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
-    ) -> None:
+    def share_server_migration_cancel(self, migration: ServerMigration) -> None:
         with self._backend.lock:
-            self._discard_copies(dest_share_server['id'], shares, snapshots)
+            self._discard_copies(
+                migration.dest_share_server['id'], migration.shares, migration.snapshots
+            )
 
     # The second phase
 
     def share_server_migration_complete(
-        self,
-        src_share_server: base.ShareServerMapping,
-        dest_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
+        self, migration: ServerMigration
     ) -> ServerMigrationCompleteReply:
-        source = self._source(src_share_server)
-        server = _record_of(self._backend.state.servers, dest_share_server['id'])
+        source = self._source(migration.src_share_server)
+        server = _record_of(
+            self._backend.state.servers, migration.dest_share_server['id']
+        )
         with self._backend.lock:
             share_updates = {
-                share['id']: self._move_share(source, share, dest_share_server, server)
-                for share in shares
+                share['id']: self._move_share(
+                    source, share, migration.dest_share_server, server
+                )
+                for share in migration.shares
             }
             self._backend.faults.midway()
             snapshot_updates = {
                 snapshot['id']: self._move_snapshot(source, snapshot, server)
-                for snapshot in snapshots
+                for snapshot in migration.snapshots
             }
-            self._discard_copies(dest_share_server['id'], shares, snapshots)
+            self._discard_copies(
+                migration.dest_share_server['id'], migration.shares, migration.snapshots
+            )
             # Everything is here: the source can be removed.
-            for share in shares:
+            for share in migration.shares:
                 source.shares.drop(share['id'])
                 source.access.remove(share['id'])
-            for snapshot in snapshots:
+            for snapshot in migration.snapshots:
                 source.snapshots.drop(snapshot['id'])
                 source.snapshot_access.remove(snapshot['id'])
         return {'share_updates': share_updates, 'snapshot_updates': snapshot_updates}

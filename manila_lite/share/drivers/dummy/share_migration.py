@@ -4,16 +4,16 @@ The state of the destination is found by its back end section, which is in
 the configuration of every share service.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.contract.share_migrations import (
+    ShareMigration,
     ShareMigrationCompatibility,
     ShareMigrationCompleteReply,
-    SnapshotMappings,
 )
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.share_servers import SERVER_FIELDS, server_fields
@@ -44,55 +44,48 @@ class DummyShareMigration:
     # The first phase
 
     def migration_check_compatibility(
-        self,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        destination_share_server: base.ShareServerMapping | None = None,
+        self, migration: ShareMigration
     ) -> ShareMigrationCompatibility:
         options = self._backend.options.dummy_driver_share_migration_offers
         offered = set(options if self._capabilities is None else self._capabilities)
         compatible = (
             'compatible' in offered
-            and self._can_reach(destination_share, destination_share_server)
-            and self._backend.state.shares.find(source_share['id']) is not None
+            and self._can_reach(
+                migration.destination_share, migration.destination_share_server
+            )
+            and self._backend.state.shares.find(migration.source_share['id'])
+            is not None
         )
         reply: Any = {name: compatible and name in offered for name in _CAPABILITIES}
         return {'compatible': compatible, **reply}
 
-    def migration_start(
-        self,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-        destination_share_server: base.ShareServerMapping | None = None,
-    ) -> None:
-        target = self._target(destination_share)
+    def migration_start(self, migration: ShareMigration) -> None:
+        target = self._target(migration.destination_share)
         with self._backend.lock:
-            source = self._backend.get_share(source_share['id'])
-            if target.shares.find(destination_share['id']) is None:
+            source = self._backend.get_share(migration.source_share['id'])
+            if target.shares.find(migration.destination_share['id']) is None:
                 self._backend.faults.midway()
                 target.shares.put(
-                    destination_share['id'],
+                    migration.destination_share['id'],
                     _without_server(source)
-                    | server_fields(target, destination_share_server)
+                    | server_fields(target, migration.destination_share_server)
                     | {
-                        'export': destination_share['name'],
-                        'pool': Host.parse(destination_share['host']).pool,
+                        'export': migration.destination_share['name'],
+                        'pool': Host.parse(migration.destination_share['host']).pool,
                         'content': '',
-                        INCOMING: source_share['id'],
+                        INCOMING: migration.source_share['id'],
                         'copied': 0,
                     },
                 )
-            for snapshot, copy in _pairs(source_snapshots, snapshot_mappings):
+            for snapshot, copy in migration.snapshot_pairs:
                 if target.snapshots.find(copy['id']) is None:
                     target.snapshots.put(
                         copy['id'],
                         self._backend.get_snapshot(snapshot['id'])
                         | {
-                            'share': destination_share['name'],
+                            'share': migration.destination_share['name'],
                             'export': copy['name'],
-                            'replica': destination_share['id'],
+                            'replica': migration.destination_share['id'],
                             'status': 'error',
                         },
                     )
@@ -117,67 +110,55 @@ class DummyShareMigration:
         copied = copy.get('copied', steps)
         return {'total_progress': 100 * copied // steps, 'copied': copied}
 
-    def migration_cancel(
-        self,
-        destination_share: base.ShareForDriver,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-    ) -> None:
-        target = self._target(destination_share)
+    def migration_cancel(self, migration: ShareMigration) -> None:
+        target = self._target(migration.destination_share)
         with self._backend.lock:
-            copy = target.shares.find(destination_share['id'])
+            copy = target.shares.find(migration.destination_share['id'])
             if copy is None or INCOMING in copy:
-                for _, snapshot in _pairs(source_snapshots, snapshot_mappings):
+                for _, snapshot in migration.snapshot_pairs:
                     target.snapshots.drop(snapshot['id'])
                     self._backend.faults.midway()
-                target.shares.drop(destination_share['id'])
+                target.shares.drop(migration.destination_share['id'])
 
     # The second phase
 
     def migration_complete(
-        self,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-        destination_share_server: base.ShareServerMapping | None = None,
+        self, migration: ShareMigration
     ) -> ShareMigrationCompleteReply:
-        target = self._target(destination_share)
+        target = self._target(migration.destination_share)
         with self._backend.lock:
-            copy = _copy_in(target, destination_share)
-            source = self._backend.state.shares.find(source_share['id'])
+            copy = _copy_in(target, migration.destination_share)
+            source = self._backend.state.shares.find(migration.source_share['id'])
             if source is not None:  # else an earlier call has moved it
                 copy = (
                     _without_server(source)
-                    | server_fields(target, destination_share_server)
+                    | server_fields(target, migration.destination_share_server)
                     | {'export': copy['export'], 'pool': copy['pool']}
                 )
-                target.shares.put(destination_share['id'], copy)
+                target.shares.put(migration.destination_share['id'], copy)
                 self._backend.faults.midway()
                 self._move_snapshots(
                     target,
-                    source_snapshots,
-                    snapshot_mappings,
-                    server_fields(target, destination_share_server),
+                    migration.snapshot_pairs,
+                    server_fields(target, migration.destination_share_server),
                 )
-                self._backend.state.access.remove(source_share['id'])
-                self._backend.state.shares.drop(source_share['id'])
+                self._backend.state.access.remove(migration.source_share['id'])
+                self._backend.state.shares.drop(migration.source_share['id'])
             updates = {
                 one['id']: _snapshot_update(target, one)
-                for one in snapshot_mappings.values()
+                for one in migration.snapshot_mappings.values()
             }
         return {'export_locations': share_exports(copy), 'snapshot_updates': updates}
 
     def _move_snapshots(
         self,
         target: DummyState,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
+        pairs: Iterable[tuple[base.SnapshotForDriver, base.SnapshotForDriver]],
         server: records.Record,
     ) -> None:
         where = {name: server[name] for name in _ADDRESSES if name in server}
         state = self._backend.state
-        for snapshot, copy in _pairs(source_snapshots, snapshot_mappings):
+        for snapshot, copy in pairs:
             record = target.snapshots.find(copy['id'])
             if record is not None:
                 target.snapshots.put(
@@ -242,18 +223,6 @@ def _copy_in(
     if copy is None:
         raise exception.ShareResourceNotFound(share_id=destination_share['id'])
     return copy
-
-
-def _pairs(
-    source_snapshots: Sequence[base.SnapshotForDriver],
-    snapshot_mappings: SnapshotMappings,
-) -> list[tuple[base.SnapshotForDriver, base.SnapshotForDriver]]:
-    """Return each snapshot of the source with that of the destination."""
-    return [
-        (one, snapshot_mappings[one['id']])
-        for one in source_snapshots
-        if one['id'] in snapshot_mappings
-    ]
 
 
 def _snapshot_update(

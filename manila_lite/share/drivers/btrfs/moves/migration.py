@@ -4,7 +4,7 @@ The first phase copies in a thread, since the published methods return at
 once: a migration can be cancelled while it copies.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import concurrent.futures
 import contextlib
 import threading
@@ -25,9 +25,9 @@ from manila_lite.share.drivers.btrfs.moves.migration_copy import (
 )
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
 from manila_lite.share.drivers.contract.share_migrations import (
+    ShareMigration,
     ShareMigrationCompatibility,
     ShareMigrationCompleteReply,
-    SnapshotMappings,
 )
 
 
@@ -127,21 +127,16 @@ class BtrfsMigration:
     # The first phase
 
     def migration_check_compatibility(
-        self,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        destination_share_server: base.ShareServerMapping | None = None,
+        self, migration: ShareMigration
     ) -> ShareMigrationCompatibility:
         """Return how a share can be moved to a pool of this machine."""
-        reason = self._why_not(
-            source_share, destination_share, destination_share_server
-        )
+        reason = self._why_not(migration)
         if reason is not None:
             LOG.info(
                 'Share %(name)s cannot be migrated to %(host)s: %(reason)s',
                 {
-                    'name': source_share['name'],
-                    'host': destination_share['host'],
+                    'name': migration.source_share['name'],
+                    'host': migration.destination_share['host'],
                     'reason': reason,
                 },
             )
@@ -153,12 +148,8 @@ class BtrfsMigration:
             'preserve_snapshots': reason is None,
         }
 
-    def _why_not(
-        self,
-        source: base.ShareForDriver,
-        destination: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None,
-    ) -> str | None:
+    def _why_not(self, migration: ShareMigration) -> str | None:
+        source, destination = migration.source_share, migration.destination_share
         found = self._backend.find(Kind.SHARE, source['name'])
         if found is None or 'reverting_to' in found[1]:
             return 'it is incomplete'
@@ -167,39 +158,23 @@ class BtrfsMigration:
             return 'that is no btrfs back end of this machine'
         try:
             self._backend.locations(Kind.SHARE, found[1])
-            there.server_for(share_server)
+            there.server_for(migration.destination_share_server)
             there.pool_for(destination)
             there.exports.check(found[1]['share_proto'], destination['name'])
         except (ValueError, exception.ShareBackendException) as error:
             return str(error)
         return None
 
-    def migration_start(
-        self,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-    ) -> None:
+    def migration_start(self, migration: ShareMigration) -> None:
         """Record that the share moves; the next calls copy it."""
-        self._copy_of(
-            source_share, destination_share, source_snapshots, snapshot_mappings
-        ).begin()
+        self._copy_of(migration).begin()
 
-    def migration_continue(
-        self,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-    ) -> bool:
+    def migration_continue(self, migration: ShareMigration) -> bool:
         """Copy until little is left, also after a restart of the service.
 
         What has changed meanwhile is sent again and again.
         """
-        copy = self._copy_of(
-            source_share, destination_share, source_snapshots, snapshot_mappings
-        )
+        copy = self._copy_of(migration)
         call = self._calls.get(copy.name)
         if call is None:
             if copy.find_share() is not None:
@@ -224,40 +199,24 @@ class BtrfsMigration:
     def _count(self, copy: MigrationCopy) -> Callable[[int], None]:
         return self._progress.setdefault(copy.name, _Progress(0)).add
 
-    def migration_get_progress(
-        self,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-    ) -> dict[str, int]:
+    def migration_get_progress(self, migration: ShareMigration) -> dict[str, int]:
         """Return the percentage of the bytes that the share had at first."""
-        copy = self._copy_of(
-            source_share, destination_share, source_snapshots, snapshot_mappings
-        )
+        copy = self._copy_of(migration)
         progress = self._progress.get(copy.name)
         if progress is not None:
             return {'total_progress': progress.percent, 'sent_bytes': progress.sent}
         is_copied = copy.has_content() or copy.find_share() is not None
         return {'total_progress': _NOT_YET if is_copied else 0}
 
-    def migration_cancel(
-        self,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-    ) -> None:
+    def migration_cancel(self, migration: ShareMigration) -> None:
         """Stop copying, and remove the copy; a missing one is success."""
         try:
-            copy = self._copy_of(
-                source_share, destination_share, source_snapshots, snapshot_mappings
-            )
+            copy = self._copy_of(migration)
         except exception.ShareBackendException:
             # The destination is removed when it is within reach again.
-            name, own = destination_share['name'], source_share['name']
+            own = migration.source_share['name']
             with self._backend.copying(own):
-                forget_leaving(self._backend, own, name)
+                forget_leaving(self._backend, own, migration.destination_share['name'])
             raise
         copy.discard()
         self._forget(copy)
@@ -265,36 +224,31 @@ class BtrfsMigration:
     # The second phase
 
     def migration_complete(
-        self,
-        source_share: base.ShareForDriver,
-        destination_share: base.ShareForDriver,
-        source_snapshots: Sequence[base.SnapshotForDriver],
-        snapshot_mappings: SnapshotMappings,
-        destination_share_server: base.ShareServerMapping | None = None,
+        self, migration: ShareMigration
     ) -> ShareMigrationCompleteReply:
         """Send the rest while no client can write, and remove the source.
 
         If that fails, its clients can use it as before.
         """
         try:
-            copy = self._copy_of(
-                source_share, destination_share, source_snapshots, snapshot_mappings
-            )
+            copy = self._copy_of(migration)
         except exception.ShareBackendException:
             # An earlier call may have been killed before its end.
-            own = source_share['name']
+            own = migration.source_share['name']
             with self._backend.copying(own), self._backend.changing(own):
                 closing.reopen(self._backend, own)
             raise
         with copy.locked():
-            record = copy.replace_source(self._count(copy), destination_share_server)
+            record = copy.replace_source(
+                self._count(copy), migration.destination_share_server
+            )
         self._forget(copy)
-        there = self._reach(source_share, destination_share)
+        there = self._reach(migration)
         return {
             'export_locations': there.locations(Kind.SHARE, record),
             'snapshot_updates': {
                 snapshot['id']: _snapshot_update(there, snapshot)
-                for snapshot in snapshot_mappings.values()
+                for snapshot in migration.snapshot_mappings.values()
             },
         }
 
@@ -302,30 +256,25 @@ class BtrfsMigration:
         self._calls.pop(copy.name, None)
         self._progress.pop(copy.name, None)
 
-    def _copy_of(
-        self,
-        source: base.ShareForDriver,
-        destination: base.ShareForDriver,
-        snapshots: Sequence[base.SnapshotForDriver],
-        mappings: SnapshotMappings,
-    ) -> MigrationCopy:
-        there = self._reach(source, destination)
+    def _copy_of(self, migration: ShareMigration) -> MigrationCopy:
         pairs = [
-            SnapshotPair(one['name'], mappings[one['id']]['name'])
-            for one in snapshots
-            if one['id'] in mappings
+            SnapshotPair(one['name'], copy['name'])
+            for one, copy in migration.snapshot_pairs
         ]
-        return MigrationCopy(self._backend, source, there, destination, pairs)
+        return MigrationCopy(
+            self._backend,
+            migration.source_share,
+            self._reach(migration),
+            migration.destination_share,
+            pairs,
+        )
 
-    def _reach(
-        self, source: base.ShareForDriver, destination: base.ShareForDriver
-    ) -> BtrfsBackend:
+    def _reach(self, migration: ShareMigration) -> BtrfsBackend:
         """Return the back end of the destination."""
-        there = self._peers.beside(destination['host'], source['host'])
+        host = migration.destination_share['host']
+        there = self._peers.beside(host, migration.source_share['host'])
         if there is None:
-            raise exception.ShareBackendException(
-                msg=f'{destination["host"]} is out of reach'
-            )
+            raise exception.ShareBackendException(msg=f'{host} is out of reach')
         return there
 
 

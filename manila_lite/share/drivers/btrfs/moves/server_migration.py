@@ -27,6 +27,7 @@ from manila_lite.share.drivers.btrfs.moves.moves import Item, Move, items_of
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
 from manila_lite.share.drivers.contract.server_migrations import (
+    ServerMigration,
     ServerMigrationCompatibility,
     ServerMigrationCompleteReply,
 )
@@ -91,45 +92,33 @@ class BtrfsServerMigration:
 
     # The first phase
 
-    def share_server_migration_start(
-        self,
-        src_share_server: base.ShareServerMapping,
-        dest_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
-    ) -> None:
-        source = self._source(src_share_server['host'])
-        server_id = dest_share_server['id']
+    def share_server_migration_start(self, migration: ServerMigration) -> None:
+        source = self._source(migration.src_share_server['host'])
+        server_id = migration.dest_share_server['id']
         with self._moving(server_id, source):
             self._backend.servers.get(server_id)
             if self._find(server_id) is None:
                 record = {
-                    'host': src_share_server['host'],
-                    'server': src_share_server['id'],
-                    'pool': Host.parse(dest_share_server['host']).pool,
+                    'host': migration.src_share_server['host'],
+                    'server': migration.src_share_server['id'],
+                    'pool': Host.parse(migration.dest_share_server['host']).pool,
                     'stage': Stage.COPYING,
                     'pools': {},
                     'volumes': [],
                 }
-                items = items_of(shares, snapshots)
+                items = items_of(migration.shares, migration.snapshots)
                 self._put(
                     server_id, record | {'pools': self._pools(record, source, items)}
                 )
             source.departures.begin(
-                server_id, src_share_server['id'], self._backend.root
+                server_id, migration.src_share_server['id'], self._backend.root
             )
 
-    def share_server_migration_continue(
-        self,
-        src_share_server: base.ShareServerMapping,
-        dest_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
-    ) -> bool:
+    def share_server_migration_continue(self, migration: ServerMigration) -> bool:
         """Copy everything; the call takes as long as that."""
-        source = self._source(src_share_server['host'])
-        server_id = dest_share_server['id']
-        items = items_of(shares, snapshots)
+        source = self._source(migration.src_share_server['host'])
+        server_id = migration.dest_share_server['id']
+        items = items_of(migration.shares, migration.snapshots)
         with self._moving(server_id, source):
             record = self._get(server_id)
             if record['stage'] == Stage.COPYING:
@@ -140,16 +129,12 @@ class BtrfsServerMigration:
         return True
 
     def share_server_migration_get_progress(
-        self,
-        src_share_server: base.ShareServerMapping,
-        dest_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
+        self, migration: ServerMigration
     ) -> dict[str, int]:
-        source = self._source(src_share_server['host'])
-        server_id = dest_share_server['id']
+        source = self._source(migration.src_share_server['host'])
+        server_id = migration.dest_share_server['id']
         record = self._get(server_id)
-        items = items_of(shares, snapshots)
+        items = items_of(migration.shares, migration.snapshots)
         if record['stage'] != Stage.COPYING:
             return {'total_progress': 100}
         pools = self._pools(record, source, items)
@@ -200,15 +185,11 @@ class BtrfsServerMigration:
     # The second phase
 
     def share_server_migration_complete(
-        self,
-        src_share_server: base.ShareServerMapping,
-        dest_share_server: base.ShareServerMapping,
-        shares: ShareList,
-        snapshots: SnapshotList,
+        self, migration: ServerMigration
     ) -> ServerMigrationCompleteReply:
-        source = self._source(src_share_server['host'])
-        server_id = dest_share_server['id']
-        items = items_of(shares, snapshots)
+        source = self._source(migration.src_share_server['host'])
+        server_id = migration.dest_share_server['id']
+        items = items_of(migration.shares, migration.snapshots)
         with self._moving(server_id, source):
             record = self._find(server_id)
             if record is not None:  # else it was completed before
