@@ -3,6 +3,7 @@
 from collections.abc import Callable
 import contextlib
 import logging
+import math
 import random
 import threading
 import time
@@ -97,15 +98,21 @@ class Receiver:
         """Receive until no subscription is left, whatever the broker does."""
         pause = 0.0
         while not self._is_done():
+            connected_at = math.inf
             try:
                 with contextlib.closing(
                     self._brokers.connect(waker, 'hints received')
                 ) as link:
+                    connected_at = self._clock()
                     self._receive(link)
                     pause = 0.0
             except Exception as error:  # noqa: BLE001 the service goes on
                 if not isinstance(error, (*rabbit.FAILED, rabbit.Refused)):
                     LOG.exception('Receiving hints has failed')
+                # A broker that accepts connections and drops them is no reason
+                # to connect twice a second.
+                if self._clock() - connected_at >= rabbit.LONGEST_PAUSE:
+                    pause = 0.0
                 pause = self._wait_after(error, waker, pause)
         waker.close()
 
@@ -153,6 +160,7 @@ class Receiver:
                 error,
             )
         pause = min(2 * pause or rabbit.FIRST_PAUSE, rabbit.LONGEST_PAUSE)
+        LOG.debug('Another connection for hints in up to %g s: %s', pause, error)
         waker.wait(pause * random.uniform(0.5, 1))  # noqa: S311 not a secret
         return pause
 

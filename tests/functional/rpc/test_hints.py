@@ -12,7 +12,7 @@ import time
 import kombu
 import pytest
 
-from manila_lite.rpc import hints
+from manila_lite.rpc import hints, rabbit, receiving
 from tests.functional.rpc.conftest import HOST, PORT, RABBIT_URL, transport_to
 from tests.support import broker as brokers, certificates, rpc_servers
 from tests.support.broker_proxy import BrokerProxy
@@ -182,6 +182,37 @@ def test_lost_connections_are_made_again(proxy, receive, make_sender, topic, bod
 
     wait_until(is_sent, 'it is connected again')
     assert ids(bodies) == ['after']
+
+
+def test_pauses_begin_again_after_a_connection_that_held(
+    proxy, topic, caplog, monkeypatch
+):
+    caplog.set_level(logging.DEBUG, 'manila_lite.rpc.receiving')
+    monkeypatch.setattr(rabbit, 'FIRST_PAUSE', 0.01)
+    far, now = transport_to(port=proxy.port), 0.0
+    receiver = receiving.Receiver(far._brokers, clock=lambda: now)
+    one = receiver.subscribe(topic, 'one', print)
+
+    def pauses():
+        # A copy: the list is cleared below.
+        return [
+            record.args[0] for record in list(caplog.records) if 'up to' in record.msg
+        ]
+
+    def lose():
+        wait_until(one.is_active.is_set, 'it receives', interval=0.005)
+        caplog.clear()
+        proxy.cut()
+        wait_until(pauses, 'it waits', interval=0.005)
+        first = pauses()[0]
+        proxy.restore()
+        return first
+
+    assert (lose(), lose() > 0.01) == (0.01, True)
+    wait_until(one.is_active.is_set, 'it receives', interval=0.005)
+    now = rabbit.LONGEST_PAUSE
+    assert lose() == 0.01
+    one.cancel()
 
 
 def test_another_host_is_used_when_one_is_down(receive, make_sender, topic, bodies):
