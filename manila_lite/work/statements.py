@@ -101,7 +101,7 @@ IS_UNDERSTOOD = sa.func.coalesce(WORK.c.needs_release, 0) <= sa.bindparam('own_r
 # Also a fencing token for back ends, which compare it between all works on
 # a resource; so it is the time, unless the clock was set back.
 NEXT_FENCE = larger_of(WORK.c.fence + 1, sa.cast(db_now() * 1_000_000, sa.BigInteger))
-CLAIM = {
+_CLAIM = {
     abandoned: sa.update(WORK)
     .where(WORK.c.id == sa.bindparam('work_id'), IN_QUEUES, condition, IS_UNDERSTOOD)
     .values(
@@ -114,6 +114,25 @@ CLAIM = {
     )
     for abandoned, condition in ((False, _DUE_BY_ID), (True, _ABANDONED_BY_ID))
 }
+_CLAIMED = (WORK, _share_id(WORK.c.resource_id))
+_CLAIM_RETURNING = {
+    abandoned: statement.returning(*_CLAIMED) for abandoned, statement in _CLAIM.items()
+}
+_READ = sa.select(*_CLAIMED).where(WORK.c.id == sa.bindparam('work_id'))
+
+
+def claim(dialect: str, abandoned: bool) -> tuple[sa.Executable, sa.Select | None]:
+    """Return the guarded UPDATE that claims work, and what reads the row.
+
+    The UPDATE itself returns it, except on MariaDB. That returns rows of an
+    INSERT, which an ON DUPLICATE KEY UPDATE makes an UPDATE; but where it is
+    from a SELECT FOR UPDATE of the same table, two claims have the work.
+    """
+    if dialect == 'mysql':
+        return _CLAIM[abandoned], _READ
+    return _CLAIM_RETURNING[abandoned], None
+
+
 HAS_OTHER_WORK = sa.select(
     sa.exists().where(
         WORK.c.resource == sa.bindparam('of_resource'),
@@ -126,9 +145,6 @@ COUNT_BY_KIND = (
     .where(WORK.c.queue == sa.bindparam('of_queue'))
     .group_by(WORK.c.kind, WORK.c.state)
     .order_by(WORK.c.kind, WORK.c.state)
-)
-READ = sa.select(WORK, _share_id(WORK.c.resource_id)).where(
-    WORK.c.id == sa.bindparam('work_id')
 )
 UNCLAIMED: dict[str, typing.Any] = {
     'state': QUEUED,

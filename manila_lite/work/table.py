@@ -243,20 +243,26 @@ def claim(
     instance, must not overtake a create. The transaction is then of no
     further use.
     """
+    update, read = sql.claim(session.dialect, abandoned)
     try:
-        claimed = session.run(
-            sql.CLAIM[abandoned],
-            work_id=work_id,
-            queues=list(queues),
-            new_owner=owner,
-            lease=lease,
-            own_release=release,
+        claimed = session.execute(
+            update,
+            {
+                'work_id': work_id,
+                'queues': list(queues),
+                'new_owner': owner,
+                'lease': lease,
+                'own_release': release,
+            },
         )
     except db_exc.DBDuplicateEntry as error:
         raise ResourceBusy(id=work_id) from error
-    if not claimed:
+    if read is None:
+        row = claimed.first()
+    else:
+        row = session.one(read, work_id=work_id) if claimed.rowcount else None
+    if row is None:
         return None
-    row = session.one(sql.READ, work_id=work_id)
     return Claim(
         id=row.id,
         kind=row.kind,

@@ -6,6 +6,9 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.models import snapshots
+from manila_lite.db.transitions import insert_row
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work import table
 from manila_lite.work.statements import WORK
 from tests.support import sampling
@@ -14,13 +17,17 @@ from tests.unit.work.builders import claim, row, submit_work, sweep, taken_over
 
 pytestmark = sampling.dialects
 
+SNAPSHOT = snapshots.Snapshot.__table__
 
 THREADS = 8
+ROUNDS = 20
+"""The first ones are slower, so that claims do not meet."""
+
 SOON = 3600.0
 
 
 def test_of_concurrent_claims_exactly_one_wins(db):
-    for _ in range(5):
+    for _ in range(ROUNDS):
         work_id = submit_work(db)
         jobs = at_once(
             *[
@@ -61,6 +68,60 @@ def test_only_work_that_is_due_is_claimed(db):
     db.write(table.retry, job, SOON, 'wet')
     assert claim(db, job.id) is None
     assert sweep(db) == []
+
+
+def test_claim_is_the_row_as_it_has_become(db):
+    work_id = submit_work(db, args={'color': 'green'}, one_key='wall')
+    job = claim(db, work_id)
+    found = row(db, work_id)
+    assert (job.fence, job.attempt, job.owner, job.exclusion_key) == (
+        found.fence,
+        found.attempt,
+        found.owner,
+        found.running_key,
+    )
+    assert (found.state, job.args, found.one_key) == (
+        'running',
+        {'color': 'green'},
+        'wall',
+    )
+
+
+def test_claim_names_the_share(db, add_instance):
+    add_instance('one', 'created')
+    add_instance('two', 'created')
+
+    def add_snapshot(session):
+        session.run(
+            sa.insert(SNAPSHOT),
+            id='snapshot',
+            share_id='share-of-two',
+            project_id='owner',
+            size=1,
+            share_size=1,
+            share_proto='NFS',
+            created_at=session.now,
+        )
+        insert_row(
+            session,
+            SNAPSHOT_INSTANCE,
+            'create',
+            id='snapshot-instance',
+            snapshot_id='snapshot',
+            share_instance_id='two',
+            created_at=session.now,
+        )
+
+    db.write(add_snapshot)
+    shares = {
+        resource_id: claim(db, submit_work(db, resource_id=resource_id)).share_id
+        for resource_id in ('one', 'snapshot-instance', 'other')
+    }
+    assert shares == {
+        'one': 'share-of-one',
+        'snapshot-instance': 'share-of-two',
+        'other': None,
+    }
 
 
 def test_work_that_is_gone_is_not_claimed(db):
