@@ -42,7 +42,9 @@ LOAD_FOR = 6.0
 PAIRS = 3
 
 _CORES = 2
-_STATEMENTS = ('Com_select', 'Com_insert', 'Com_update', 'Com_delete')
+_STATEMENTS = tuple(
+    f'Com_{kind}' for kind in ('select', 'insert', 'insert_select', 'update', 'delete')
+)
 
 
 def run(verdict: Verdict) -> None:
