@@ -70,7 +70,7 @@ class PlacementEndpoint:
     def prepare_create_share_instance(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        instance = share_instances.get(session, job.resource_id)
+        instance, specs = _read_instance(session, job.resource_id)
         if instance.status != InstanceStatus.CREATING or instance.host is not None:
             raise exception.InvalidStatus(
                 resource='share instance',
@@ -81,7 +81,7 @@ class PlacementEndpoint:
             )
         return (
             instance,
-            _required_capabilities(session, instance),
+            specs,
             self._affinity_hosts(session, job.args['hints']),
             self._subnets(session, instance.share_network_id),
             instance.share_group_id
@@ -278,7 +278,7 @@ class PlacementEndpoint:
     def prepare_extend_share_instance(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        instance = share_instances.get(session, job.resource_id)
+        instance, specs = _read_instance(session, job.resource_id)
         if instance.status != InstanceStatus.EXTENDING:
             raise exception.InvalidStatus(
                 resource='share instance',
@@ -287,7 +287,7 @@ class PlacementEndpoint:
                 event='place',
                 allowed=InstanceStatus.EXTENDING,
             )
-        return (instance, _required_capabilities(session, instance))
+        return instance, specs
 
     def extend_share_instance(
         self, job: typing.Any, instance_id: str, new_size: int, growth: int
@@ -319,7 +319,7 @@ class PlacementEndpoint:
     def prepare_manage_share_instance(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        instance = share_instances.get(session, job.resource_id)
+        instance, specs = _read_instance(session, job.resource_id)
         if instance.status != InstanceStatus.MANAGE_STARTING:
             raise exception.InvalidStatus(
                 resource='share instance',
@@ -328,7 +328,7 @@ class PlacementEndpoint:
                 event='place',
                 allowed=InstanceStatus.MANAGE_STARTING,
             )
-        return (instance, _required_capabilities(session, instance))
+        return instance, specs
 
     def manage_share_instance(
         self, job: typing.Any, instance_id: str, driver_options: dict[str, typing.Any]
@@ -369,26 +369,17 @@ class PlacementEndpoint:
                 allowed=ShareTask.STARTING,
             )
         migration = share_migrations.get_open(session, job.resource_id)
-        instance = share_instances.get(session, migration.source_instance_id)
-        subnets = self._subnets(session, migration.destination_network_id)
-        affinity_hosts = self._affinity_hosts(
-            session, affinity.get_hints(session, job.resource_id)
-        )
-        if migration.new_share_type_id is None:
-            return (
-                instance,
-                _required_capabilities(session, instance),
-                affinity_hosts,
-                subnets,
+        instance, specs = _read_instance(session, migration.source_instance_id)
+        if migration.new_share_type_id is not None:
+            wanted = share_types.get_extra_specs(session, migration.new_share_type_id)
+            specs = required_capabilities(
+                wanted, has_qos_type=bool(wanted.get(DEFAULT_OF_SHARE_TYPE))
             )
-        specs = share_types.get_extra_specs(session, migration.new_share_type_id)
         return (
             instance,
-            required_capabilities(
-                specs, has_qos_type=bool(specs.get(DEFAULT_OF_SHARE_TYPE))
-            ),
-            affinity_hosts,
-            subnets,
+            specs,
+            self._affinity_hosts(session, affinity.get_hints(session, job.resource_id)),
+            self._subnets(session, migration.destination_network_id),
         )
 
     def migrate_share_to_host(
@@ -522,10 +513,11 @@ def _expression_values(instance: InstanceRow) -> dict[str, typing.Any]:
     }
 
 
-def _required_capabilities(
-    session: Session, instance: InstanceRow
-) -> Mapping[str, str]:
-    return required_capabilities(
-        share_types.get_extra_specs(session, instance.share_type_id),
-        has_qos_type=instance.qos_type_id is not None,
+def _read_instance(
+    session: Session, instance_id: str
+) -> tuple[InstanceRow, Mapping[str, str]]:
+    """Return an instance and the capabilities that its pool must have."""
+    instance, specs = share_instances.get_with_extra_specs(session, instance_id)
+    return instance, required_capabilities(
+        specs, has_qos_type=instance.qos_type_id is not None
     )

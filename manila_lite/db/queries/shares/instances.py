@@ -49,6 +49,9 @@ _FULL = _ALL.where(INSTANCE.c.id == sa.bindparam('instance_id'))
 _WITH_METADATA = _FULL.add_columns(
     METADATA.c.key.label('metadata_key'), METADATA.c.value.label('metadata_value')
 ).outerjoin(METADATA, METADATA.c.share_id == SHARE.c.id)
+_WITH_SPECS = _FULL.add_columns(SPEC.c.spec_key, SPEC.c.spec_value).outerjoin(
+    SPEC, SPEC.c.share_type_id == INSTANCE.c.share_type_id
+)
 _SET_SHARE_TYPE = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('of_instance'))
@@ -222,6 +225,18 @@ def set_share_type(
 def find(session: Session, instance_id: str) -> InstanceRow | None:
     """Like `get`, but return None if the instance is gone."""
     return session.one(_FULL, instance_id=instance_id)
+
+
+def get_with_extra_specs(
+    session: Session, instance_id: str
+) -> tuple[InstanceRow, dict[str, str]]:
+    """Return an instance and the extra specs of its type, in one statement."""
+    rows = session.rows(_WITH_SPECS, instance_id=instance_id)
+    if not rows:
+        raise exception.ShareInstanceNotFound(share_instance_id=instance_id)
+    return rows[0], {
+        row.spec_key: row.spec_value for row in rows if row.spec_key is not None
+    }
 
 
 def get_with_metadata(
