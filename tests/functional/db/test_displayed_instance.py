@@ -19,6 +19,8 @@ from tests.support.rows import INSTANCE, SHARE, insert_instance, insert_share
 
 pytestmark = sampling.dialects
 
+METADATA = share_rows.METADATA
+
 
 STATES = ('active', 'in_sync', 'out_of_sync', 'error')
 RANDOM = 60
@@ -84,6 +86,19 @@ def test_one_instance_is_displayed_for_the_share(db, instances, speaks):
     assert found(db, share_id, status=instances[speaks][0])
     assert found(db, share_id, host=f'h@b#{speaks}')
     assert not found(db, share_id, host=f'h@b#{1 - speaks}')
+
+
+@pytest.mark.parametrize('replicas', [1, 3])
+@pytest.mark.parametrize('metadata', [{}, {'color': 'red', 'shape': 'round'}])
+def test_metadata_of_a_share_is_shown_once(db, replicas, metadata):
+    share_id = db.write(add, [('available', 'active')] * replicas)
+    db.write(lambda session: METADATA.insert(session, share_id, metadata))
+    found = db.read(share_views.get, share_id, exports=share_views.Exports.NONE)
+    (row,) = found.rows
+    assert (row.id, row.host) == (share_id, 'h@b#0')
+    assert found.children['metadata'] == {share_id: metadata}
+    replicated = {share_id: True} if replicas > 1 else {}
+    assert found.children['replicated'] == replicated
 
 
 def test_python_and_sql_choose_the_same_instance(db):

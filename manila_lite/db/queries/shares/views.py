@@ -140,11 +140,16 @@ def _joined(these: sa.FromClause = SHARE) -> sa.FromClause:
 
 
 _OLDEST_FIRST = (INSTANCE.c.created_at, INSTANCE.c.id)
+# Each instance once for each key of the metadata.
 _ONE = (
-    _SHOWN.select_from(_joined())
+    _SHOWN.add_columns(INSTANCE.c.id, METADATA_TABLE.c.key, METADATA_TABLE.c.value)
+    .select_from(
+        _joined().outerjoin(METADATA_TABLE, METADATA_TABLE.c.share_id == SHARE.c.id)
+    )
     .where(SHARE.c.id == sa.bindparam('share_id'))
-    .order_by(*_OLDEST_FIRST)
+    .order_by(*_OLDEST_FIRST, METADATA_TABLE.c.key)
 )
+_INSTANCE_ID, _KEY, _VALUE = -3, -2, -1
 _EXPORTS = (
     sa.select(INSTANCE.c.share_id, EXPORT.c.path)
     .select_from(EXPORT.join(INSTANCE))
@@ -181,10 +186,15 @@ def get(session: Session, share_id: str, *, exports: Exports) -> ShareListing:
     found = session.rows(_ONE, share_id=share_id)
     if not found:
         return ShareListing([], {})
-    rows, sums = select_displayed(found)
-    metadata = {share_id: METADATA.get(session, share_id)}
+    instances, metadata = found, {}
+    if found[0][_KEY] is not None:
+        instances = list({row[_INSTANCE_ID]: row for row in found}.values())
+        metadata = {row[_KEY]: row[_VALUE] for row in found}
+    rows, sums = select_displayed(instances)
     paths = _paths(session, exports, _EXPORTS_OF_ONE, share_id=share_id)
-    return ShareListing(rows, {'metadata': metadata, 'exports': paths, **sums})
+    return ShareListing(
+        rows, {'metadata': {share_id: metadata}, 'exports': paths, **sums}
+    )
 
 
 def list_summaries(
