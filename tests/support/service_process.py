@@ -292,9 +292,10 @@ class ServiceProcess:
     # Requests
 
     def create(self, size: int = 1, **facts: typing.Any) -> str:
-        return self.operations.create(
+        new = self.operations.create(
             CTX, ShareRequest(share_proto='NFS', size=size, **facts)
         )
+        return new.rows[0].id
 
     def created(self, size: int = 1, **facts: typing.Any) -> str:
         """Create a share and wait until it is available."""

@@ -109,8 +109,8 @@ def test_create_share(cloud):
     )
     _, carried_out = cost(cloud, carry_out, cloud)
     assert cloud.api.show(share['id'])['status'] == 'available'
-    assert accepted == 8
-    assert accepted + carried_out == 21
+    assert accepted == 7
+    assert accepted + carried_out == 20
 
 
 @pytest.mark.parametrize(

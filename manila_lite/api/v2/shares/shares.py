@@ -273,6 +273,12 @@ def _exports(req: wsgi.Request) -> Exports:
 def show_share(db: typing.Any, req: wsgi.Request, share_id: str, policy: str) -> dict:
     """Return one share in detail if the policy allows it."""
     found = db.read(share_views.get, share_id, exports=_exports(req))
+    return _shown(req, share_id, found, policy)
+
+
+def _shown(
+    req: wsgi.Request, share_id: str, found: share_views.ShareListing, policy: str
+) -> dict:
     row = found.rows[0] if found.rows else None
     if row is None or not targets.is_share_visible(req.ctx, row):
         raise exception.ShareNotFound(share_id=share_id)
@@ -358,7 +364,7 @@ class SharesController(targets.ShareTargetController):
             raise exception.InvalidInput(
                 reason='size must be an integer from 1 to 2147483647'
             )
-        share_id = self.services.shares.create(
+        new = self.services.shares.create(
             req.ctx,
             ShareRequest(
                 share_proto=args['share_proto'],
@@ -381,7 +387,7 @@ class SharesController(targets.ShareTargetController):
                 check_clone_support=req.minor >= 24,
             ),
         )
-        return self._response(req, share_id, 'share:create')
+        return _shown(req, new.rows[0].id, new, 'share:create')
 
     def _group_id(self, req: wsgi.Request, group_id: str | None) -> str | None:
         """Return the id of a share group that the caller may use, or None."""

@@ -9,7 +9,8 @@ the list of shares finds few among all shares of a deployment by reading all
 of them, if the database does not know that they are few.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import collections
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import dataclasses
 import enum
 import typing
@@ -128,6 +129,8 @@ _SHOWN = sa.select(
     TYPE.c.name.label('share_type_name'),
     ZONE.c.name.label('availability_zone'),
 )
+_namedtuple: Callable[..., typing.Any] = collections.namedtuple
+_NewShare = _namedtuple('_NewShare', _SHOWN.selected_columns.keys())
 _ID = 0  # access by index is ten times faster than by name
 
 
@@ -194,6 +197,29 @@ def get(session: Session, share_id: str, *, exports: Exports) -> ShareListing:
     paths = _paths(session, exports, _EXPORTS_OF_ONE, share_id=share_id)
     return ShareListing(
         rows, {'metadata': {share_id: metadata}, 'exports': paths, **sums}
+    )
+
+
+def of_new(
+    share: Mapping[str, typing.Any],
+    instance: Mapping[str, typing.Any],
+    metadata: Mapping[str, str],
+    **names: str | None,
+) -> ShareListing:
+    """Return what `get` would, of rows with these values of their columns.
+
+    `names` are those of the type, `share_type_name`, and of the zone.
+    """
+    known = {**instance, **share, **names}
+    row = _NewShare(**{name: known.get(name) for name in _NewShare._fields})
+    return ShareListing(
+        [row],
+        {
+            'metadata': {row.id: dict(metadata)},
+            'exports': {},
+            'replicated': {},
+            'rules_status': {},
+        },
     )
 
 

@@ -140,7 +140,7 @@ class ShareGroupCopies:
         share_type: TypeWithSpecs,
         qos_type_id: str | None,
     ) -> None:
-        _, instance_id = placement.insert(
+        new = placement.insert(
             session,
             ctx,
             {
@@ -162,7 +162,7 @@ class ShareGroupCopies:
             {},
         )
         self.provisioning.on(member.host).create_share_from_group_snapshot(
-            session, ctx, instance_id=instance_id, member_id=member.id
+            session, ctx, instance_id=new.instance['id'], member_id=member.id
         )
 
 

@@ -89,22 +89,28 @@ def parse_hints(
     return parsed
 
 
+class NewRows(typing.NamedTuple):
+    """The values of the columns of a share and its instance."""
+
+    share: dict[str, typing.Any]
+    instance: dict[str, typing.Any]
+
+
 def insert(
     session: Session,
     ctx: RequestContext,
     share: Mapping[str, typing.Any],
     instance: Mapping[str, typing.Any],
     metadata: Mapping[str, str],
-) -> tuple[str, str]:
+) -> NewRows:
     """Insert a share of the caller that is being created.
 
     `share` and `instance` are values of columns; the others are the same
-    for every new share. Returns the ids of the share and its instance.
-    Raises ShareTypeNotFound if the type has just been deleted.
+    for every new share. Raises ShareTypeNotFound if the type has just been
+    deleted.
     """
-    share_id, instance_id = session.new_id(), session.new_id()
-    shares.insert(
-        session,
+    share_id = session.new_id()
+    new = NewRows(
         {
             'id': share_id,
             'project_id': ctx.project_id,
@@ -113,24 +119,22 @@ def insert(
             'created_at': session.now,
             **share,
         },
-        metadata,
-    )
-    try:
-        insert_row(
-            session,
-            SHARE_INSTANCE,
-            'create',
-            id=instance_id,
-            share_id=share_id,
-            access_rules_status=RulesStatus.ACTIVE,
-            cast_rules_to_readonly=False,
-            created_at=session.now,
+        {
+            'id': session.new_id(),
+            'share_id': share_id,
+            'access_rules_status': RulesStatus.ACTIVE,
+            'cast_rules_to_readonly': False,
+            'created_at': session.now,
             **replicas.initial_columns(share_id, share['replication_type']),
             **instance,
-        )
+        },
+    )
+    shares.insert(session, new.share, metadata)
+    try:
+        insert_row(session, SHARE_INSTANCE, 'create', **new.instance)
     except db_exc.DBReferenceError:
         # The type was deleted after it was read.
         raise exception.ShareTypeNotFound(
             share_type_id=instance['share_type_id']
         ) from None
-    return share_id, instance_id
+    return new

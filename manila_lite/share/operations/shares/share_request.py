@@ -60,7 +60,7 @@ class NewShare:
     host: str | None
     share_type: TypeWithSpecs | None
     qos_type_id: str | None
-    zone_id: str | None
+    zone: rows.ZoneRow | None
     zones: list[str]
     hints: typing.Mapping[str, typing.Any]
 

@@ -11,7 +11,13 @@ from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.services import pools
-from manila_lite.db.queries.shares import affinity, instances as share_instances, shares
+from manila_lite.db.queries.shares import (
+    affinity,
+    instances as share_instances,
+    shares,
+    views as share_views,
+)
+from manila_lite.db.queries.shares.views import Exports, ShareListing
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import qos_types, types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
@@ -77,19 +83,28 @@ class Shares:
     @transaction
     def create(
         self, session: Session, ctx: RequestContext, request: ShareRequest
-    ) -> str:
-        """Accept a share and return its id; placement and creation follow."""
+    ) -> ShareListing:
+        """Accept a share and return it; placement and creation follow."""
         new = self._checked(session, ctx, request)
         self._charge(session, new)
-        share_id, instance_id = self._insert(session, ctx, new)
+        inserted = self._insert(session, ctx, new)
+        share_id = inserted.share['id']
         affinity.record(
             session,
             share_id,
             new.hints,
             of_project=None if ctx.is_admin else new.owner.project_id,
         )
-        self._submit(session, ctx, new, instance_id)
-        return share_id
+        self._submit(session, ctx, new, inserted.instance['id'])
+        if new.hints:  # some are recorded in the metadata
+            return share_views.get(session, share_id, exports=Exports.NONE)
+        return share_views.of_new(
+            inserted.share,
+            inserted.instance | {'status': SHARE_INSTANCE.initial['create']},
+            new.request.metadata,
+            share_type_name=new.share_type.name if new.share_type else None,
+            availability_zone=new.zone.name if new.zone else None,
+        )
 
     def _checked(
         self, session: Session, ctx: RequestContext, request: ShareRequest
@@ -124,7 +139,7 @@ class Shares:
             host=stays_with.host if stays_with else None,
             share_type=share_type,
             qos_type_id=qos_types.lock_default(session, share_type),
-            zone_id=zone.id if zone else None,
+            zone=zone,
             zones=placement.list_zones(session, ctx, request, share_type),
             hints=placement.parse_hints(session, ctx, request.scheduler_hints),
         )
@@ -144,8 +159,8 @@ class Shares:
 
     def _insert(
         self, session: Session, ctx: RequestContext, new: NewShare
-    ) -> tuple[str, str]:
-        """Insert the rows; return the ids of the share and its instance."""
+    ) -> placement.NewRows:
+        """Insert the rows of the share and its instance, and return them."""
         request = new.request
         return placement.insert(
             session,
@@ -164,7 +179,7 @@ class Shares:
                 'share_type_id': new.owner.share_type_id,
                 'qos_type_id': new.qos_type_id,
                 'host': new.host,
-                'availability_zone_id': new.zone_id,
+                'availability_zone_id': new.zone.id if new.zone else None,
                 'share_network_id': request.share_network_id,
                 'encryption_key_ref': request.encryption_key_ref,
                 'mount_point_name': share_request.free_mount_point_name(

@@ -1,10 +1,13 @@
 """Shares are created: request bodies, refusals and placement."""
 
+import contextlib
+
 import pytest
 
 from tests.functional.api import differences
 from tests.functional.api.conftest import create_type, member_of
 from tests.functional.api.metadata_client import INVALID_ITEMS
+from tests.support.databases import EACH
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
@@ -28,6 +31,48 @@ def test_create_answers_200_and_the_share_is_creating(cloud, member):
     assert share['user_id'] == 'user of project'
     cloud.settle()
     assert member.show(share['id'])['status'] == 'available'
+
+
+BODIES = (
+    {},
+    {
+        'name': 'a',
+        'description': 'b',
+        'metadata': {'shape': 'round', 'color': 'red'},
+        'size': '3',
+        'share_proto': 'cifs',
+        'is_public': True,
+    },
+    {'share_type': 'special', 'encryption_key_ref': UNKNOWN, 'name': ''},
+)
+VERSIONS = ('2.0', '2.8', '2.16', '2.53', '2.69', '2.80', '2.90', '2.99')
+
+
+@pytest.mark.parametrize('kind', EACH)
+def test_answer_is_what_is_then_shown(build_cloud, kind, shared_database):
+    """It is made of what was inserted, and not read."""
+    cloud = build_cloud()
+    create_type(
+        cloud,
+        encryption_support='share',
+        snapshot_support='True',
+        revert_to_snapshot_support='True',
+        replication_type='dr',
+    )
+    api = cloud.api
+    with contextlib.ExitStack() as stack:
+        if kind != 'sqlite':
+            stack.enter_context(cloud.moved_to(shared_database(kind)))
+        (zone,) = api.get('/availability-zones')['availability_zones']
+        near = api.create()['id']
+        others = (
+            {'availability_zone': zone['id']},
+            {'scheduler_hints': {'same_host': near}, 'metadata': {'color': 'red'}},
+        )
+        for version in VERSIONS:
+            for body in (*BODIES, *others):
+                share = api.create(version=version, **body)
+                assert share == api.show(share['id'], version=version)
 
 
 @differences.proves('required fields')
