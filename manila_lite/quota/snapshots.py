@@ -5,6 +5,7 @@ from manila_lite.db.rows import ChargedRow, SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 
 def owner_of(snapshot: ChargedRow) -> Owner:
@@ -30,6 +31,14 @@ def remove_and_credit(
     """Remove an instance by its last move and give back its quota."""
     if snapshots.remove_instance(session, instance, event):
         charges.credit(session, owner_of(instance), deltas_of(instance.size))
+
+
+def remove_deleted(session: Session, instance: SnapshotInstanceRow) -> None:
+    """Remove an instance that its back end has deleted, deferred or not."""
+    if instance.status == SnapshotStatus.DEFERRED_DELETING:
+        remove_uncharged(session, instance)
+    else:
+        remove_and_credit(session, instance)
 
 
 def remove_uncharged(

@@ -39,14 +39,25 @@ ALL = frozenset(
 HIDDEN_FROM_TENANTS = frozenset({S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING})
 """Deferred deletion hides a snapshot in these statuses from its project.
 
-Its quota has been given back, so no move may make it available again. It
-has one instance: the deletion of snapshots on several replicas is not deferred.
+Its quota has been given back, so no move may make it available again. All of
+its instances are in one of them.
 """
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR, S.MANAGE_ERROR})
 LEAVING = HIDDEN_FROM_TENANTS | {S.DELETING, S.UNMANAGE_STARTING}
 """The statuses in which an instance is removed together with its rules."""
 MOVING = frozenset({S.MIGRATING, S.MIGRATING_TO})
 """The statuses of the instances of a snapshot whose share is migrated."""
+BEING_DELETED = frozenset({S.DELETING, S.DEFERRED_DELETING})
+"""The statuses in which a back end is deleting an instance."""
+DELETION_FAILURES = {
+    S.DELETING: 'delete_failed',
+    S.DEFERRED_DELETING: 'deferred_delete_failed',
+}
+KNOWN_TO_DRIVERS = {
+    S.DEFERRED_DELETING: S.DELETING,
+    S.ERROR_DEFERRED_DELETING: S.ERROR_DELETING,
+}
+"""What drivers are told instead of statuses that are none of theirs."""
 SYNC_EXCLUDED = LEAVING | {S.CREATING}
 """The statuses in which access rules are not sent to the back end."""
 

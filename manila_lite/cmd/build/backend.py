@@ -136,7 +136,11 @@ def build_backend(process: Process, name: str) -> Backend:
         runner,
         endpoints,
         DeferredDeletion(
-            db, process.client(ProvisioningRpc), process.client(SnapshotsRpc), host
+            db,
+            process.client(ProvisioningRpc),
+            process.client(SnapshotsRpc),
+            process.client(ReplicatedSnapshotsRpc),
+            host,
         ),
         host=host,
         zone=(

@@ -111,6 +111,16 @@ class ReplicatedSnapshotsRpc(Contract):
     ) -> None: ...
 
     @durable(
+        failure=(SNAPSHOT_INSTANCE, 'deferred_delete_failed'),
+        action=Action.DELETE,
+        resource='snapshot_instance_id',
+        repeatable=True,
+    )
+    def delete_replicated_snapshot_deferred(
+        self, ctx: Ctx, snapshot_instance_id: str
+    ) -> None: ...
+
+    @durable(
         failure=(SHARE_INSTANCE, 'revert_failed'), action=Action.REVERT_TO_SNAPSHOT
     )
     def revert_to_replicated_snapshot(

@@ -225,14 +225,21 @@ class Snapshots:
         self, session: Session, ctx: RequestContext, snapshot_instance_id: str
     ) -> None:
         """Credit quota now and leave the back end to the deferred deletion."""
+        instance = self._credit_deferred(session, snapshot_instance_id)
+        self.work.on(instance.host).delete_snapshot_instance_deferred(
+            session, ctx, snapshot_instance_id=instance.id
+        )
+
+    def _credit_deferred(
+        self, session: Session, snapshot_instance_id: str
+    ) -> rows.SnapshotInstanceRow:
+        """Credit a snapshot, which has moved to its deferred deletion."""
         instance = snapshots.find(session, snapshot_instance_id)
         assert instance is not None  # the guard has found it
         charges.credit(
             session, snapshot_quota.owner_of(instance), deltas_of(instance.size)
         )
-        self.work.on(instance.host).delete_snapshot_instance_deferred(
-            session, ctx, snapshot_instance_id=instance.id
-        )
+        return instance
 
     def _delete_unserved(
         self,
@@ -281,9 +288,8 @@ class Snapshots:
             locked_replicas.refuse_during_promotion('delete')
             replicated_snapshots.check_deletable(snapshot.id, found)
         active = locked_replicas.active if force else locked_replicas.get_active()
-        if self._can_defer(locked_replicas, found, force=force):
-            fire(session, SNAPSHOT_INSTANCE, found[0].id, 'defer_delete')
-            self._delete_deferred(session, ctx, found[0].id)
+        if not force and self._can_defer(found):
+            self._defer_on_replicas(session, ctx, locked_replicas, found)
             return
         self._begin_deletion(session, found, force=force)
         if active is None:
@@ -298,18 +304,38 @@ class Snapshots:
         )
         submit(session, ctx, snapshot_instance_id=subject.id, force=force)
 
-    def _can_defer(
-        self, locked: LockedReplicas, found: Sequence[typing.Any], *, force: bool
-    ) -> bool:
-        """Whether no replica but the active one has to delete it.
+    def _can_defer(self, found: Sequence[typing.Any]) -> bool:
+        """Whether the deletion may be deferred, which is so on all or none.
 
-        One that is added meanwhile does not get the snapshot.
+        It is not if a replica has not created it yet, or not deleted it.
         """
-        return (
-            self.deferred_deletion_enabled
-            and not force
-            and not locked.has_several
-            and [row.share_instance_id for row in found] == [locked.get_active().id]
+        return self.deferred_deletion_enabled and all(
+            SNAPSHOT_INSTANCE['defer_delete'].can_leave(row.status) for row in found
+        )
+
+    def _defer_on_replicas(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        locked: LockedReplicas,
+        found: Sequence[typing.Any],
+    ) -> None:
+        """A replica that is added meanwhile does not get the snapshot."""
+        active = locked.get_active()
+        subject = replicated_snapshots.instance_for_work(found, active)
+        fire_all(
+            session,
+            SNAPSHOT_INSTANCE,
+            [row.id for row in found],
+            'defer_delete',
+            updated_at=session.now,
+        )
+        if not locked.has_several:
+            self._delete_deferred(session, ctx, subject.id)
+            return
+        self._credit_deferred(session, subject.id)
+        self.for_replicas.on(active.host).delete_replicated_snapshot_deferred(
+            session, ctx, snapshot_instance_id=subject.id
         )
 
     def _begin_deletion(

@@ -10,6 +10,7 @@ import functools
 import sqlalchemy as sa
 
 from manila_lite.db.models import snapshots
+from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS
 from tests.simulation import crash_images
 from tests.simulation.crashing import Scene
 from tests.support import cloud_snapshots
@@ -130,13 +131,37 @@ def check(cloud):
     cloud.check_invariants()
 
 
-SCENE = Scene(
-    name='snapshots of replicas',
-    prepare=prepare,
-    verbs=VERBS,
-    kind=CrashableReplicatedCloud,
-    options={'backends': ('alpha', 'beta')},
-    check=check,
-    seeds=(50, 2),
-    least=6,
-)
+def check_deferred(cloud):
+    """Failed deletions succeed in the end, and nothing is charged twice."""
+    run_all(cloud)
+    for backend in cloud.share.backends:
+        backend.deferred_deletion.retry()
+    run_all(cloud)
+    cloud.check_invariants()
+    for row in cloud.rows(sa.select(INSTANCE)):
+        assert row.status not in HIDDEN_FROM_TENANTS, row
+
+
+SCENES = [
+    Scene(
+        name='snapshots of replicas',
+        prepare=prepare,
+        verbs=VERBS,
+        kind=CrashableReplicatedCloud,
+        options={'backends': ('alpha', 'beta')},
+        check=check,
+        seeds=(50, 2),
+        least=6,
+    ),
+    Scene(
+        name='deferred deletions of snapshots of replicas',
+        prepare=prepare,
+        verbs=Scene.named(delete, fail_to_delete, promote_during_delete),
+        kind=CrashableReplicatedCloud,
+        options={'backends': ('alpha', 'beta')},
+        conf={'extra_conf': 'is_deferred_deletion_enabled = true'},
+        check=check_deferred,
+        seeds=(50, 2),
+        least=6,
+    ),
+]

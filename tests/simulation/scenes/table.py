@@ -36,7 +36,7 @@ SCENES = [
     driver_backups.SCENE,
     *replicas.SCENES,
     replica_updates.SCENE,
-    replicated_snapshots.SCENE,
+    *replicated_snapshots.SCENES,
     networks.SCENE,
     share_servers.SCENE,
     share_migrations.SCENE,

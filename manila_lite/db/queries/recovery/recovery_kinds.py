@@ -403,7 +403,7 @@ KINDS = {
                         sorted(
                             {
                                 snapshot_instance.SnapshotStatus.CREATING,
-                                snapshot_instance.SnapshotStatus.DELETING,
+                                *snapshot_instance.BEING_DELETED,
                             }
                         )
                     ),
@@ -414,8 +414,9 @@ KINDS = {
                     sa.or_(
                         INSTANCE.c.host.is_not(None),
                         INSTANCE.c.status == _S.CREATING,
-                        SNAPSHOT_INSTANCE.c.status
-                        == snapshot_instance.SnapshotStatus.DELETING,
+                        SNAPSHOT_INSTANCE.c.status.in_(
+                            sorted(snapshot_instance.BEING_DELETED)
+                        ),
                     ),
                 ),
             ),

@@ -30,6 +30,7 @@ from manila_lite.share.drivers.base import (
 )
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
+from manila_lite.states.snapshot_instance import KNOWN_TO_DRIVERS
 
 
 class LoadedInstance(typing.NamedTuple):
@@ -223,7 +224,7 @@ def snapshot_for_driver(
         name=names.snapshot % row.id,
         size=row.share_size,
         share=share_for_driver(snapshot.share, names.share),
-        status=row.status,
+        status=KNOWN_TO_DRIVERS.get(row.status, row.status),
         progress=row.progress,
         provider_location=row.provider_location,
         created_at=row.created_at,

@@ -27,7 +27,10 @@ from manila_lite.work.table import Claim
 _REPLICATED_KINDS = {
     'snapshots.delete_snapshot_instance': (
         'replicated_snapshots.delete_replicated_snapshot'
-    )
+    ),
+    'snapshots.delete_snapshot_instance_deferred': (
+        'replicated_snapshots.delete_replicated_snapshot_deferred'
+    ),
 }
 
 
@@ -36,6 +39,7 @@ SnapshotCase = RescueCase[SnapshotInstanceRow, LoadedSnapshot]
 _ACTIONS = {
     SnapshotStatus.CREATING: Action.CREATE,
     SnapshotStatus.DELETING: Action.DELETE,
+    SnapshotStatus.DEFERRED_DELETING: Action.DELETE,
 }
 
 

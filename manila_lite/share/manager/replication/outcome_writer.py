@@ -32,7 +32,7 @@ from manila_lite.db.rows import (
 )
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
-from manila_lite.quota.snapshots import remove_and_credit
+from manila_lite.quota.snapshots import remove_deleted
 from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.driver_view import replica_view
@@ -216,8 +216,8 @@ class OutcomeWriter:
         if own is None or current is None or current.status != row.status:
             return False
         try:
-            if outcome.event == 'deleted':
-                remove_and_credit(session, current)
+            if outcome.event in ('deleted', 'deferred_deleted'):
+                remove_deleted(session, current)
             elif outcome.event == 'created':
                 self._created(session, current, outcome.values)
             elif outcome.event:

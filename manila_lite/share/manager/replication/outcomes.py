@@ -14,7 +14,11 @@ from manila_lite.states.share_replica import (
     WRITABLE,
     ReplicaState,
 )
-from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.states.snapshot_instance import (
+    BEING_DELETED,
+    DELETION_FAILURES,
+    SnapshotStatus,
+)
 
 FAILED = object()
 """Stands for the state of a replica about which the driver raised."""
@@ -42,9 +46,12 @@ _DELETION_EVENTS: dict[str | None, str] = {
     SnapshotStatus.ERROR: 'delete_failed',
     SnapshotStatus.ERROR_DELETING: 'delete_failed',
 }
+_DEFERRED_DELETION_EVENTS: dict[str | None, str] = {
+    reported: f'deferred_{event}' for reported, event in _DELETION_EVENTS.items()
+}
 """Events by the status that a driver reports of a snapshot."""
 
-POLLED = frozenset({SnapshotStatus.CREATING, SnapshotStatus.DELETING})
+POLLED = BEING_DELETED | {SnapshotStatus.CREATING}
 
 
 class DriverReply(typing.NamedTuple):
@@ -166,7 +173,7 @@ class SnapshotOutcome(typing.NamedTuple):
 
     @property
     def failed(self) -> bool:
-        return self.event in ('create_failed', 'delete_failed')
+        return self.event in ('create_failed', *DELETION_FAILURES.values())
 
 
 def pending_snapshots(
@@ -201,10 +208,13 @@ def snapshot_outcome(
     if reply.error is not None and _is_unsupported(reply, replication_type):
         return SnapshotOutcome()
     gone = isinstance(reply.error, exception.SnapshotResourceNotFound)
-    if status == SnapshotStatus.DELETING:
-        if gone:
-            return SnapshotOutcome('deleted')
-        return SnapshotOutcome(_DELETION_EVENTS.get(_parse(reply)[0]))
+    if status in BEING_DELETED:
+        events = (
+            _DELETION_EVENTS
+            if status == SnapshotStatus.DELETING
+            else _DEFERRED_DELETION_EVENTS
+        )
+        return SnapshotOutcome(events.get('deleted' if gone else _parse(reply)[0]))
     reported, values = _parse(reply)
     return SnapshotOutcome(_CREATION_EVENTS.get(reported), values)
 

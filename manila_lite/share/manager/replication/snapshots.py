@@ -24,7 +24,7 @@ from manila_lite.db.rows import InstanceRow, SnapshotInstanceRow, SnapshotOnInst
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.host import Host, ServiceHost
-from manila_lite.quota.snapshots import remove_and_credit
+from manila_lite.quota.snapshots import remove_and_credit, remove_deleted
 from manila_lite.rpc.contract import Client, implements, work
 from manila_lite.rpc.share import ReplicatedSnapshotsRpc
 from manila_lite.share.drivers.base import (
@@ -62,7 +62,12 @@ from manila_lite.share.manager.snapshots import (
 )
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import BROKEN, ReplicaState
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
+from manila_lite.states.snapshot_instance import (
+    BEING_DELETED,
+    DELETION_FAILURES,
+    SNAPSHOT_INSTANCE,
+    SnapshotStatus,
+)
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
@@ -170,6 +175,18 @@ class ReplicatedSnapshotsEndpoint:
             if share is not None:
                 self._delete(job, share, removal, force)
 
+    def prepare_delete_replicated_snapshot_deferred(
+        self, session: Session, job: Claim
+    ) -> SnapshotTeardown:
+        return queue_denials(
+            session, expect(session, job, SnapshotStatus.DEFERRED_DELETING), self.driver
+        )
+
+    def delete_replicated_snapshot_deferred(
+        self, job: JobContext, snapshot_instance_id: str
+    ) -> None:
+        self.delete_replicated_snapshot(job, snapshot_instance_id)
+
     def _delete(
         self,
         job: JobContext,
@@ -181,7 +198,7 @@ class ReplicatedSnapshotsEndpoint:
         instances = [
             one
             for one in share.instances_of(row.snapshot_id)
-            if one.row.status == SnapshotStatus.DELETING
+            if one.row.status == row.status
         ]
         # Of several active replicas, one may have joined without it.
         active = share.active_among(
@@ -201,7 +218,7 @@ class ReplicatedSnapshotsEndpoint:
         if own and replies.get(own.row.id, {}).get('status') == SnapshotStatus.DELETING:
             job.release(DELETING_PAUSE)
             return
-        job.finish(self._deleted, row.snapshot_id, replies, force)
+        job.finish(self._deleted, row, replies, force)
 
     def _remove(
         self,
@@ -227,11 +244,15 @@ class ReplicatedSnapshotsEndpoint:
         return {}
 
     def _deleted(
-        self, session: Session, snapshot_id: str, replies: SnapshotReplies, force: bool
+        self,
+        session: Session,
+        subject: SnapshotInstanceRow,
+        replies: SnapshotReplies,
+        force: bool,
     ) -> None:
-        rows.lock(session, snapshot_id)
-        for row in rows.list_for_snapshot(session, snapshot_id):
-            if row.status != SnapshotStatus.DELETING:
+        rows.lock(session, subject.snapshot_id)
+        for row in rows.list_for_snapshot(session, subject.snapshot_id):
+            if row.status != subject.status:
                 continue
             status = replies.get(row.id, {}).get('status')
             if status in _FAILED:
@@ -239,12 +260,12 @@ class ReplicatedSnapshotsEndpoint:
                 fire_matching(
                     session,
                     SNAPSHOT_INSTANCE,
-                    'delete_failed',
+                    DELETION_FAILURES[row.status],
                     {'id': row.id},
                     updated_at=session.now,
                 )
             elif status == GONE or not _is_pending_on(row, force):
-                remove_and_credit(session, row)
+                remove_deleted(session, row)
 
     def _forward(
         self,
@@ -257,11 +278,17 @@ class ReplicatedSnapshotsEndpoint:
     ) -> None:
         """Forward the work to the back end of the new active replica."""
         own = find_on(share.instances_of(row.snapshot_id), active.id)
-        if own is not None and own.row.status == SnapshotStatus.DELETING:
+        if own is not None and own.row.status == row.status:
             row = own.row
-        self.snapshot_client.on(active.host).delete_replicated_snapshot(
-            session, owner_context(job), snapshot_instance_id=row.id, force=force
-        )
+        client, ctx = self.snapshot_client.on(active.host), owner_context(job)
+        if row.status == SnapshotStatus.DEFERRED_DELETING:
+            client.delete_replicated_snapshot_deferred(
+                session, ctx, snapshot_instance_id=row.id
+            )
+        else:
+            client.delete_replicated_snapshot(
+                session, ctx, snapshot_instance_id=row.id, force=force
+            )
 
     def failed_delete_replicated_snapshot(
         self, session: Session, job: Claim, error: Exception
@@ -271,14 +298,27 @@ class ReplicatedSnapshotsEndpoint:
         if row is None:
             return False
         if not job.args['force']:
-            fail_denials(session, row.id)
-            fail_others(session, row, SnapshotStatus.DELETING, 'delete_failed')
+            self._fail_deletion(session, row, SnapshotStatus.DELETING)
             return False
         rows.lock(session, row.snapshot_id)
         for one in rows.list_for_snapshot(session, row.snapshot_id):
             if one.status == SnapshotStatus.DELETING:
                 remove_and_credit(session, one)
         return True
+
+    def failed_delete_replicated_snapshot_deferred(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        row = rows.find(session, job.resource_id)
+        if row is not None:
+            self._fail_deletion(session, row, SnapshotStatus.DEFERRED_DELETING)
+        return False
+
+    def _fail_deletion(
+        self, session: Session, row: SnapshotInstanceRow, status: str
+    ) -> None:
+        fail_denials(session, row.id)
+        fail_others(session, row, status, DELETION_FAILURES[status])
 
     # Revert
 
@@ -372,7 +412,7 @@ def fail_others(
         for one in rows.list_for_snapshot(session, row.snapshot_id)
         if one.id != row.id and one.status == status
     ]
-    if status == SnapshotStatus.DELETING:
+    if status in BEING_DELETED:
         for id in others:
             fail_denials(session, id)
     if others:

@@ -5,15 +5,19 @@ import contextlib
 import typing
 
 from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import OwnedInstanceRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import ProvisioningRpc, ReplicatedSnapshotsRpc, SnapshotsRpc
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.states.machine import Machine
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 BATCH = 100
@@ -21,12 +25,11 @@ BATCH = 100
 
 
 class _Kind(typing.NamedTuple):
-    """What is deleted: its table, its failures, and the work on them."""
+    """What is deleted: its table, its failures, and what submits the work."""
 
     machine: Machine
     list_failed: Callable[[Session, str, str, int], Sequence[OwnedInstanceRow]]
-    submit: Callable[..., None]
-    argument: str
+    submit: Callable[[Session, RequestContext, str], None]
 
 
 class DeferredDeletion:
@@ -35,8 +38,9 @@ class DeferredDeletion:
     def __init__(
         self,
         db: Database,
-        provisioning_client: Client,
-        snapshots_client: Client,
+        provisioning_client: Client[ProvisioningRpc],
+        snapshots_client: Client[SnapshotsRpc],
+        replicated_snapshots_client: Client[ReplicatedSnapshotsRpc],
         service_host: str,
         batch: int = BATCH,
     ):
@@ -46,16 +50,17 @@ class DeferredDeletion:
             _Kind(
                 SNAPSHOT_INSTANCE,
                 snapshots.list_failed_deferred_deletions,
-                snapshots_client.on(service_host).delete_snapshot_instance_deferred,
-                'snapshot_instance_id',
+                self._submit_snapshot,
             ),
             _Kind(
                 SHARE_INSTANCE,
                 share_instances.list_failed_deferred_deletions,
-                provisioning_client.on(service_host).delete_share_instance_deferred,
-                'instance_id',
+                self._submit_share,
             ),
         )
+        self.provisioning = provisioning_client.on(service_host)
+        self.snapshots = snapshots_client.on(service_host)
+        self.replicated_snapshots = replicated_snapshots_client.on(service_host)
         self.service_host = service_host
         self.batch = batch
 
@@ -92,5 +97,21 @@ class DeferredDeletion:
                 exception.InvalidStatus, exception.ResourceNotFound
             ):
                 fire(session, kind.machine, row.id, 'retry_deferred')
-                kind.submit(session, owner_context(row), **{kind.argument: row.id})
+                kind.submit(session, owner_context(row), row.id)
         return failed
+
+    def _submit_share(self, session: Session, ctx: RequestContext, id: str) -> None:
+        self.provisioning.delete_share_instance_deferred(session, ctx, instance_id=id)
+
+    def _submit_snapshot(self, session: Session, ctx: RequestContext, id: str) -> None:
+        """Submit nothing for one on a passive replica, which updates follow."""
+        row = snapshots.find(session, id)
+        assert row is not None  # the guard has found it
+        if row.replica_state is None or replicas.count(session, row.share_id) == 1:
+            self.snapshots.delete_snapshot_instance_deferred(
+                session, ctx, snapshot_instance_id=id
+            )
+        elif row.replica_state == ReplicaState.ACTIVE:
+            self.replicated_snapshots.delete_replicated_snapshot_deferred(
+                session, ctx, snapshot_instance_id=id
+            )

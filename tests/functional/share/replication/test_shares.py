@@ -334,22 +334,6 @@ def test_deferred_deletion_of_a_share_with_a_single_replica(build_cloud):
     cloud.check_invariants()
 
 
-def test_deletion_of_a_snapshot_on_several_replicas_is_not_deferred(build_cloud):
-    cloud = build_cloud(extra_conf='is_deferred_deletion_enabled = true')
-    share_id = cloud.create_share_on('alpha', size=2)
-    cloud.replicate(share_id, 'beta')
-    snapshot_id = cloud.snapshot(share_id)
-    cloud.update()
-    cloud.api.request('DELETE', f'/snapshots/{snapshot_id}', expect=202)
-    shown = cloud.api.get(f'/snapshots/{snapshot_id}')['snapshot']
-    assert shown['status'] == 'deleting'
-    assert cloud.usage('snapshots') == (1, 0)
-    cloud.settle()
-    cloud.update()
-    cloud.api.get(f'/snapshots/{snapshot_id}', expect=404)
-    cloud.check_invariants()
-
-
 @pytest.fixture
 def deferring(build_cloud):
     """A cloud, with a share on alpha whose snapshot could not be deleted."""
@@ -379,6 +363,7 @@ def retry_deletions(cloud):
     for backend in cloud.share.backends:
         backend.deferred_deletion.retry()
     cloud.settle()
+    cloud.update()
 
 
 def check_gone(cloud):
