@@ -9,7 +9,7 @@ import random
 from typing import Any, Literal, NamedTuple, overload
 
 from manila_lite import exception, plugins
-from manila_lite.scheduler.filters import Filter
+from manila_lite.scheduler.filters import Filter, kind_of
 from manila_lite.scheduler.filters.places import (
     RetryFilter,
     ServiceUp,
@@ -84,16 +84,21 @@ class Choice:
 
 
 def _by_reason(rejections: list[Rejection]) -> list[str]:
-    """Return what was wrong, with the pools; the rare reasons come first."""
-    hosts = collections.defaultdict(list)
-    for rejection in rejections:
-        hosts[rejection.reason].append(rejection.host)
+    """Return what was wrong, with the pools; the rare reasons come first.
+
+    Reasons that few pools have are counted by what they have in common.
+    """
+    counts = collections.Counter(rejection.reason for rejection in rejections)
+    groups = collections.defaultdict(list)
+    for one in rejections:
+        is_common = counts[one.reason] > MAX_NAMED
+        groups[one.reason if is_common else kind_of(one.reason)].append(one)
     texts = []
-    for reason, found in sorted(hosts.items(), key=lambda item: len(item[1])):
+    for reason, found in sorted(groups.items(), key=lambda item: len(item[1])):
         if len(found) > MAX_NAMED:
             texts.append(f'{len(found)} pools: {reason}')
         else:
-            texts += [f'{host}: {reason}' for host in found]
+            texts += [f'{one.host}: {one.reason}' for one in found]
     return texts
 
 

@@ -6,10 +6,30 @@ the entry point group `manila_lite.scheduler.filters`.
 
 import abc
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
+
+
+class Reason(str):
+    """Why a pool is rejected, with what is different in each pool.
+
+    `kind` is the reason without that: many pools share it.
+    """
+
+    __slots__ = ('kind',)
+    kind: str
+
+    def __new__(cls, text: str, kind: str) -> Self:
+        reason = super().__new__(cls, text)
+        reason.kind = kind
+        return reason
+
+
+def kind_of(reason: str) -> str:
+    """Return what the reasons of several pools have in common."""
+    return reason.kind if isinstance(reason, Reason) else reason
 
 
 class Filter(abc.ABC):
@@ -29,7 +49,10 @@ class Filter(abc.ABC):
 
     @abc.abstractmethod
     def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
-        """Return why the pool cannot hold the share; None if it can."""
+        """Return why the pool cannot hold the share; None if it can.
+
+        A `Reason` if the text has values of the pool.
+        """
 
     def rejection_reasons(
         self, pools: Sequence[Pool], request: PlacementRequest

@@ -8,7 +8,7 @@ from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.scheduler import expressions
 from manila_lite.scheduler.expressions import to_bool, to_number
-from manila_lite.scheduler.filters import Filter
+from manila_lite.scheduler.filters import Filter, Reason
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 
@@ -47,7 +47,10 @@ def mismatch_reason(pool: Pool, key: str, wanted: str) -> str | None:
         return f'it does not report {key}'
     if matches(capability, wanted):
         return None
-    return f'{key} is {capability!r}, wanted {wanted!r}'
+    return Reason(
+        f'{key} is {capability!r}, wanted {wanted!r}',
+        f'{key} differs, wanted {wanted!r}',
+    )
 
 
 def matches(capability: object, wanted: str) -> bool:
@@ -204,10 +207,7 @@ class ShareReplicationFilter(Filter):
         if pool.host in request.replica_hosts:
             return 'it already has a replica of the share'
         if request.replica_hosts and domain != request.replication_domain:
-            return (
-                f'its replication domain is {domain}, that of the '
-                f'active replica {request.replication_domain}'
-            )
+            return _other_domain(domain, 'active replica', request)
         return None
 
 
@@ -240,9 +240,14 @@ def _out_of_reach(pool: Pool, request: PlacementRequest) -> str | None:
     domain = pool.capabilities.get('replication_domain')
     if domain and domain == request.replication_domain:
         return None
-    return (
-        f'its replication domain is {domain}, that of the snapshot '
-        f'{request.replication_domain}'
+    return _other_domain(domain, 'snapshot', request)
+
+
+def _other_domain(domain: object, subject: str, request: PlacementRequest) -> Reason:
+    wanted = f'that of the {subject} {request.replication_domain}'
+    return Reason(
+        f'its replication domain is {domain}, {wanted}',
+        f'its replication domain differs, {wanted}',
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from manila_lite.scheduler.expressions import to_number
-from manila_lite.scheduler.filters import Filter
+from manila_lite.scheduler.filters import Filter, Reason
 from manila_lite.scheduler.filters.capabilities import matches
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
@@ -25,9 +25,10 @@ class CapacityFilter(Filter):
         limit = allocation_limit(pool, request)
         if limit is None or pool.allocated_gb + request.size <= limit:
             return None
-        return (
+        return Reason(
             f'{request.size} GiB requested, {pool.allocated_gb:g} GiB '
-            f'allocated, limit {limit:g} GiB'
+            f'allocated, limit {limit:g} GiB',
+            f'{request.size} GiB requested, less may be allocated',
         )
 
     def rejection_reasons(

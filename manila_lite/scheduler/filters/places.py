@@ -5,7 +5,7 @@ import datetime
 
 from manila_lite.host import Host
 from manila_lite.scheduler.expressions import to_bool
-from manila_lite.scheduler.filters import Filter
+from manila_lite.scheduler.filters import Filter, Reason
 from manila_lite.scheduler.filters.capabilities import DriverFilter
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
@@ -37,11 +37,16 @@ class ServiceUp(Filter):
 
 def _why_down(pool: Pool) -> str:
     if pool.service_health is not None:
-        return f'its back end is down: {pool.service_health.rstrip(".")}'
+        return Reason(
+            f'its back end is down: {pool.service_health.rstrip(".")}',
+            'its back end is down',
+        )
     if pool.service_heartbeat_at is None:
         return 'its service is down'
     seen = datetime.datetime.fromtimestamp(pool.service_heartbeat_at, datetime.UTC)
-    return f'its service is down since {seen:%Y-%m-%d %H:%M} UTC'
+    return Reason(
+        f'its service is down since {seen:%Y-%m-%d %H:%M} UTC', 'its service is down'
+    )
 
 
 MULTIPLE_SUBNET_SUPPORT = 'share_server_multiple_subnet_support'
@@ -63,7 +68,10 @@ class AvailabilityZoneFilter(Filter):
     def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         zones = request.availability_zones
         if zones and pool.zone not in zones:
-            return f'it is in zone {pool.zone}, wanted {" or ".join(zones)}'
+            wanted = f'wanted {" or ".join(zones)}'
+            return Reason(
+                f'it is in zone {pool.zone}, {wanted}', f'its zone differs, {wanted}'
+            )
         if request.subnets is None:
             return None
         return _network_mismatch(pool, request.subnets)

@@ -154,6 +154,47 @@ def test_explanation_begins_with_the_rare_reason():
 
 
 # fmt: off
+# The values of each of many pools, and what they have in common.
+KINDS = [
+    ({'capabilities': {'share_backend_name': 'b{}'}},
+     "share_backend_name differs, wanted 'tin'"),
+    ({'zone': 'z{}'}, 'its zone differs, wanted nova'),
+    ({'total_gb': 90, 'free_gb': 0, 'allocated_gb': '{}'},
+     '1 GiB requested, less may be allocated'),
+    ({'service_up': False, 'service_health': 'disk {} is lost'},
+     'its back end is down'),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize('values, kind', KINDS)
+def test_reasons_that_differ_by_their_values_are_one(values, kind):
+    def own(number, value):
+        if isinstance(value, dict):
+            return {key: own(number, each) for key, each in value.items()}
+        if not isinstance(value, str):
+            return value
+        text = value.format(number)
+        return int(text) if text.isdigit() else text
+
+    rare = {'capabilities': {'share_backend_name': 'tin', 'filter_function': '0'}}
+    pools = [
+        pool(f'a@b{n}', **{'capabilities': rare['capabilities'], **own(n, values)})
+        for n in range(94)
+    ]
+    choice = choose(
+        request(
+            availability_zones=('nova',), extra_specs={'share_backend_name': 'tin'}
+        ),
+        [*pools, pool('a@rare', **rare)],
+        [*ZONE_AND_SPACE, ShareBackendNameFilter(), DriverFilter()],
+        [],
+    )
+    assert f'rejected 94 pools: {kind}.' in choice.explanation()
+    assert "a@rare: its filter function '0' returns" in choice.explanation()
+
+
+# fmt: off
 # Values of the only pool of the type, and what decides.
 ONLY_POOLS = [
     ({'service_up': False}, 'ServiceUp', 'NO_VALID_HOST'),
