@@ -85,15 +85,20 @@ class LocalPeers:
             return None
         return configuration.local_root
 
+    def reachable(self, shares: ReplicaList) -> list[LocalReplica]:
+        found = (self.peer_replica(each) for each in shares)
+        return [replica for replica in found if replica and _exists(replica)]
+
     def reachable_active(self, replica_list: ReplicaList) -> LocalReplica | None:
         """Return the active replica, or None if it is unreachable."""
         leader = find_active(replica_list)
-        other = self.peer_replica(leader) if leader is not None else None
-        if other is not None:
-            with contextlib.suppress(ReplicaUnreachable):
-                other.record()
-                return other
-        return None
+        return next(iter(self.reachable([leader] if leader else [])), None)
+
+
+def _exists(replica: LocalReplica) -> bool:
+    with contextlib.suppress(ReplicaUnreachable):
+        return replica.find() is not None
+    return False
 
 
 LOG = log.getLogger(__name__)

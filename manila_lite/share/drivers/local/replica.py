@@ -76,6 +76,10 @@ class ReplicaRecord:
     synced_at: float | None = None
     is_whole: bool = True
 
+    @property
+    def has_content(self) -> bool:
+        return self.is_whole
+
 
 _FLUSH_VALID_NS = 10**9
 """A flush is reused for so long, however many replicas need one."""
@@ -118,10 +122,14 @@ class LocalReplica:
         self.host = host
         self.item: LocalItem = store.share(name)
 
+    def find(self) -> records.Record | None:
+        """Return the record of the share, or None if it does not exist."""
+        with raising_unreachable():
+            return self.item.find()
+
     def record(self) -> records.Record:
         """Return the record of the share; raises ReplicaUnreachable."""
-        with raising_unreachable():
-            record = self.item.find()
+        record = self.find()
         if record is None:
             raise ReplicaUnreachable(msg=f'{self.item.path} does not exist')
         return record

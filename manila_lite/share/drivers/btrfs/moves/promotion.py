@@ -1,6 +1,6 @@
 """Promotion of replicas of the btrfs driver."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import contextlib
 import dataclasses
 import time
@@ -16,12 +16,7 @@ from manila_lite.share.drivers.btrfs.moves import closing
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.moves.replicas import Replica, ReplicaState
 from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
-from manila_lite.share.drivers.contract.replication import (
-    ACTIVE,
-    OUT_OF_SYNC,
-    ReplicaList,
-    find_active,
-)
+from manila_lite.share.drivers.files.promotion import Promotion, Takeover
 from manila_lite.share.drivers.files.replication import (
     DR,
     ReplicaUnreachable,
@@ -32,121 +27,46 @@ from manila_lite.share.drivers.files.replication import (
 LOG = log.getLogger(__name__)
 
 
-class BtrfsPromotion:
-    """It moves the active role from one replica to another."""
+class BtrfsPromotion(Promotion[Replica]):
+    """The roles are in records of the pools.
+
+    If the previously active replica is out of reach, its exports end if at
+    least their server is within reach.
+    """
 
     def __init__(self, backend: BtrfsBackend, peers: BtrfsPeers, syncing: BtrfsSyncing):
+        super().__init__(peers, time.time, time.sleep)
         self._backend = backend
         self._peers = peers
         self._syncing = syncing
 
-    def promote_replica(
-        self,
-        replica_list: ReplicaList,
-        replica: base.ShareForDriver,
-        quiesce_wait_time: int | None = None,
-    ) -> Sequence[base.ReplicaReply]:
-        """Make a replica active, with the latest content it can get.
-
-        The previously active replica denies all clients before it is copied
-        for the last time. If it is out of reach, it becomes passive when it
-        is back; its exports end if at least their server is in reach.
-        """
-        own = self._peers.own_replica(replica)
-        if own.find() is None:
-            raise exception.ShareResourceNotFound(share_id=replica['id'])
-        others = self._peers.reachable(
-            [each for each in replica_list if each['id'] != replica['id']]
-        )
-        leader = find_active(replica_list)
-        active = next(
-            (each for each in others if leader and each.name == leader.name), None
-        )
-        if (
-            active is not None
-            and quiesce_wait_time
-            and not _is_promoted(own, active, others)
-        ):
-            time.sleep(quiesce_wait_time)
+    @contextlib.contextmanager
+    def _locked(self, takeover: Takeover[Replica]) -> Iterator[Takeover[Replica]]:
+        both = [takeover.own, *([takeover.active] if takeover.active else [])]
         with contextlib.ExitStack() as stack:
-            for each in sorted(
-                [own, *([active] if active else [])], key=lambda each: each.name
-            ):
+            for each in sorted(both, key=lambda each: each.name):
                 stack.enter_context(each.backend.copying(each.name))
-            if not _is_promoted(own, active, others):
-                self._become_active(
-                    own, active, others, replica_list, replica['replication_type']
-                )
-            if active is not None:
-                self._make_passive(active, own, replica['replication_type'])
-        return [_reply(each, own) for each in replica_list]
+            yield takeover
 
-    def _make_passive(
-        self, active: Replica, own: Replica, replication_type: str | None
+    def _hand_over(
+        self, takeover: Takeover[Replica], active: Replica, generation: int
     ) -> None:
-        with _ignoring_errors(active, 'become passive'):
-            state = active.state()
-            if state.role != Role.PASSIVE or state.source != own.name:
-                with active.backend.changing(active.name):
-                    active.become_passive(own, replication_type)
+        own = takeover.own
+        with _retiring(active, own):
+            closing.send_all(active.name, lambda: self._syncing.follow(own, active))
+            self._make_active(takeover, generation)
 
-    def _end_exports(self, own: Replica, replication_type: str | None) -> None:
-        """End the exports of a source that cannot record that itself."""
-        state = own.state()
-        backend = self._peers.at(state.source_host)
-        if backend is None or state.source_volume is None:
-            return
-        with _ignoring_errors(own, 'end the export of its source'):
-            backend.exports.withdraw(Kind.SHARE, state.source_volume)
-        if replication_type != DR:
-            return
-        for snapshot in backend.exports.snapshots_of(state.source_volume):
-            with _ignoring_errors(own, f'end the export of {snapshot}'):
-                backend.exports.withdraw(Kind.SNAPSHOT, snapshot)
+    def _activate(self, takeover: Takeover[Replica], generation: int) -> None:
+        self._end_exports(takeover.own, takeover.replication_type)
+        self._make_active(takeover, generation)
 
-    def _become_active(
-        self,
-        own: Replica,
-        active: Replica | None,
-        others: list[Replica],
-        replica_list: ReplicaList,
-        replication_type: str | None,
-    ) -> None:
-        generation = _next_generation(own, others)
+    def _make_active(self, takeover: Takeover[Replica], generation: int) -> None:
+        own = takeover.own
         hosts = {
             each['name']: each['host']
-            for each in replica_list
+            for each in takeover.replica_list
             if each['name'] != own.name and each['host']
         }
-        if active is not None:
-            try:
-                with _retiring(active, own):
-                    closing.send_all(
-                        active.name, lambda: self._syncing.follow(own, active)
-                    )
-                    self._activate(own, generation, hosts)
-            except ReplicaUnreachable as error:
-                LOG.warning(
-                    'Cannot copy the active replica %(name)s before the '
-                    'promotion: %(error)s',
-                    {'name': active.name, 'error': error},
-                )
-            else:
-                return
-        if own.state().shown is None:
-            raise exception.ShareBackendException(
-                msg=f'replica {own.name} has never been in sync, and the '
-                'active replica is out of reach'
-            )
-        LOG.warning(
-            'Replica %(name)s takes over with what it had when it was last '
-            'synchronised',
-            {'name': own.name},
-        )
-        self._end_exports(own, replication_type)
-        self._activate(own, generation, hosts)
-
-    def _activate(self, own: Replica, generation: int, hosts: dict[str, str]) -> None:
         with self._backend.changing(own.name):
             path = own.pool.path(Kind.SHARE, own.volume)
             kernel.set_read_only(path, False)
@@ -155,27 +75,45 @@ class BtrfsPromotion:
             )
             own.pool.commit()
 
-    def return_active_role(self, own: Replica, replica_list: ReplicaList) -> None:
-        """Give the active role back to the other replica if it is ours.
-
-        That happens when a promotion was interrupted and abandoned.
-        """
-        active = self._peers.reachable_active(replica_list)
-        if active is None or active.name == own.name:
-            return
-        with _ignoring_errors(active, 'become active again'):
+    def _demote(self, takeover: Takeover[Replica], active: Replica) -> None:
+        with self._reaching(active, 'become passive'):
             state = active.state()
-            if state.role != Role.ACTIVE and state.source == own.name:
+            if state.role != Role.PASSIVE or state.source != takeover.own.name:
                 with active.backend.changing(active.name):
-                    kernel.set_read_only(
-                        active.pool.path(Kind.SHARE, active.volume), False
-                    )
-                    active.write_state(
-                        ReplicaState(
-                            generation=_next_generation(active, [own]),
-                            others=state.others,
-                        )
-                    )
+                    active.become_passive(takeover.own, takeover.replication_type)
+
+    def _end_exports(self, own: Replica, replication_type: str | None) -> None:
+        """End the exports of a source that cannot record that itself."""
+        state = own.state()
+        backend = self._peers.at(state.source_host)
+        if backend is None or state.source_volume is None:
+            return
+        with self._reaching(own, 'end the export of its source'):
+            backend.exports.withdraw(Kind.SHARE, state.source_volume)
+        if replication_type != DR:
+            return
+        for snapshot in backend.exports.snapshots_of(state.source_volume):
+            with self._reaching(own, f'end the export of {snapshot}'):
+                backend.exports.withdraw(Kind.SNAPSHOT, snapshot)
+
+    def _reinstate(self, replica: Replica, generation: int) -> None:
+        others = replica.state().others
+        with replica.backend.changing(replica.name):
+            kernel.set_read_only(replica.pool.path(Kind.SHARE, replica.volume), False)
+            replica.write_state(ReplicaState(generation=generation, others=others))
+
+    @contextlib.contextmanager
+    def _reaching(self, replica: Replica, action: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, exception.ShareBackendException) as error:
+            LOG.warning(
+                'Replica %(name)s cannot %(action)s: %(error)s',
+                {'name': replica.name, 'action': action, 'error': error},
+            )
+
+    def _locations(self, own: Replica) -> list[base.ExportLocation]:
+        return own.locations()
 
 
 @contextlib.contextmanager
@@ -209,57 +147,3 @@ def _retiring(active: Replica, successor: Replica) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 active.write_state(before)
             raise
-
-
-@contextlib.contextmanager
-def _ignoring_errors(replica: Replica, action: str) -> Iterator[None]:
-    """Log that another back end has not done what is repaired later."""
-    try:
-        yield
-    except (OSError, exception.ShareBackendException) as error:
-        LOG.warning(
-            'Replica %(name)s cannot %(action)s: %(error)s',
-            {'name': replica.name, 'action': action, 'error': error},
-        )
-
-
-def _reply(each: base.ShareForDriver, own: Replica) -> base.ReplicaReply:
-    if each['name'] != own.name:
-        return {'id': each['id'], 'replica_state': OUT_OF_SYNC}
-    return {
-        'id': each['id'],
-        'replica_state': ACTIVE,
-        'export_locations': own.locations(),
-    }
-
-
-def _next_generation(own: Replica, others: list[Replica]) -> int:
-    """Return a generation above all others, even those out of reach."""
-    states = [own.state(), *_states(others)]
-    highest = max(state.generation for state in states)
-    return max(highest + 1, int(time.time()))
-
-
-def _states(replicas: list[Replica]) -> list[ReplicaState]:
-    """Return the states of those replicas that are still within reach."""
-    states = []
-    for each in replicas:
-        with _ignoring_errors(each, 'be read'):
-            states.append(each.state())
-    return states
-
-
-def _is_promoted(own: Replica, active: Replica | None, others: list[Replica]) -> bool:
-    """Return whether an earlier promotion has come this far.
-
-    If the previously active replica is still writable, it must be copied
-    again.
-    """
-    state = own.state()
-    return (
-        state.role == Role.ACTIVE
-        and all(other.generation < state.generation for other in _states(others))
-        and all(
-            other.role != Role.ACTIVE for other in _states([active] if active else [])
-        )
-    )

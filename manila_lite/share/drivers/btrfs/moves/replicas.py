@@ -35,6 +35,10 @@ class ReplicaState:
     synced_at: float | None = None
     others: dict[str, str] = dataclasses.field(default_factory=dict)
 
+    @property
+    def has_content(self) -> bool:
+        return self.shown is not None
+
 
 class Replica:
     """One replica in a pool, addressed by the name of its share instance."""
