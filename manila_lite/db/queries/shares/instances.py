@@ -1,6 +1,7 @@
 """Share instances: the rows that managers and schedulers act on."""
 
-from collections.abc import Collection, Mapping, Sequence
+import collections
+from collections.abc import Callable, Collection, Mapping, Sequence
 import functools
 import typing
 
@@ -58,6 +59,16 @@ _SET_SHARE_TYPE = (
     .values(share_type_id=sa.bindparam('new_type'))
 )
 _WITH_METADATA_LOCKED = _WITH_METADATA.with_for_update(read=True, of=INSTANCE)
+# Each export location once for each key of the metadata: both are few.
+_EXPORT_COLUMNS = tuple(column.label(f'export_{column.name}') for column in EXPORT.c)
+_WITH_DETAILS = (
+    _WITH_METADATA.add_columns(*_EXPORT_COLUMNS)
+    .outerjoin(EXPORT, EXPORT.c.share_instance_id == INSTANCE.c.id)
+    .order_by(EXPORT.c.created_at, EXPORT.c.path)
+)
+_WITH_DETAILS_LOCKED = _WITH_DETAILS.with_for_update(read=True, of=INSTANCE)
+_namedtuple: Callable[..., typing.Any] = collections.namedtuple
+_Export = _namedtuple('_Export', EXPORT.c.keys())
 _EXPORTS = (
     sa.select(EXPORT)
     .where(EXPORT.c.share_instance_id == sa.bindparam('of_instance'))
@@ -252,7 +263,28 @@ def get_with_metadata(
     )
     if not rows:
         raise exception.ShareInstanceNotFound(share_instance_id=instance_id)
-    return rows[0], {
+    return rows[0], _metadata_in(rows)
+
+
+def get_with_details(
+    session: Session, instance_id: str, *, lock_shared: bool = False
+) -> DetailedInstance:
+    """Return the same and the export locations, in one statement."""
+    rows = session.rows(
+        _WITH_DETAILS_LOCKED if lock_shared else _WITH_DETAILS, instance_id=instance_id
+    )
+    if not rows:
+        raise exception.ShareInstanceNotFound(share_instance_id=instance_id)
+    exports = {
+        row.export_id: _Export(*row[-len(_EXPORT_COLUMNS) :])
+        for row in rows
+        if row.export_id is not None
+    }
+    return rows[0], _metadata_in(rows), list(exports.values())
+
+
+def _metadata_in(rows: Sequence[typing.Any]) -> dict[str, str]:
+    return {
         row.metadata_key: row.metadata_value
         for row in rows
         if row.metadata_key is not None

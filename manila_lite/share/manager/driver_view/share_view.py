@@ -56,13 +56,13 @@ def load_instance(
     With `lock_shared` its row is locked against changes until the
     transaction ends.
     """
-    row, metadata = share_instances.get_with_metadata(
+    row, metadata, exports = share_instances.get_with_details(
         session, instance_id, lock_shared=lock_shared
     )
     return LoadedInstance(
         row,
         metadata,
-        list(share_instances.list_export_locations(session, instance_id)),
+        exports,
         server_view.find_server(session, row.share_server_id),
         _qos_specs(session, row),
     )
