@@ -1,12 +1,12 @@
 """The only code that writes status columns.
 
 `insert_row` and `insert_rows` write initial statuses, `fire` makes one
-move of a state machine, `fire_all` and `fire_matching` make the same move
-for several rows, and `TransitionBatch` combines inserts and moves of
+move of a state machine, `fire_all`, `fire_known` and `fire_matching` make the
+same move for several rows, and `TransitionBatch` combines inserts and moves of
 several tables. Each writes to the journal in the same transaction.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 import functools
 import typing
 
@@ -93,10 +93,14 @@ def fire_all(
 
     Raises InvalidStatus or ResourceNotFound for one that cannot make it.
     """
+    for part in _parts(ids):
+        _fire_where(session, machine, event, {'id': part}, values, expected=len(part))
+
+
+def _parts(ids: Collection[str]) -> Iterator[list[str]]:
     wanted = sorted(set(ids))
     for begin in range(0, len(wanted), _AT_ONCE):
-        part = wanted[begin : begin + _AT_ONCE]
-        _fire_where(session, machine, event, {'id': part}, values, expected=len(part))
+        yield wanted[begin : begin + _AT_ONCE]
 
 
 def fire_matching(
@@ -113,6 +117,20 @@ def fire_matching(
     of rows, and one at the end of a transaction without other moves.
     """
     return _fire_where(session, machine, event, match, values)
+
+
+def fire_known(
+    session: Session, machine: machines.Machine, event: str, ids: Collection[str]
+) -> None:
+    """Make the same move for rows that could make it when the caller read them.
+
+    Raises ConcurrentChange if one of them no longer can: the transaction runs
+    again.
+    """
+    for part in _parts(ids):
+        moved = _fire_where(session, machine, event, {'id': part}, {}, sample=part[0])
+        if moved != len(part):
+            raise ConcurrentChange(table=machine.table)
 
 
 def insert_rows(
@@ -235,6 +253,7 @@ def _fire_where(
     match: Mapping[str, typing.Any],
     values: Mapping[str, object],
     expected: int | None = None,
+    sample: str | None = None,
 ) -> int:
     values = _stamped(session, machine, event, values)
     journal, guarded = _statements(
@@ -249,7 +268,7 @@ def _fire_where(
         ),
     )
     matched = {f'guard_{name}': value for name, value in match.items()}
-    identified = _identified_row(match, expected)
+    identified = sample or _identified_row(match, expected)
     transaction_id = _unwritten_id(session) if identified else None
     count = session.run(
         journal,

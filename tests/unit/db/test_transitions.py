@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from manila_lite import context, exception
 from manila_lite.db.models import engine, shares
-from manila_lite.db.transitions import fire, fire_all, fire_matching
+from manila_lite.db.transitions import fire, fire_all, fire_known, fire_matching
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from tests.support import sampling
 
@@ -187,6 +187,39 @@ def test_move_of_many_to_gone_is_refused_for_all(db, add_instance):
         db.write(fire_all, SHARE_INSTANCE, 'ab', 'deleted')
     assert refused.value.params['id'] == 'b'
     assert status(db, 'a') == InstanceStatus.DELETING
+
+
+def test_move_of_known_rows_identifies_the_transaction(db, add_instance):
+    for id in 'abc':
+        add_instance(id)
+    seen = []
+    db.on_step = seen.append
+    db.write(fire_known, SHARE_INSTANCE, 'created', iter('ca'))
+    assert seen.count('statement') == 2
+    assert [status(db, id) for id in 'abc'] == ['available', 'creating', 'available']
+    ids = db.read(
+        lambda session: session.rows(
+            sa.select(JOURNAL.c.transaction_id)
+            .where(JOURNAL.c.event == 'created')
+            .order_by(JOURNAL.c.id)
+        )
+    )
+    assert [id is not None for (id,) in ids] == [True, False]
+
+
+def test_move_of_known_rows_runs_again_when_one_has_changed(db, add_instance):
+    for id in 'abc':
+        add_instance(id)
+    known = ['abc', 'ab']  # by the time of the second attempt
+
+    def move(session):
+        fire_known(session, SHARE_INSTANCE, 'created', known.pop(0))
+
+    db.write(fire, SHARE_INSTANCE, 'c', 'create_failed')
+    db.write(move)
+    assert [status(db, id) for id in 'abc'] == ['available', 'available', 'error']
+    assert [len(journal(db, id)) for id in 'abc'] == [2, 2, 2]
+    assert known == []
 
 
 def test_move_of_many_names_the_missing_row(db, add_instance):

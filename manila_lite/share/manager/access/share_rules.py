@@ -21,8 +21,8 @@ from manila_lite.db.moves.access_rules import mark_for_resync, retry_failed_rule
 from manila_lite.db.queries.access import locks, share_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.rows import AccessRuleRow, InstanceRow
-from manila_lite.db.session import ConcurrentChange, Database, Session
-from manila_lite.db.transitions import fire_matching
+from manila_lite.db.session import Database, Session
+from manila_lite.db.transitions import fire_known, fire_matching
 from manila_lite.host import ServiceHost
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import AccessRpc
@@ -136,9 +136,9 @@ class AccessEndpoint:
         rules = share_rules.list_for_instance(session, instance.row.id)
         lost = [row for row in rules if row.state in IN_TRANSIT]
         if lost:
-            self._move(session, instance.row.id, lost, _REQUEUE)
+            self._move(session, lost, _REQUEUE)
             rules = share_rules.list_for_instance(session, instance.row.id)
-        self._move(session, instance.row.id, rules, _TAKE)
+        self._move(session, rules, _TAKE)
         return SyncRound(
             instance,
             share_view.rule_views(instance.row, rules, self.driver, state_of=_taken),
@@ -148,17 +148,13 @@ class AccessEndpoint:
     def _move(
         self,
         session: Session,
-        instance_id: str,
         rules: Sequence[AccessRuleRow],
         events: Mapping[str, str],
     ) -> None:
         """Fire `events`, by state, for the rules in these states."""
         for state, event in events.items():
-            expected = sum(row.state == state for row in rules)
-            if expected and expected != fire_matching(
-                session, ACCESS_RULE, event, {'share_instance_id': instance_id}
-            ):
-                raise ConcurrentChange(table=share_rules.MAPPING.name)
+            ids = [row.mapping_id for row in rules if row.state == state]
+            fire_known(session, ACCESS_RULE, event, ids)
 
     # Call the driver
 
