@@ -69,6 +69,26 @@ def test_newer_of_two_healthy_processes_is_shown(pair):
     assert processes(old) == {old.process.id, new.process.id}
 
 
+def test_heartbeat_of_the_shown_process_reads_no_others(pair):
+    older, newer = pair
+
+    def statements(node):
+        steps = []
+        on_step, node.db.on_step = node.db.on_step, steps.append
+        node.backend().beat()
+        node.db.on_step = on_step
+        return steps.count('statement')
+
+    before = shown(newer).heartbeat_at
+    assert (statements(newer), statements(older)) == (3, 4)
+    assert shown(newer).heartbeat_at > before
+    set_health(newer, 'broken')
+    assert shown(newer).incarnation == older.process.id
+    assert (statements(newer), statements(older)) == (4, 3)
+    set_health(newer, None)
+    assert shown(older).incarnation == newer.process.id
+
+
 def test_process_that_is_unwell_does_not_hide_a_healthy_one(pair):
     old, new = pair
     set_health(new, 'its driver failed')

@@ -52,6 +52,7 @@ _IS_SERVICE = (
 )
 _ID = sa.select(SERVICE.c.id).where(*_IS_SERVICE)
 _LOCK = _ID.with_for_update(skip_locked=True)
+_LOCK_SHOWN = _LOCK.add_columns(SERVICE.c.incarnation, SERVICE.c.health)
 _IS_OWN = (
     INCARNATION.c.service_id == sa.bindparam('of_service'),
     INCARNATION.c.incarnation == sa.bindparam('of_incarnation'),
@@ -96,6 +97,11 @@ _SHOW = (
         health=_HEALTH,
         updated_at=sa.bindparam('now'),
     )
+)
+_SHOW_AGAIN = (
+    sa.update(SERVICE)
+    .where(SERVICE.c.id == sa.bindparam('service_id'))
+    .values(heartbeat_at=db_now(), updated_at=sa.bindparam('now'))
 )
 _LONG_AGO = db_now() - sa.bindparam('silence', type_=sa.Double()) - 1.0
 _UNSERVED = (
@@ -251,9 +257,9 @@ def heartbeat(
 ) -> Heartbeat:
     """Write the heartbeat of a process, and show the best one if possible."""
     names = {'of_host': host, 'of_binary': binary}
-    locked_id = session.value(_LOCK, **names)
+    locked = session.one(_LOCK_SHOWN, **names)
     # A frozen session must not let others take this process for dead.
-    service_id = locked_id or session.value(_ID, **names)
+    service_id = locked.id if locked else session.value(_ID, **names)
     if service_id is None or not session.run(
         _BEAT,
         of_service=service_id,
@@ -262,9 +268,14 @@ def heartbeat(
         new_warning=warning,
     ):
         return Heartbeat.UNKNOWN
-    if locked_id is None:
+    if locked is None:
         return Heartbeat.WRITTEN
-    _show_best(session, locked_id, down_time)
+    was_best = locked.incarnation == incarnation and locked.health is None
+    if was_best and health is None:
+        # It is the best one still: a better one would have shown itself.
+        session.run(_SHOW_AGAIN, service_id=service_id, now=session.now)
+    else:
+        _show_best(session, service_id, down_time)
     return Heartbeat.SHOWN
 
 
