@@ -16,12 +16,16 @@ import time
 import typing
 
 import pytest
+import sqlalchemy as sa
 
 from benchmarks import cluster_services, http_load, instructions, service
 from benchmarks.application import VERSION
 from benchmarks.cluster_services import Cluster
 from benchmarks.creation import BURST, CLIENTS
 from benchmarks.verdict import Verdict
+from manila_lite.db.models import shares as models
+
+INSTANCE = models.ShareInstance.__table__
 
 APIS = 2
 MANY_APIS = 3
@@ -29,6 +33,10 @@ RULES = 100
 WARM_UP = 40
 """Shares created before any are measured."""
 
+ALONE = 60
+"""Shares created one after the other."""
+
+ASK_INTERVAL = 0.002
 STARTS = 3
 POLL_INTERVAL = 0.05
 RETRY_INTERVAL = 0.02
@@ -42,9 +50,8 @@ LOAD_FOR = 6.0
 PAIRS = 3
 
 _CORES = 2
-_STATEMENTS = tuple(
-    f'Com_{kind}' for kind in ('select', 'insert', 'insert_select', 'update', 'delete')
-)
+_WRITES = ('Com_insert', 'Com_insert_select', 'Com_update', 'Com_delete')
+_STATEMENTS = ('Com_select', *_WRITES)
 
 
 def run(verdict: Verdict) -> None:
@@ -63,6 +70,7 @@ def _measure(verdict: Verdict, cluster: Cluster, folder: pathlib.Path) -> None:
     _memory(verdict, cluster, 'after the start')
     share = _burst(verdict, cluster)
     _rules(verdict, cluster, share)
+    _alone(verdict, cluster)
     _memory(verdict, cluster, 'after the load')
     cluster.stop()
     _instructions(verdict, cluster, folder, share)
@@ -205,6 +213,55 @@ def _burst(verdict: Verdict, cluster: Cluster) -> str:
         at_most=10,
     )
     return share
+
+
+def _alone(verdict: Verdict, cluster: Cluster) -> None:
+    """Measure one create after the other, as a client that waits for each."""
+    before, taken, shares = _statements(cluster), [], []
+    with contextlib.closing(cluster.client()) as client:
+        for _ in range(ALONE):
+            began = time.perf_counter()
+            shares.append(_create(client))
+            _wait_until_available(client, shares[-1], ASK_INTERVAL)
+            taken.append((time.perf_counter() - began) * 1e3)
+    after = _statements(cluster)
+    verdict.record(
+        f'create until available, asked every {ASK_INTERVAL * 1e3:g} ms, median',
+        statistics.median(taken),
+        'ms',
+        at_most=14,
+        worst=round(max(taken), 1),
+        # Those of its questions are among the reads.
+        writes_each=round((after - before) / ALONE, 1),
+    )
+    verdict.record(
+        'from the request of a share until it is placed, median',
+        statistics.median(_placed_after(cluster, shares)),
+        'ms',
+        at_most=4,
+    )
+
+
+def _statements(cluster: Cluster) -> int:
+    """Return the number of statements that have written."""
+    return sum(cluster.database.status(*_WRITES).values())
+
+
+def _placed_after(cluster: Cluster, share_ids: list[str]) -> list[float]:
+    """Return the milliseconds between the two times that a share has."""
+    engine = sa.create_engine(cluster.database.url)
+    try:
+        with engine.connect() as connection:
+            return [
+                (row.scheduled_at - row.created_at).total_seconds() * 1e3
+                for row in connection.execute(
+                    sa.select(INSTANCE.c.created_at, INSTANCE.c.scheduled_at).where(
+                        INSTANCE.c.share_id.in_(share_ids)
+                    )
+                )
+            ]
+    finally:
+        engine.dispose()
 
 
 def _costs(cluster: Cluster) -> dict[str, float]:
