@@ -5,6 +5,9 @@ Requests use the official command line, and clients are those of Ceph.
 
 import contextlib
 import functools
+import os
+import pathlib
+import signal
 import subprocess
 import sys
 import typing
@@ -15,9 +18,9 @@ from tests.functional.stories.conftest import new_installation, running
 from tests.support import ceph as ceph_support, ceph_supervisor, sampling
 from tests.support.ceph import CephCluster, ClientError
 from tests.support.cli import Cli
-from tests.support.installation import Installation
+from tests.support.installation import SEPARATE, SERVE, Installation
 from tests.support.make_run import MakeRun
-from tests.support.processes import wait_until
+from tests.support.processes import Command, wait_until
 from tests.support.rest_client import RestClient
 
 pytestmark = ceph_support.limited
@@ -75,9 +78,10 @@ class Deployment(typing.NamedTuple):
 
 
 @contextlib.contextmanager
-def deployed(cluster, folder):
+def deployed(cluster, folder, kind=SERVE):
     with new_installation(
         folder / 'installation',
+        kind=kind,
         options='default_share_type = ceph\nenabled_share_protocols = CEPHFS',
         backends={'ceph': {**cluster.options(), 'share_driver': 'cephfs'}},
     ) as installation:
@@ -124,6 +128,91 @@ def test_share_its_snapshot_and_its_copy_have_the_bytes_of_clients(ceph, tmp_pat
                 deployment.deny(share, rule['id'])
                 assert not log.write(b'two')
             assert reading.read('notes') == b'now'
+
+
+@contextlib.contextmanager
+def second_share_service(installation):
+    """Run another share service with the same host."""
+    command = Command(
+        'manila-lite-share',
+        *('--config-file', installation.conf),
+        log=installation.folder / 'second.log',
+        forked=True,
+    )
+    try:
+        command.wait_for(
+            lambda: f'{installation.service_host("ceph")} is up' in command.output,
+            'it is up',
+        )
+        yield command
+    finally:
+        os.kill(command.pid, signal.SIGCONT)
+        command.kill()
+
+
+def reverting_processes(parents: set[int]) -> dict[int, int]:
+    """Return the processes that revert shares for others, and for which."""
+    found = {}
+    for path in pathlib.Path('/proc').glob('[0-9]*'):
+        with contextlib.suppress(OSError):
+            parent = int((path / 'stat').read_text().rpartition(')')[2].split()[1])
+            command = (path / 'cmdline').read_bytes()
+            if parent in parents and b'revert_worker' in command:
+                found[int(path.name)] = parent
+    return found
+
+
+@sampling.suite('failures of a Ceph cluster', 1)
+def test_two_share_services_serve_a_back_end_and_one_is_paused(ceph, tmp_path):
+    """What the paused one still sends is refused by the cluster."""
+    with (
+        deployed(ceph, tmp_path, SEPARATE) as deployment,
+        second_share_service(deployment.installation) as second,
+    ):
+        services = {deployment.installation.running['share'].pid, second.pid}
+        shares = [deployment.create() for _ in range(4)]
+        for share in shares:
+            deployment.wait('share', share)
+        share, *others = shares
+        rule = deployment.allow(share, f'writer-{share[:8]}')
+        with deployment.mounted(share, rule) as client:
+            client.run('for i in $(seq 400); do echo then > $i; done; sync -f .')
+            snapshot = deployment.cli('share snapshot create', share)['id']
+            deployment.wait('snapshot', snapshot)
+            client.run('for i in $(seq 400); do echo now > $i; done; sync -f .')
+            deployment.cli('share revert', snapshot)
+            paused = wait_until(
+                lambda: reverting_processes(services), 'it is being reverted'
+            )
+            pids = {*paused, *paused.values()}
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            try:
+                _revert_elsewhere(deployment, share, snapshot)
+                client.run('for i in $(seq 400); do echo later > $i; done; sync -f .')
+                for other in others:
+                    deployment.cli('share resize', other, 2)
+                for other in others:
+                    deployment.wait('share', other)
+            finally:
+                for pid in pids:
+                    os.kill(pid, signal.SIGCONT)
+            wait_until(lambda: not reverting_processes(services), 'it has ended', 60)
+            assert client.run('cat * | sort | uniq -c').split() == [b'400', b'later']
+            assert deployment.rest.show(share)['status'] == 'available'
+
+
+def _revert_elsewhere(deployment, share, snapshot):
+    """Wait until the revert is given up, and request it again."""
+
+    def is_done():
+        status = deployment.rest.show(share)['status']
+        if status == 'error':
+            with contextlib.suppress(AssertionError):  # not both are in error yet
+                deployment.cli('share revert', snapshot)
+        return status == 'available'
+
+    wait_until(is_done, 'the other service has reverted it', 120)
 
 
 @contextlib.contextmanager
