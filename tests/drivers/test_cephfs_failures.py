@@ -70,11 +70,10 @@ def is_served(call, *args):
     return True
 
 
-# One OSD or metadata server that is stopped is taken for dead by the others,
-# and comes back to a cluster that needs long to be whole again.
 FAILURES = [
-    *((daemon, signal.SIGKILL) for daemon in DAEMONS),
-    *((daemon, signal.SIGSTOP) for daemon in ('mon', 'mgr')),
+    (daemon, number)
+    for daemon in DAEMONS
+    for number in (signal.SIGKILL, signal.SIGSTOP)
 ]
 
 
@@ -148,3 +147,44 @@ def test_full_cluster_refuses_shares_and_lets_them_be_deleted(
         wait_until(lambda: not is_full(), 'there is space again')
     driver.create_share(CTX, new)
     driver.delete_share(CTX, new)
+
+
+def test_clone_that_fails_is_an_error_and_another_succeeds(
+    ceph_alone, ceph_root, harness, driver, share
+):
+    """Its snapshot is removed behind the back of Ceph's manager."""
+
+    def delay_clones(seconds):
+        with contextlib.suppress(json.JSONDecodeError):  # it says nothing
+            ceph_alone.admin.mon(
+                'config set',
+                who='mgr',
+                name='mgr/volumes/snapshot_clone_delay',
+                value=str(seconds),
+            )
+
+    def status(item):
+        return driver.get_share_status(item)['status']
+
+    snapshot, clone = harness.snapshot(share), harness.share()
+    driver.create_snapshot(CTX, snapshot)
+    delay_clones(3)
+    try:
+        driver.create_share_from_snapshot(CTX, clone, snapshot)
+        name = f'{driver.backend.group}/{share.name}/.snap/{snapshot["name"]}'
+        ceph_root.run(f'rmdir volumes/{name}')
+        wait_until(
+            lambda: status(clone) != 'creating_from_snapshot', 'the clone has ended', 60
+        )
+    finally:
+        delay_clones(0)
+    assert status(clone) == 'error'
+    driver.delete_share(CTX, clone)
+    snapshot, again = harness.snapshot(share), harness.share()
+    driver.create_snapshot(CTX, snapshot)
+    driver.create_share_from_snapshot(CTX, again, snapshot)
+    wait_until(lambda: status(again) == 'available', 'the clone is complete', 60)
+    assert {one['name'] for one in driver.backend.ask('subvolume ls')} == {
+        share.name,
+        again.name,
+    }

@@ -78,10 +78,34 @@ def test_the_named_capabilities_suffice(ceph):
         driver.create_snapshot(CTX, snapshot)
         clone = harness.share()
         driver.create_share_from_snapshot(CTX, clone, snapshot)
+        driver.revert_to_snapshot(CTX, snapshot, [], [])
         driver.get_share_stats(refresh=True)
         driver.check_health()
         driver.apply_access(CTX, share, [], [], [rule])
         harness.clean_up()
+
+
+def test_key_that_is_rotated_is_refused_until_the_keyring_has_it(ceph):
+    """A connection outlives it until its tickets expire; another is refused."""
+    with ceph.user(**ALL) as user:
+        driver = _harness(ceph, user).start()
+        key = _rotate(ceph, user)
+        driver.backend.cluster.close()
+        with pytest.raises(exception.DriverError, match='refused the connection'):
+            driver.check_health()
+        user.keyring.write_text(f'[client.{user.name}]\nkey = {key}\n')
+        driver.check_health()
+
+
+def _rotate(cluster, user) -> str:
+    """Give a user another key, as `ceph auth rotate` does from release 18 on."""
+    with contextlib.suppress(json.JSONDecodeError):  # it says nothing
+        cluster.admin.mon('auth rm', entity=f'client.{user.name}')
+    words = [word for cap in ALL.items() for word in cap]
+    (found,) = cluster.admin.mon(
+        'auth get-or-create', entity=f'client.{user.name}', caps=words
+    )
+    return found['key']
 
 
 def test_key_that_is_wrong_is_refused_with_a_reason(ceph):
