@@ -12,7 +12,7 @@ from manila_lite import exception
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.ceph_harness import CephHarness
 from tests.drivers.driver_harness import CTX
-from tests.support import ceph as ceph_support, sampling
+from tests.support import ceph as ceph_support, sampling, tenant_network
 from tests.support.ceph_supervisor import DAEMONS
 from tests.support.processes import wait_until
 
@@ -24,6 +24,7 @@ LIMIT = 4
 PATIENT_LIMIT = 150
 UNRESPONSIVE = exception.FileServerUnresponsive
 BACK_SECONDS = 90
+MACHINE, NODE = '198.18.99.1', '198.18.99.2'
 
 
 @pytest.fixture
@@ -101,6 +102,35 @@ def test_calls_end_in_time_and_succeed_later(
     found = {one['name'] for one in driver.backend.ask('subvolume ls')}
     assert found == {share.name, new.name}
     harness.clean_up()
+
+
+def test_calls_end_in_time_and_succeed_after_the_network_was_cut(installed_ceph):
+    """What is sent is lost, as behind a broken switch: no error says so."""
+    with (
+        tenant_network.bridge() as bridge,
+        tenant_network.client_on(bridge, f'{NODE}/24') as network,
+    ):
+        tenant_network.add_address(bridge, f'{MACHINE}/24')
+        with ceph_support.cluster_in(network.namespace, NODE) as cluster:
+            options = cluster.options(cephfs_command_timeout=LIMIT)
+            harness = CephHarness('cephfs', lambda: Configuration.from_values(options))
+            driver, (share, new) = harness.start(), (harness.share(), harness.share())
+            driver.create_share(CTX, share)
+            snapshot = harness.snapshot(share)
+            driver.create_snapshot(CTX, snapshot)
+            with tenant_network.cut(bridge, NODE):
+                for call in (
+                    (driver.create_share, CTX, new),
+                    (driver.revert_to_snapshot, CTX, snapshot, [], []),
+                    (driver.check_health,),
+                ):
+                    assert isinstance(ends_in_time(*call), UNRESPONSIVE)
+            wait_until(lambda: is_served(driver.check_health), 'it is back', 60)
+            driver.create_share(CTX, new)
+            driver.revert_to_snapshot(CTX, snapshot, [], [])
+            found = {one['name'] for one in driver.backend.ask('subvolume ls')}
+            assert found == {share.name, new.name}
+            driver.backend.cluster.close()
 
 
 def test_call_waits_for_a_manager_that_is_restarted(ceph_alone, harness):

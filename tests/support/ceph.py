@@ -375,12 +375,32 @@ def _is_ready(folder: pathlib.Path) -> bool:
     return False
 
 
-def _start(folder: pathlib.Path, pid: int) -> None:
+@contextlib.contextmanager
+def cluster_in(namespace: str, address: str) -> Iterator[CephCluster]:
+    """Provide another cluster, with an address of a network namespace."""
+    folder = _folder(os.getpid()).with_suffix('.network')
+    folder.mkdir()
+    supervisor = _start(
+        folder, os.getpid(), address, ('ip', 'netns', 'exec', namespace)
+    )
+    try:
+        yield CephCluster(folder)
+    finally:
+        supervisor.terminate()
+        supervisor.wait(60)
+
+
+def _start(
+    folder: pathlib.Path,
+    pid: int,
+    address: str = '127.0.0.1',
+    prefix: tuple[str, ...] = (),
+) -> subprocess.Popen:
     with (folder / 'supervisor.out').open('wb') as log:
         process = subprocess.Popen(
             [
-                *(sys.executable, ceph_supervisor.__file__, str(folder), str(pid)),
-                *(str(free_port()), str(free_port())),
+                *(*prefix, sys.executable, ceph_supervisor.__file__, str(folder)),
+                *(str(pid), address, str(free_port()), str(free_port())),
             ],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -397,14 +417,20 @@ def _start(folder: pathlib.Path, pid: int) -> None:
     if not _is_ready(folder):
         text = failed.read_text() if failed.exists() else 'the supervisor has ended'
         raise AssertionError(f'there is no cluster: {text}')
+    return process
 
 
 @pytest.fixture(scope='session')
-def started_ceph():
-    """Provide the cluster of this run."""
+def installed_ceph():
+    """Require that this machine can run a cluster."""
     reason = missing()
     if reason is not None:
         requirements.missing(reason)
+
+
+@pytest.fixture(scope='session')
+def started_ceph(installed_ceph):
+    """Provide the cluster of this run."""
     return find_cluster()
 
 

@@ -1,6 +1,6 @@
 """Start a Ceph cluster of one node in a folder, for a test run or for a try.
 
-Usage: ceph_supervisor.py FOLDER PID PORT PORT
+Usage: ceph_supervisor.py FOLDER PID ADDRESS PORT PORT
        ceph_supervisor.py start|stop FOLDER
 
 The first one ends when the process PID does, however that ends: its daemons are
@@ -33,8 +33,8 @@ import uuid
 CONFIGURATION = """
 [global]
 fsid = {fsid}
-mon host = [v2:127.0.0.1:{ports[0]},v1:127.0.0.1:{ports[1]}]
-public addr = 127.0.0.1
+mon host = {addresses}
+public addr = {address}
 auth cluster required = cephx
 auth service required = cephx
 auth client required = cephx
@@ -107,16 +107,20 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Supervisor:
-    def __init__(self, folder, ports):
+    def __init__(self, folder, ports, address='127.0.0.1'):
         self.folder = folder
         self.conf = folder / 'ceph.conf'
         self.daemons = {}
         self.killed = set()
         self.fsid = str(uuid.uuid4())
+        self.addresses = f'[v2:{address}:{ports[0]},v1:{address}:{ports[1]}]'
         self.text = CONFIGURATION.format(
-            fsid=self.fsid, folder=folder, ports=ports, size=SIZE
+            fsid=self.fsid,
+            folder=folder,
+            address=address,
+            addresses=self.addresses,
+            size=SIZE,
         )
-        self.addresses = f'[v2:127.0.0.1:{ports[0]},v1:127.0.0.1:{ports[1]}]'
 
     def run(self, *command):
         subprocess.run(
@@ -382,16 +386,16 @@ def main():
 
 
 def run_for_tests():
-    folder, pid, ports = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:5]
-    supervisor = Supervisor(folder, ports)
+    folder, pid, address, *ports = sys.argv[1:]
+    supervisor = Supervisor(pathlib.Path(folder), ports, address)
     try:
         try:
             supervisor.set_up()
         except subprocess.SubprocessError as error:
-            (folder / 'failed').write_text(said_by(error))
+            (supervisor.folder / 'failed').write_text(said_by(error))
             time.sleep(5)  # for those who wait for it
             return
-        supervisor.serve(pid)
+        supervisor.serve(int(pid))
     finally:
         supervisor.end()
 

@@ -53,6 +53,7 @@ class TenantClient:
     """A client on a bridge, in a network namespace of its own."""
 
     def __init__(self, namespace: str):
+        self.namespace = namespace
         self._namespace = pathlib.Path('/run/netns', namespace)
 
     def smb(self, user: str, host: str, port: int) -> SmbClient:
@@ -101,7 +102,8 @@ def client_on(bridge: str, *addresses: str) -> Iterator[TenantClient]:
     try:
         _ip('link', 'add', name, 'type', 'veth', 'peer', 'eth0', 'netns', name)
         _ip('link', 'set', name, 'master', bridge, 'up')
-        _ip('-n', name, 'link', 'set', 'eth0', 'up')
+        for device in ('lo', 'eth0'):
+            _ip('-n', name, 'link', 'set', device, 'up')
         for address in addresses:
             nodad = ('nodad',) if ':' in address else ()
             _ip(*f'-n {name} address add {address} dev eth0'.split(), *nodad)
@@ -115,6 +117,18 @@ def client_on(bridge: str, *addresses: str) -> Iterator[TenantClient]:
 def add_address(bridge: str, address: str) -> None:
     """Give this machine an address on a bridge, such as 10.20.0.1/24."""
     _ip('address', 'add', address, 'dev', bridge)
+
+
+@contextlib.contextmanager
+def cut(bridge: str, address: str) -> Iterator[None]:
+    """Let what this machine sends to an address be lost in the block."""
+    neighbour = (address, 'dev', bridge)
+    lost = ('lladdr', '02:00:00:00:00:99', 'nud', 'permanent')
+    _ip('neighbour', 'replace', *neighbour, *lost)
+    try:
+        yield
+    finally:
+        _ip('neighbour', 'delete', *neighbour)
 
 
 def enter(namespace: pathlib.Path) -> None:
