@@ -1,6 +1,5 @@
 """Access rules of the CephFS driver: Ceph users and their keys."""
 
-from collections.abc import Callable
 import errno
 
 from manila_lite import exception
@@ -130,31 +129,17 @@ def revoke(backend: CephfsBackend, subvolume: str, user: str) -> None:
     try:
         backend.order('subvolume deauthorize', sub_name=subvolume, auth_id=user)
     except CommandFailed as error:
-        if error.errno != MISSING or not _is_about_user(error):
+        if error.errno != MISSING or not error.status.startswith('auth ID'):
             raise
     backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
 
 
-def _is_about_user(error: CommandFailed) -> bool:
-    return error.status.startswith('auth ID')
-
-
-def revoke_all(backend: CephfsBackend, subvolume: str) -> None:
-    """Do this to all users of a subvolume, if it is there."""
-    _revoke_those(backend, subvolume, lambda user: True)
-
-
-def revoke_internal(backend: CephfsBackend, subvolume: str) -> None:
-    """Do this to the users that the driver has made for itself."""
-    _revoke_those(backend, subvolume, lambda user: user.startswith(INTERNAL))
-
-
-def _revoke_those(
-    backend: CephfsBackend, subvolume: str, is_one: Callable[[str], bool]
-) -> None:
+def revoke_all(backend: CephfsBackend, subvolume: str, prefix: str = '') -> None:
+    """Do this to all users whose names begin so, if the subvolume is there."""
     try:
-        for user in filter(is_one, _list_all(backend, subvolume)):
-            revoke(backend, subvolume, user)
+        for user in _list_all(backend, subvolume):
+            if user.startswith(prefix):
+                revoke(backend, subvolume, user)
     except CommandFailed as error:
         if error.errno != MISSING:
             raise

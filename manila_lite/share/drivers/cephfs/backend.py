@@ -1,6 +1,7 @@
 """What all parts of the driver use: options, names, commands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+import contextlib
 import errno
 import functools
 import json
@@ -188,10 +189,12 @@ class CephfsBackend:
             found.append(addresses.get('v1') or next(iter(addresses.values())))
         return ','.join(sorted(found))
 
-    def export_locations(self, path: str) -> list[base.ExportLocation]:
+    def export_locations(
+        self, path: str, monitors: str | None = None
+    ) -> list[base.ExportLocation]:
         return [
             {
-                'path': f'{self.monitors()}:{path}',
+                'path': f'{monitors or self.monitors()}:{path}',
                 'is_admin_only': False,
                 'metadata': {'preferred': 'True'},
             }
@@ -203,6 +206,34 @@ def require(share_id: str, record: Record | None) -> Record:
     if record is None or record['state'] == State.UNMANAGED:
         raise exception.ShareResourceNotFound(share_id=share_id)
     return record
+
+
+def refuse_reverting(name: str, record: Record) -> None:
+    """Raise an error if the content of a share is a mixture, perhaps for good."""
+    if record['state'] == State.REVERTING:
+        raise exception.ShareBackendException(msg=f'{name} is not reverted completely')
+
+
+@contextlib.contextmanager
+def removing_orphan(
+    backend: CephfsBackend, owner: str, remove: Callable[[], object]
+) -> Iterator[None]:
+    """Remove what a late call has created, unless a resource owns it.
+
+    It may be managed by another name by now. Nobody can manage it while it is
+    being removed.
+    """
+    try:
+        yield
+    except (
+        exception.StaleFencingToken,
+        exception.ShareResourceNotFound,
+        exception.SnapshotResourceNotFound,
+    ):
+        with backend.records.claimed(owner) as is_claimed:
+            if is_claimed:
+                remove()
+        raise
 
 
 def owner_key(subvolume: str, snapshot: str = '') -> str:

@@ -95,14 +95,8 @@ class CephfsDriver(
             'provisioned_capacity_gb': provisioned,
             'thin_provisioning': True,
         }
-        super()._update_share_stats(
-            {
-                'vendor_name': 'manila_lite',
-                'storage_protocol': PROTOCOL,
-                'pools': [pool],
-                **(data or {}),
-            }
-        )
+        vendor = {'vendor_name': 'manila_lite', 'storage_protocol': PROTOCOL}
+        super()._update_share_stats(vendor | {'pools': [pool]} | (data or {}))
 
     def get_configured_ip_versions(self) -> list[int]:
         return [4, 6]

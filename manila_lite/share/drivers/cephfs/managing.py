@@ -1,6 +1,6 @@
 """Managing and unmanaging existing subvolumes and their snapshots."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import re
 
 from manila_lite import exception
@@ -11,6 +11,7 @@ from manila_lite.share.drivers.cephfs.backend import (
     State,
     owner_key,
     quota_gib,
+    refuse_reverting,
     require,
 )
 from manila_lite.share.drivers.cephfs.records import SHARE, SNAPSHOT, Record, Values
@@ -85,24 +86,27 @@ class CephfsManaging:
             for name, record in self._backend.records.get_all(SHARE).items()
             if record['subvolume'] == subvolume and SHARE + name != key
         ]
+        new = {
+            'state': State.AVAILABLE,
+            'subvolume': subvolume,
+            'size': size,
+            'path': path,
+        }
+        return self._own(share['name'], key, owner, earlier, new)
+
+    def _own(
+        self, name: str, key: str, owner: str, earlier: Iterable[str], new: Record
+    ) -> Record:
+        """Write a record of something that no other one owns, in place of earlier."""
 
         def decide(values: Values) -> Values:
-            if values[owner] == share['name']:
+            if values[owner] == name:
                 return {}
             if values[owner] is not None:
                 raise ValueError('it is managed already')
             if values[key] is not None and values[key]['state'] != State.UNMANAGED:
-                raise ValueError('the share has another subvolume')
-            return {
-                **dict.fromkeys(earlier),
-                owner: share['name'],
-                key: {
-                    'state': State.AVAILABLE,
-                    'subvolume': subvolume,
-                    'size': size,
-                    'path': path,
-                },
-            }
+                raise ValueError('the resource has another one')
+            return {**dict.fromkeys(earlier), owner: name, key: new}
 
         return self._backend.records.change(key, owner, *earlier, decide=decide)[key]
 
@@ -118,15 +122,10 @@ class CephfsManaging:
             present = values[key]
             if present is not None and present['state'] == State.UNMANAGED:
                 return {}
-            if present is not None and present['state'] == State.REVERTING:
-                # Managed again, it would be an available share.
-                raise exception.ShareBackendException(
-                    msg=f'{share["name"]} is not reverted completely'
-                )
-            return {
-                key: require(share['id'], present) | {'state': State.UNMANAGED},
-                owner: None,
-            }
+            present = require(share['id'], present)
+            # Managed again, it would be an available share.
+            refuse_reverting(share['name'], present)
+            return {key: present | {'state': State.UNMANAGED}, owner: None}
 
         self._backend.records.change(key, owner, decide=decide)
 
@@ -176,25 +175,13 @@ class CephfsManaging:
             and SNAPSHOT + other != key
         }
         known = next(iter(earlier.values()), share)
-        size = managed_size(known['size'], 0, requested)
-
-        def decide(values: Values) -> Values:
-            if values[owner] == snapshot['name']:
-                return {}
-            if values[owner] is not None:
-                raise ValueError('it is managed already')
-            return {
-                **dict.fromkeys(earlier),
-                owner: snapshot['name'],
-                key: {
-                    'state': State.AVAILABLE,
-                    'subvolume': share['subvolume'],
-                    'snapshot': name,
-                    'size': size,
-                },
-            }
-
-        return self._backend.records.change(key, owner, *earlier, decide=decide)[key]
+        new = {
+            'state': State.AVAILABLE,
+            'subvolume': share['subvolume'],
+            'snapshot': name,
+            'size': managed_size(known['size'], 0, requested),
+        }
+        return self._own(snapshot['name'], key, owner, earlier, new)
 
     def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         """Stop managing a snapshot; one that is unknown is success."""

@@ -27,6 +27,7 @@ import time
 from typing import Any
 
 _CHUNK = 4 << 20
+_Size = ctypes.c_int64
 _MAY_WAIT = 64 << 20
 """So many bytes are written at most before they are flushed."""
 _END_SECONDS = 10
@@ -76,8 +77,7 @@ class Entry(ctypes.Structure):
     """The struct dirent of Linux."""
 
     _fields_ = (
-        ('ino', ctypes.c_uint64),
-        ('offset', ctypes.c_int64),
+        *_fields(ctypes.c_uint64, 'ino', 'offset'),
         ('length', ctypes.c_uint16),
         ('type', ctypes.c_uint8),
         ('name', ctypes.c_char * 256),
@@ -90,10 +90,8 @@ class Mount:
     def __init__(self, settings: dict[str, Any]):
         self._library = ctypes.CDLL('libcephfs.so.2')
         handle = ctypes.c_void_p()
-        code = self._library.ceph_create(
-            ctypes.byref(handle), settings['user'].encode()
-        )
-        if code < 0:
+        user = settings['user'].encode()
+        if code := self._library.ceph_create(ctypes.byref(handle), user):
             raise OSError(-code, 'ceph_create')
         self._handle = handle
         self._call('conf_read_file', settings['conffile'].encode())
@@ -146,21 +144,17 @@ class Mount:
 
     def read(self, file: int, size: int, offset: int) -> bytes:
         buffer = ctypes.create_string_buffer(size)
-        found = self._call(
-            'read', file, buffer, ctypes.c_int64(size), ctypes.c_int64(offset)
-        )
+        found = self._call('read', file, buffer, _Size(size), _Size(offset))
         return buffer.raw[:found]
 
     def write(self, file: int, data: bytes, offset: int) -> None:
         while data:
-            size = self._call(
-                'write', file, data, ctypes.c_int64(len(data)), ctypes.c_int64(offset)
-            )
+            size = self._call('write', file, data, _Size(len(data)), _Size(offset))
             data, offset = data[size:], offset + size
 
     def readlink(self, path: bytes, size: int) -> bytes:
         buffer = ctypes.create_string_buffer(size + 1)
-        read = self._call('readlink', path, buffer, ctypes.c_int64(size + 1))
+        read = self._call('readlink', path, buffer, _Size(size + 1))
         return buffer.raw[:read]
 
     def attributes(self, path: bytes) -> dict[bytes, bytes]:
@@ -173,9 +167,9 @@ class Mount:
         }
 
     def _sized(self, name: str, *args: bytes) -> bytes:
-        size = self._call(name, *args, None, ctypes.c_size_t(0))
+        size = self._call(name, *args, None, _Size(0))
         buffer = ctypes.create_string_buffer(size + 1)
-        size = self._call(name, *args, buffer, ctypes.c_size_t(size))
+        size = self._call(name, *args, buffer, _Size(size))
         return buffer.raw[:size]
 
     def set(self, path: bytes, wanted: Stat, mask: int) -> None:
@@ -198,7 +192,8 @@ class Revert:
         while waiting:
             path, is_done = waiting.pop()
             if is_done:
-                yield from self._end_directory(path)
+                self._end_directory(path)
+                yield
                 continue
             waiting.append((path, True))
             wanted: dict[bytes, Stat] = {}
@@ -252,14 +247,12 @@ class Revert:
     ) -> Iterator[None]:
         known = self._reverted.get(wanted.ino)
         if now is not None and (
-            now.ino in self._used and (known is None or known[1] != now.ino)
+            now.ino != known[1] if known is not None else now.ino in self._used
         ):
             self._mount.unlink(path)  # it is that of another name
             now = None
         if known is not None:
-            if now is None or now.ino != known[1]:
-                if now is not None:
-                    self._mount.unlink(path)
+            if now is None:
                 self._mount.link(known[0], path)
             return
         if now is None or not now.is_same(wanted):
@@ -294,7 +287,7 @@ class Revert:
                         self._mount.fsync(file, 0)
                         written = 0
                     yield
-                self._mount.ftruncate(file, ctypes.c_int64(wanted.size))
+                self._mount.ftruncate(file, _Size(wanted.size))
                 self._mount.fsync(file, 0)
             finally:
                 self._mount.close(file)
@@ -311,12 +304,11 @@ class Revert:
         else:
             self._mount.mknod(path, wanted.mode, ctypes.c_uint64(wanted.rdev))
 
-    def _end_directory(self, path: bytes) -> Iterator[None]:
+    def _end_directory(self, path: bytes) -> None:
         """Set the attributes of a directory; what is done in it changes them."""
         wanted = self._mount.stat(self._snapshot + path)
         if not self._mount.stat(path or b'/').is_same(wanted):
             self._set_attributes(path, wanted)
-        yield
 
     def _set_attributes(self, path: bytes, wanted: Stat) -> None:
         source, path = self._snapshot + path, path or b'/'
@@ -325,7 +317,7 @@ class Revert:
             self._mount.lremovexattr(path, name)
         for name, value in found.items():
             if now.get(name) != value:
-                size = ctypes.c_size_t(len(value))
+                size = _Size(len(value))
                 self._mount.lsetxattr(path, name, value, size, 0)
         self._mount.set(path, wanted, _SET_UID | _SET_GID)
         mode = 0 if stat.S_ISLNK(wanted.mode) else _SET_MODE
@@ -356,12 +348,6 @@ def revert(mount: Mount, name: str) -> Iterator[None]:
     mount.unmount()
 
 
-def _step(work: Iterator[None], seconds: float) -> bool:
-    """Work for some time; return whether there is nothing left."""
-    deadline = time.monotonic() + seconds
-    return all(time.monotonic() < deadline for _ in work)
-
-
 def _read(lines: 'queue.SimpleQueue[bytes]') -> None:
     """End soon after the process that asks, whatever is being done then."""
     for line in sys.stdin.buffer:
@@ -383,7 +369,8 @@ def main() -> None:
                 mount = Mount(settings)
                 work = revert(mount, settings['snapshot'])
             else:
-                reply['is_done'] = _step(work, settings['step'])
+                deadline = time.monotonic() + settings['step']
+                reply['is_done'] = all(time.monotonic() < deadline for _ in work)
             reply['code'] = 0
         except OSError as error:
             reply |= {'code': -(error.errno or errno.EIO), 'status': str(error)}

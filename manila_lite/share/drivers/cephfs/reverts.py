@@ -20,7 +20,7 @@ import uuid
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs import revert_worker
-from manila_lite.share.drivers.cephfs.access import INTERNAL, revoke_internal
+from manila_lite.share.drivers.cephfs.access import INTERNAL, revoke_all
 from manila_lite.share.drivers.cephfs.backend import CephfsBackend, State, require
 from manila_lite.share.drivers.cephfs.cluster import Process, error_for
 from manila_lite.share.drivers.cephfs.records import SHARE, SNAPSHOT, Record, Values
@@ -47,7 +47,7 @@ class CephfsReverts:
         record = require(snapshot['share_id'], self._backend.records.get(key))
         # An earlier call stops at its next check, as this one was admitted; what
         # it has mounted by then is cut off.
-        revoke_internal(self._backend, record['subvolume'])
+        revoke_all(self._backend, record['subvolume'], INTERNAL)
         with self._mounted(record, source) as process:
             self._set_state(snapshot, State.REVERTING, {})
             self._rewrite(process)
@@ -101,13 +101,12 @@ class CephfsReverts:
                     self._backend.run('subvolume evict', **names)
 
     def _rewrite(self, process: Process) -> None:
-        is_done = False
-        while not is_done:
+        reply: dict[str, Any] = {'is_done': False}
+        while not reply['is_done']:
             self._backend.records.check_call()
             sys.audit('manila_lite.ceph', 'revert')
             reply = process.call({}, self._limit)
             _check(reply)
-            is_done = reply['is_done']
 
     def _set_state(
         self, snapshot: base.SnapshotForDriver, state: str, more: Record

@@ -1,7 +1,7 @@
 """Shares of the CephFS driver: subvolumes, and clones of snapshots."""
 
-from collections.abc import Iterable, Iterator
-import contextlib
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 import errno
 from typing import Any
 
@@ -18,6 +18,7 @@ from manila_lite.share.drivers.cephfs.backend import (
     State,
     owner_key,
     quota_gib,
+    removing_orphan,
     require,
 )
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
@@ -95,29 +96,29 @@ class CephfsShares:
 
     def _new_subvolume(self, share: base.ShareForDriver) -> dict[str, Any]:
         options = self._backend.configuration
-        found = {
+        return self._layout() | {
             'sub_name': share['name'],
             'size': share['size'] * GIB,
             'mode': options.cephfs_share_mode,
             'namespace_isolated': True,
         }
-        if options.cephfs_data_pool:
-            found['pool_layout'] = options.cephfs_data_pool
-        return found
+
+    def _layout(self) -> dict[str, Any]:
+        pool = self._backend.configuration.cephfs_data_pool
+        return {'pool_layout': pool} if pool else {}
 
     def _start_clone(
         self, share: base.ShareForDriver, record: Record, source: Record
     ) -> None:
-        arguments = {
-            'sub_name': source['subvolume'],
-            'snap_name': source['snapshot'],
-            'target_sub_name': record['subvolume'],
-            'target_group_name': self._backend.group,
-        }
-        if pool := self._backend.configuration.cephfs_data_pool:
-            arguments['pool_layout'] = pool
         try:
-            self._backend.order('subvolume snapshot clone', **arguments)
+            self._backend.order(
+                'subvolume snapshot clone',
+                sub_name=source['subvolume'],
+                snap_name=source['snapshot'],
+                target_sub_name=record['subvolume'],
+                target_group_name=self._backend.group,
+                **self._layout(),
+            )
         except CommandFailed as error:
             if error.errno != errno.EEXIST:  # an earlier call has started it
                 self._forget(share)
@@ -182,21 +183,11 @@ class CephfsShares:
 
             return self._backend.records.change(key, decide=decide)[key]
 
-    @contextlib.contextmanager
-    def _removing_orphan(self, record: Record) -> Iterator[None]:
-        """Remove what a late call has created, unless a share owns it.
-
-        It may be managed by another name by now. Nobody can manage it while
-        it is being removed.
-        """
-        try:
-            yield
-        except (exception.StaleFencingToken, exception.ShareResourceNotFound):
-            subvolume = record['subvolume']
-            with self._backend.records.claimed(owner_key(subvolume)) as is_claimed:
-                if is_claimed:
-                    remove(self._backend, subvolume)
-            raise
+    def _removing_orphan(self, record: Record) -> AbstractContextManager[None]:
+        name = record['subvolume']
+        return removing_orphan(
+            self._backend, owner_key(name), lambda: remove(self._backend, name)
+        )
 
     # Deletion
 
@@ -315,9 +306,8 @@ class CephfsShares:
             for share in shares
         }
 
-    @staticmethod
     def _ensured(
-        record: Record | None, present: set[str], monitors: str
+        self, record: Record | None, present: set[str], monitors: str
     ) -> base.EnsureReply:
         if (
             record is None
@@ -328,13 +318,9 @@ class CephfsShares:
         return {
             'status': 'available',
             'reapply_access_rules': True,
-            'export_locations': [
-                {
-                    'path': f'{monitors}:{record["path"]}',
-                    'is_admin_only': False,
-                    'metadata': {'preferred': 'True'},
-                }
-            ],
+            'export_locations': self._backend.export_locations(
+                record['path'], monitors
+            ),
         }
 
     def ensure_share(self, share: base.ShareForDriver) -> base.ExportLocationsReply:

@@ -1,8 +1,5 @@
 """Snapshots of the CephFS driver: those of subvolumes."""
 
-from collections.abc import Iterator
-import contextlib
-
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.backend import (
@@ -12,6 +9,8 @@ from manila_lite.share.drivers.cephfs.backend import (
     State,
     owner_key,
     quota_gib,
+    refuse_reverting,
+    removing_orphan,
     require,
 )
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
@@ -49,10 +48,7 @@ class CephfsSnapshots:
             present = require(share_id, values[share_key])
             if values[key] is not None:
                 return {}
-            if present['state'] == State.REVERTING:
-                raise exception.ShareBackendException(
-                    msg=f'{snapshot["share_name"]} is not reverted completely'
-                )
+            refuse_reverting(snapshot['share_name'], present)
             if values[owner] is not None:
                 raise exception.ShareBackendException(
                     msg=f'snapshot {snapshot["name"]} belongs to {values[owner]}'
@@ -85,20 +81,9 @@ class CephfsSnapshots:
                 return {}
             return {key: present | {'state': State.AVAILABLE}}
 
-        with self._removing_orphan(record):
+        owner = owner_key(record['subvolume'], record['snapshot'])
+        with removing_orphan(self._backend, owner, lambda: self._remove(record)):
             return self._backend.records.change(key, decide=decide)[key]
-
-    @contextlib.contextmanager
-    def _removing_orphan(self, record: Record) -> Iterator[None]:
-        """Remove what a late call has created, unless a snapshot owns it."""
-        try:
-            yield
-        except (exception.StaleFencingToken, exception.SnapshotResourceNotFound):
-            owner = owner_key(record['subvolume'], record['snapshot'])
-            with self._backend.records.claimed(owner) as is_claimed:
-                if is_claimed:
-                    self._remove(record)
-            raise
 
     def delete_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         """Remove a snapshot; Ceph refuses it while it is being cloned."""
