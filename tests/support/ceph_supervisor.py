@@ -58,7 +58,8 @@ mgr initial modules = volumes
 mon lease = 2
 mon mgr beacon grace = 8
 mds beacon grace = 8
-mds reconnect timeout = 2
+# A busy manager that comes later is shut out, and stays so until it restarts.
+mds reconnect timeout = 8
 # A clone waits for several flushes of the journal.
 mds tick interval = 0.2
 [mon.a]
