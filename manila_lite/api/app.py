@@ -79,10 +79,34 @@ def build_app(
         front = entry.BeforeSignIn(for_callers, identity_api, services)
         app = _with_ui(app, front)
     app = middleware.BodyLimitMiddleware(app, conf.max_request_body_size)
-    app = faults.FaultMiddleware(_with_optional_middlewares(conf, app))
+    # Within the optional ones: they add headers to refusals, too, as CORS does,
+    # but see answers only, no exceptions.
+    app = faults.FaultMiddleware(app)
+    app = _with_optional_middlewares(conf, app)
     if ui:
         app = entry.SafeAnswers(app)
     return middleware.RequestIdMiddleware(app)
+
+
+_SENT = [
+    'Authorization',
+    'Content-Type',
+    'X-Auth-Token',
+    'X-Subject-Token',
+    versions.HEADER,
+    versions.EXPERIMENTAL_HEADER,
+]
+_READ = [
+    'Location',
+    'Retry-After',
+    'WWW-Authenticate',
+    'X-Compute-Request-Id',
+    'X-OpenStack-Request-Id',
+    'X-Subject-Token',
+    versions.HEADER,
+    versions.EXPERIMENTAL_HEADER,
+]
+"""The headers that pages of other sites need, unless `[cors]` says otherwise."""
 
 
 def _with_optional_middlewares(conf: cfg.ConfigOpts, app: App) -> App:
@@ -92,15 +116,17 @@ def _with_optional_middlewares(conf: cfg.ConfigOpts, app: App) -> App:
     sections are present: the import takes longer than everything else.
     """
     sections = conf.list_all_sections()
+    wrapped = app
     if 'cors' in sections:
         from oslo_middleware import cors
 
-        app = cors.CORS(app, conf)
+        cors.set_defaults(allow_headers=_SENT, expose_headers=_READ)
+        wrapped = cors.CORS(wrapped, conf)
     if 'oslo_middleware' in sections:
         from oslo_middleware import http_proxy_to_wsgi
 
-        app = links.ProxyHeaders(http_proxy_to_wsgi.HTTPProxyToWSGI(app, conf))
-    return app
+        wrapped = links.ProxyHeaders(http_proxy_to_wsgi.HTTPProxyToWSGI(wrapped, conf))
+    return app if wrapped is app else faults.FaultMiddleware(wrapped)
 
 
 def _with_ui(app: App, front: App) -> App:

@@ -72,19 +72,22 @@ def enforcer(tmp_path_factory):
 def make_client(enforcer, tmp_path_factory):
     """Return a function that builds the application and its client."""
 
-    def make(text='', table=sample_controller.ROUTES, checks=None, metrics=None):
+    def fake_auth(v2):
+        return FakeAuthMiddleware(v2, enforcer)
+
+    def make(
+        text='',
+        table=sample_controller.ROUTES,
+        checks=None,
+        metrics=None,
+        auth=fake_auth,
+    ):
         file = tmp_path_factory.mktemp('conf') / 'api.conf'
         file.write_text(text)
         conf = configuration.new(files=[str(file)])
         return ApiClient(
             app.build_app(
-                conf,
-                None,
-                enforcer,
-                lambda v2: FakeAuthMiddleware(v2, enforcer),
-                checks=checks,
-                metrics=metrics,
-                table=table,
+                conf, None, enforcer, auth, checks=checks, metrics=metrics, table=table
             )
         )
 

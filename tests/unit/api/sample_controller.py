@@ -37,6 +37,7 @@ ERRORS = {
     'inner': lambda: exception.NoValidHost(reason='rack 7 has burnt down'),
     'crash': lambda: RuntimeError('password=hunter2 at 10.0.0.7'),
     'conflict': lambda: exception.Conflict('no'),
+    'forbidden': lambda: exception.Forbidden('no'),
     'webob': lambda: exc.HTTPUnsupportedMediaType('no such type'),
     'challenge': lambda: exc.HTTPUnauthorized(
         'who are you', headers={'WWW-Authenticate': 'Basic'}

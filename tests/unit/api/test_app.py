@@ -199,24 +199,91 @@ def test_health_supports_head(make_client):
 ORIGIN = {'Origin': 'https://horizon.example'}
 
 
-def test_cors_headers_are_sent_if_configured(make_client):
-    client = make_client('[cors]\nallowed_origin = https://horizon.example\n')
-    response = client('GET', '/v2/widgets', headers=ORIGIN)
+CORS = '[cors]\nallowed_origin = https://horizon.example\n'
+ALL_OPTIONAL = CORS + '[oslo_middleware]\nenable_proxy_headers_parsing = true\n'
+
+
+@pytest.fixture(params=['none', 'http_basic', 'noauth'])
+def cors_client(request, make_client, tmp_path):
+    """A client of pages of another site, for a way of authentication."""
+    if request.param == 'none':
+        return make_client(CORS)
+    (tmp_path / 'users').write_text('')
+    conf = (
+        f'[DEFAULT]\nauth_strategy = {request.param}\nstate_path = {tmp_path}\n'
+        f'[http_basic]\nusers_file = {tmp_path / "users"}\n'
+    )
+    return make_client(conf + CORS, auth=None)
+
+
+def test_cors_headers_are_sent_if_configured(cors_client):
+    """The question of a browser has no credentials."""
+    response = cors_client('GET', '/v2/widgets', headers=ORIGIN)
     assert response.headers['Access-Control-Allow-Origin'] == ORIGIN['Origin']
     # The library sends this response without the Content-Type that the WSGI
     # validator requires.
     preflight = call(
-        client,
+        cors_client,
         {
             'REQUEST_METHOD': 'OPTIONS',
             'PATH_INFO': '/v2/widgets',
             'HTTP_ORIGIN': ORIGIN['Origin'],
             'HTTP_ACCESS_CONTROL_REQUEST_METHOD': 'GET',
+            'HTTP_ACCESS_CONTROL_REQUEST_HEADERS': (
+                'authorization,content-type,x-auth-token,x-openstack-manila-api-version'
+            ),
         },
     )
     assert preflight['status'] == '200 OK'
     assert preflight['Access-Control-Allow-Methods'] == 'GET'
+    assert 'authorization' in preflight['Access-Control-Allow-Headers'].lower()
     assert ID.fullmatch(preflight[PLAIN])
+
+
+@pytest.mark.parametrize('conf', [CORS, ALL_OPTIONAL])
+@pytest.mark.parametrize(
+    'method, path, code',
+    [
+        ('GET', '/v2/fail/challenge', 401),
+        ('GET', '/v2/fail/forbidden', 403),
+        ('GET', '/v2/fail/conflict', 409),
+        ('GET', '/v2/fail/quota', 413),
+        ('GET', '/v2/fail/webob', 415),
+        ('GET', '/v2/fail/crash', 500),
+        ('GET', '/v2/fail/busy', 503),
+        ('GET', '/v2/nothing', 404),
+        ('GET', '/nothing', 404),
+        ('POST', '/v2/echo', 413),
+    ],
+)
+def test_refusals_can_be_read_by_pages_of_other_sites(
+    make_client, conf, method, path, code
+):
+    # Only a length: webob reads a body of its own once more.
+    length = {'CONTENT_LENGTH': str(1 << 20)} if method == 'POST' else {}
+    response = make_client(conf)(method, path, headers=ORIGIN, **length)
+    assert response.status_int == code
+    assert response.headers['Access-Control-Allow-Origin'] == ORIGIN['Origin']
+    assert response.content_type == 'application/json'
+    if code == 401:
+        assert response.headers['WWW-Authenticate'] == 'Basic'
+
+
+def test_refused_sign_ins_can_be_read_by_pages_of_other_sites(make_client, tmp_path):
+    (tmp_path / 'users').write_text('')
+    client = make_client(
+        f'[DEFAULT]\nauth_strategy = http_basic\nstate_path = {tmp_path}\n'
+        f'[http_basic]\nusers_file = {tmp_path / "users"}\n{CORS}',
+        auth=None,
+    )
+    codes = set()
+    for _ in range(40):
+        response = client(
+            'GET', '/v2/widgets', headers={**ORIGIN, 'Authorization': 'Basic YTpi'}
+        )
+        codes.add(response.status_int)
+        assert response.headers['Access-Control-Allow-Origin'] == ORIGIN['Origin']
+    assert codes == {401, 503}
 
 
 def test_cors_headers_are_not_sent_by_default(client):
