@@ -239,14 +239,9 @@ class BtrfsDriver(
         total, free = pool.capacity_bytes()
         sizes = pool.share_sizes().values()
         provisioned = sum(size.limit for size in sizes) // GIB
-        return self.capacity_options() | {
-            'pool_name': pool.name,
-            'total_capacity_gb': round(total / GIB, 2),
-            'free_capacity_gb': round(free / GIB, 2),
-            'used_capacity_gb': round(sum(size.used for size in sizes) / GIB, 2),
-            'allocated_capacity_gb': provisioned,
-            'provisioned_capacity_gb': provisioned,
-            'thin_provisioning': True,
+        used = sum(size.used for size in sizes)
+        return self.pool_stats(pool.name, total / GIB, free / GIB, provisioned) | {
+            'used_capacity_gb': round(used / GIB, 2)
         }
 
     def get_configured_ip_versions(self) -> list[int]:

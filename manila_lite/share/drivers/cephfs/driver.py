@@ -87,14 +87,9 @@ class CephfsDriver(
             one['size'] for one in records if one['state'] != State.UNMANAGED
         )
         free = stats['max_avail'] / GIB
-        pool = self.capacity_options() | {
-            'pool_name': self.backend.filesystem,
-            'total_capacity_gb': round(stats['stored'] / GIB + free, 2),
-            'free_capacity_gb': round(free, 2),
-            'allocated_capacity_gb': provisioned,
-            'provisioned_capacity_gb': provisioned,
-            'thin_provisioning': True,
-        }
+        pool = self.pool_stats(
+            self.backend.filesystem, stats['stored'] / GIB + free, free, provisioned
+        )
         vendor = {'vendor_name': 'manila_lite', 'storage_protocol': PROTOCOL}
         super()._update_share_stats(vendor | {'pools': [pool]} | (data or {}))
 

@@ -184,6 +184,19 @@ class ShareStatistics:
             'max_over_subscription_ratio': get('max_over_subscription_ratio'),
         }
 
+    def pool_stats(
+        self, name: str, total_gb: float, free_gb: float, provisioned_gb: int
+    ) -> Stats:
+        """Return what a pool reports that may promise more than it has."""
+        return self.capacity_options() | {
+            'pool_name': name,
+            'total_capacity_gb': round(total_gb, 2),
+            'free_capacity_gb': round(free_gb, 2),
+            'allocated_capacity_gb': provisioned_gb,
+            'provisioned_capacity_gb': provisioned_gb,
+            'thin_provisioning': True,
+        }
+
     def get_filter_function(self, pool: str | None = None) -> str | None:
         """Return the expression that selects shares for the back end."""
         return self.configuration.safe_get(

@@ -298,11 +298,6 @@ class DummyDriver(
     def _pool_stats(self, pool: str, allocated: int) -> base.Stats:
         total = self.configuration.dummy_driver_capacity_gb
         free = self.configuration.dummy_driver_free_gb
-        return self.capacity_options() | {
-            'pool_name': pool,
-            'total_capacity_gb': total,
-            'free_capacity_gb': max(0, total - allocated) if free is None else free,
-            'allocated_capacity_gb': allocated,
-            'provisioned_capacity_gb': allocated,
-            'thin_provisioning': True,
-        }
+        if free is None:
+            free = max(0, total - allocated)
+        return self.pool_stats(pool, total, free, allocated)

@@ -218,14 +218,7 @@ class LocalDriver(
         if self._capacity_gb is not None:
             total = min(total, self._capacity_gb)
         provisioned = sum(self.shares.provisioned_sizes())
-        pool = self.capacity_options() | {
-            'pool_name': self.backend_name,
-            'total_capacity_gb': round(total, 2),
-            'free_capacity_gb': round(min(free, total), 2),
-            'allocated_capacity_gb': provisioned,
-            'provisioned_capacity_gb': provisioned,
-            'thin_provisioning': True,
-        }
+        pool = self.pool_stats(self.backend_name, total, min(free, total), provisioned)
         super()._update_share_stats(
             {
                 'vendor_name': 'manila_lite',
