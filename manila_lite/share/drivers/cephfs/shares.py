@@ -8,7 +8,6 @@ from typing import Any
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.access import revoke_all
 from manila_lite.share.drivers.cephfs.backend import (
@@ -287,7 +286,7 @@ class CephfsShares:
             reply['progress'] = f'{float(str(percentage).rstrip("%")):.0f}%'
         return reply
 
-    def get_backend_info(self, context: RequestContext) -> dict[str, str]:
+    def get_backend_info(self) -> dict[str, str]:
         return {
             'filesystem': self._backend.filesystem,
             'group': self._backend.group,

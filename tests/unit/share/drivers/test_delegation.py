@@ -1,5 +1,7 @@
+import ast
 import dataclasses
 import inspect
+import textwrap
 import typing
 
 import pytest
@@ -156,6 +158,28 @@ def test_parts_of_a_driver_take_what_its_interfaces_declare(name):
         if typing.get_type_hints(declared).get(parameter, type) != type
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize('name', ['btrfs', 'cephfs', 'dummy', 'local'])
+def test_parts_of_a_driver_use_the_parameters_that_they_name(name):
+    unused = [
+        (method.__qualname__, parameter)
+        for _, method in _delegated(registry.load(name))
+        for parameter in inspect.signature(method).parameters
+        if parameter not in {'self', *_names_in(method)}
+    ]
+    assert unused == []
+
+
+def _names_in(method):
+    """Return the names that the body of a method reads."""
+    (function,) = ast.parse(textwrap.dedent(inspect.getsource(method))).body
+    return {
+        node.id
+        for statement in function.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name)
+    }
 
 
 def _delegated(driver):
