@@ -98,6 +98,13 @@ def test_group_needs_the_consistency_that_its_type_demands(build_cloud):
         assert shown['consistent_snapshot_support'] == wanted
 
 
+def test_unknown_consistency_of_a_type_is_refused_when_it_is_used(cloud):
+    type_id = share_groups.create_type(cloud.api, consistent_snapshot_support='fake')
+    refused = share_groups.request(cloud.api, type_id, expect=400)
+    assert 'consistent_snapshot_support' in refused.text
+    assert cloud.usage('share_groups') == (0, 0)
+
+
 @pytest.fixture
 def other(cloud):
     """Return the id of a share type that only one back end has."""
