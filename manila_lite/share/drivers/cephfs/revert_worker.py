@@ -28,8 +28,8 @@ from typing import Any
 
 _CHUNK = 4 << 20
 _Size = ctypes.c_int64
-_MAY_WAIT = 64 << 20
-"""So many bytes are written at most before they are flushed."""
+_MAY_WAIT, _OF_A_FILE = 64 << 20, 256 << 10
+"""Bytes that are written before they are flushed; an open file counts as many."""
 _END_SECONDS = 10
 _ATTEMPTS = 5
 _CHANGED = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
@@ -185,6 +185,7 @@ class Revert:
         # Of files with several names, by their inodes.
         self._reverted: dict[int, tuple[bytes, int]] = {}
         self._used: set[int] = set()
+        self._written = 0
 
     def steps(self) -> Iterator[None]:
         """Do all of it, in steps that take no long time each."""
@@ -273,7 +274,6 @@ class Revert:
         try:
             file = self._mount.open(path, flags, 0o600)
             try:
-                written = 0
                 for offset in range(0, wanted.size, _CHUNK):
                     size = min(_CHUNK, wanted.size - offset)
                     data = self._mount.read(source, size, offset)
@@ -282,17 +282,21 @@ class Revert:
                     old = self._mount.read(file, size, offset)
                     if data != old.ljust(size, b'\0'):
                         self._mount.write(file, data, offset)
-                        written += size
-                    if written >= _MAY_WAIT:
-                        self._mount.fsync(file, 0)
-                        written = 0
+                        self._wait_for_writes(size)
                     yield
                 self._mount.ftruncate(file, _Size(wanted.size))
-                self._mount.fsync(file, 0)
+                self._wait_for_writes(_OF_A_FILE)
             finally:
                 self._mount.close(file)
         finally:
             self._mount.close(source)
+
+    def _wait_for_writes(self, size: int) -> None:
+        """Let no more wait to be written than one step has time for."""
+        self._written += size
+        if self._written >= _MAY_WAIT:
+            self._mount.sync_fs()
+            self._written = 0
 
     def _replace(self, path: bytes, wanted: Stat, now: Stat | None) -> None:
         """Create a symbolic link, or another thing without content."""
