@@ -5,6 +5,7 @@ import sys
 
 from benchmarks import (
     access_rules,
+    ceph,
     cluster,
     copying,
     creation,
@@ -38,6 +39,7 @@ KINDS = {
     'scrape': scrape,
     'copying': copying,
     'storage': storage,
+    'ceph': ceph,
     'cluster': cluster,
     'hints': hints,
     'idle': idle,
