@@ -109,6 +109,26 @@ def test_value_that_nothing_has_finds_nothing(sample, operation):
     assert ignored == []
 
 
+REFUSING = ('/v2/share-groups', '/v2/share-group-snapshots', '/v2/share-backups')
+"""Lists that refuse a key that is no filter; their detail does so, too."""
+
+FINDING_NOTHING = '/v2/share-servers'
+"""The list in which no row has what an unknown key names, as published."""
+
+
+@by_key(LISTS)
+def test_key_that_is_no_filter_changes_nothing_unless_listed(sample, operation):
+    send = sender(sample, operation)
+    answer = send(no_such_filter='x')
+    if operation.path.removesuffix('/detail') in REFUSING:
+        assert answer.status_int == 400
+        assert 'no_such_filter' in answer.text
+    elif operation.path == FINDING_NOTHING:
+        assert items(answer) == []
+    else:
+        assert items(answer) == items(send())
+
+
 @by_key(SORTED)
 def test_list_is_in_the_order_of_a_field_that_it_shows(sample, operation):
     send = sender(sample, operation)
