@@ -15,6 +15,7 @@ from manila_lite.db.queries.services import incarnations
 from manila_lite.periodic import Task
 from manila_lite.rpc.share import BINARY, TOPIC as SHARE_TOPIC
 from manila_lite.share.manager.backend import Backend
+from manila_lite.share.manager.heartbeats import Heartbeats
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.work import table
 
@@ -74,7 +75,8 @@ def build_share_service(process: Process) -> ShareService:
         for name in options.backends(conf):
             with collect(name):
                 backends.append(build_backend(process, name))
-    tasks = [task for one in backends for task in _tasks(process, one)]
+    heartbeats = Heartbeats(process.db, backends, conf.report_interval)
+    tasks = [task for one in backends for task in _tasks(process, one, heartbeats)]
     return ShareService(
         backends,
         tasks,
@@ -89,14 +91,19 @@ def build_share_service(process: Process) -> ShareService:
     )
 
 
-def _tasks(process: Process, backend: Backend) -> list[Task]:
+def _tasks(process: Process, backend: Backend, heartbeats: Heartbeats) -> list[Task]:
     conf, endpoints = process.conf, backend.endpoints
 
     def when_started(run: typing.Callable) -> typing.Callable:
         return lambda: backend.is_started and run()
 
     return [
-        Task('heartbeat', conf.report_interval, backend.beat, drains=True),
+        Task(
+            'heartbeat',
+            conf.report_interval,
+            lambda: heartbeats.beat(backend),
+            drains=True,
+        ),
         Task('report', conf.periodic_interval, when_started(backend.report_or_be_down)),
         Task(
             'supervision',

@@ -1,6 +1,6 @@
 """One back end of a share service: its driver, report, work and endpoints."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import contextlib
 import dataclasses
 import datetime
@@ -327,6 +327,25 @@ class Backend:
             )
         if not registered and not self._stop.is_set():
             self.register()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether a heartbeat has nothing to say but that there is one."""
+        return self.problem() is None and self._warning() is None
+
+    @contextlib.contextmanager
+    def keep_well(self) -> Iterator[bool]:
+        """Let no heartbeat be written in the block; whether it is well.
+
+        That is false as well if one is being written.
+        """
+        if not self._beating.acquire(blocking=False):
+            yield False
+            return
+        try:
+            yield self.is_well
+        finally:
+            self._beating.release()
 
     def problem(self) -> str | None:
         """Return what is wrong with the back end; None if it is up."""

@@ -103,6 +103,33 @@ _SHOW_AGAIN = (
     .where(SERVICE.c.id == sa.bindparam('service_id'))
     .values(heartbeat_at=db_now(), updated_at=sa.bindparam('now'))
 )
+_IDS: sa.BindParameter[typing.Any] = sa.bindparam('ids', expanding=True)
+_LOCK_WELL = (
+    sa.select(SERVICE.c.id, SERVICE.c.host)
+    .where(
+        SERVICE.c.host.in_(sa.bindparam('hosts', expanding=True)),
+        SERVICE.c.binary == sa.bindparam('of_binary'),
+        SERVICE.c.incarnation == sa.bindparam('of_incarnation'),
+        SERVICE.c.health.is_(None),
+    )
+    .order_by(SERVICE.c.id)
+    .with_for_update(skip_locked=True)
+)
+_BEAT_WELL = (
+    sa.update(INCARNATION)
+    .where(
+        INCARNATION.c.service_id.in_(_IDS),
+        INCARNATION.c.incarnation == sa.bindparam('of_incarnation'),
+        INCARNATION.c.health.is_(None),
+        INCARNATION.c.warning.is_(None),
+    )
+    .values(heartbeat_at=db_now())
+)
+_SHOW_WELL = (
+    sa.update(SERVICE)
+    .where(SERVICE.c.id.in_(_IDS))
+    .values(heartbeat_at=db_now(), updated_at=sa.bindparam('now'))
+)
 _LONG_AGO = db_now() - sa.bindparam('silence', type_=sa.Double()) - 1.0
 _UNSERVED = (
     sa.select(SERVICE.c.id, SERVICE.c.host)
@@ -277,6 +304,26 @@ def heartbeat(
     else:
         _show_best(session, service_id, down_time)
     return Heartbeat.SHOWN
+
+
+def renew(
+    session: Session, *, hosts: Collection[str], binary: str, incarnation: str
+) -> list[str]:
+    """Write the heartbeats of a process that is well on several hosts.
+
+    Returns those hosts on which it was shown, as well, and still is; the others
+    are left to `heartbeat`.
+    """
+    rows = session.rows(
+        _LOCK_WELL, hosts=sorted(hosts), of_binary=binary, of_incarnation=incarnation
+    )
+    ids = [row.id for row in rows]
+    if not ids:
+        return []
+    if session.run(_BEAT_WELL, ids=ids, of_incarnation=incarnation) != len(ids):
+        return []  # each is to find out why
+    session.run(_SHOW_WELL, ids=ids, now=session.now)
+    return [row.host for row in rows]
 
 
 def register_if_free(
