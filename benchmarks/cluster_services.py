@@ -32,7 +32,7 @@ transport_url = {transport}
 auth_strategy = keystone
 osapi_share_listen = 127.0.0.1
 osapi_share_listen_port = {port}
-enabled_share_backends = dummy
+enabled_share_backends = {backends}
 default_share_type = default
 backup_folder = {folder}/backups
 [database]
@@ -40,24 +40,30 @@ connection = {database}
 [quota]
 shares = -1
 gigabytes = -1
-[dummy]
+{identity}
+memcached_servers = 127.0.0.1:{memcached}
+"""
+_SECTION = """
+[{name}]
 share_driver = dummy
 driver_handles_share_servers = false
 dummy_driver_default_driver_method_delay = 0
 dummy_driver_driver_methods_delays =
-{identity}
-memcached_servers = 127.0.0.1:{memcached}
 """
 
 
 class Cluster:
-    """The services; none runs at first. `token` is that of their user."""
+    """The services; none runs at first. `token` is that of their user.
+
+    `backends` are the names of the back ends that are started next.
+    """
 
     def __init__(
         self, folder: pathlib.Path, database: MariaDbServer, token: str, **conf: object
     ):
         self.database = database
         self.token = token
+        self.backends = ['dummy']
         self._folder = folder
         # mysqlclient if it is installed, otherwise PyMySQL
         url = database.url.replace('mysql+pymysql:', 'mysql:')
@@ -70,7 +76,10 @@ class Cluster:
     def configuration(self, port: int) -> pathlib.Path:
         """Write the configuration of services; of an API, at the port."""
         path = self._folder / f'{port}.conf'
-        path.write_text(_CONF.format(port=port, **self._conf))
+        path.write_text(
+            _CONF.format(port=port, backends=','.join(self.backends), **self._conf)
+            + ''.join(_SECTION.format(name=name) for name in self.backends)
+        )
         return path
 
     def manage(self, *args: str) -> None:
