@@ -143,8 +143,11 @@ def own_snapshot(world, own):
 
 
 @pytest.fixture(scope='module')
-def victim(world):
-    """Create a share with a file, a snapshot and a clone of another one."""
+def victim(world, own):
+    """Create a share with a file, a snapshot and a clone of another one.
+
+    They come after those of the attacker, whichever test is the first.
+    """
     share, path = world.create_victim()
     with contextlib.closing(world.victim()) as client:
         client.write(path, 'notes', b'secret')
