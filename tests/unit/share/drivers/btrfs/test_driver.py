@@ -30,7 +30,7 @@ from tests.unit.share.drivers.btrfs.driver_site import (
     refused,
     repeat,
 )
-from tests.unit.share.drivers.btrfs.nfs_site import all_files_open
+from tests.unit.share.drivers.btrfs.nfs_site import all_files_open, eventually
 
 
 @pytest.fixture(scope='module')
@@ -666,3 +666,30 @@ def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
     }
     for each in (share, *created):
         delete(site.driver, each)
+
+
+def test_full_share_can_be_emptied_by_removing_files(site):
+    """Then other files can be truncated, too."""
+    share = site.create(size=1)
+    top = site.driver.backend.pools['large'].top / 'shares' / share.name
+    with (top / 'large').open('wb') as file:
+        os.posix_fallocate(file.fileno(), 0, 900 * MIB)
+    client = site.client()
+    with refused('DQUOT'):
+        for number in range(200):
+            client.write(path_of(share), f'file-{number}', os.urandom(MIB))
+    client.remove(path_of(share), 'file-0')
+    eventually(lambda: _is_truncated(top / 'file-1'))
+    client.remove(path_of(share), 'large')
+    assert client.read(path_of(share), 'file-1') == b''
+    site.driver.delete_share(CTX, share)
+
+
+def _is_truncated(path):
+    try:
+        os.truncate(path, 0)
+    except OSError as error:
+        if error.errno != errno.EDQUOT:
+            raise
+        return False
+    return True
