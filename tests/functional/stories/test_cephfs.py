@@ -241,6 +241,11 @@ def test_cluster_of_make_run_ceph_is_there_again_after_its_end(started_ceph, tmp
         rule = deployment.allow(share, 'alice')
         with deployment.mounted(share, rule) as client:
             client.write('notes', b'one')
+            snapshot = deployment.cli('share snapshot create', share)['id']
+            deployment.wait('snapshot', snapshot)
+            client.write('notes', b'two')
+            deployment.cli('share revert', snapshot)
+            deployment.wait('share', share)
     with run_ceph(tmp_path) as deployment, deployment.mounted(share, rule) as client:
         assert client.read('notes') == b'one'
         deployment.wait('share', deployment.create())
