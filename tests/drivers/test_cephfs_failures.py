@@ -11,6 +11,7 @@ import pytest
 from manila_lite import exception
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.ceph_harness import CephHarness
+from tests.drivers.crashes import interrupted_at
 from tests.drivers.driver_harness import CTX
 from tests.support import ceph as ceph_support, sampling, tenant_network
 from tests.support.ceph_supervisor import DAEMONS
@@ -102,6 +103,44 @@ def test_calls_end_in_time_and_succeed_later(
     found = {one['name'] for one in driver.backend.ask('subvolume ls')}
     assert found == {share.name, new.name}
     harness.clean_up()
+
+
+@pytest.mark.parametrize('daemon', ['osd', 'mds'])
+def test_revert_that_gets_no_answer_ends_in_time_and_is_completed_later(
+    daemon, ceph_alone, ceph_root, harness, driver, share
+):
+    """The daemon is stopped when some of the files are as they were."""
+    folder = driver.backend.get_share(share)['path'].lstrip('/')
+    write = f'cd {folder}; for i in $(seq 40); do echo {{}} > $i; done; sync -f .'
+    show = f'cd {folder}; cat * | sort -u'
+    ceph_root.run(write.format('then'))
+    snapshot = harness.snapshot(share)
+    driver.create_snapshot(CTX, snapshot)
+    ceph_root.run(write.format('now'))
+    driver.reverts.step_seconds = 0
+
+    def act():
+        error = ends_in_time(driver.revert_to_snapshot, CTX, snapshot, [], [])
+        assert isinstance(error, UNRESPONSIVE)
+
+    assert interrupted_at(
+        100,
+        act,
+        lambda: ceph_alone.kill(daemon, signal.SIGSTOP),
+        lambda _, args: args == ('revert',),
+    )
+    ceph_alone.start(daemon)
+    wait_until(lambda: is_served(driver.check_health), 'it is back', BACK_SECONDS)
+    assert driver.get_share_status(share)['status'] == 'error'
+    # Clients wait for what the process held that was ended, until it is evicted.
+    driver.reverts.step_seconds = 1
+    wait_until(
+        lambda: is_served(driver.revert_to_snapshot, CTX, snapshot, [], []),
+        'it is reverted',
+        BACK_SECONDS,
+    )
+    assert ceph_root.run(show) == b'then\n'
+    assert driver.get_share_status(share)['status'] == 'available'
 
 
 def test_calls_end_in_time_and_succeed_after_the_network_was_cut(installed_ceph):
