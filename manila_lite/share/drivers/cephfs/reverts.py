@@ -93,12 +93,12 @@ class CephfsReverts:
             yield user, key.strip()
             is_unmounted = True
         finally:
-            # This may be done late: nobody else has this user. A later call does
-            # it if this one cannot.
+            # This may be done late: nobody else has this user. A later call
+            # finds it if this one cannot.
             with contextlib.suppress(exception.DriverError):
-                self._backend.run('subvolume deauthorize', **names)
                 if not is_unmounted:
                     self._backend.run('subvolume evict', **names)
+                self._backend.run('subvolume deauthorize', **names)
 
     def _rewrite(self, process: Process) -> None:
         reply: dict[str, Any] = {'is_done': False}

@@ -202,7 +202,14 @@ def test_late_call_changes_nothing_after_its_successor(
 
     def succeed():
         driver.reverts.step_seconds = 1
+        # One that takes over is killed before it has cut off the late one.
         with fenced(FencingToken('share', 2)):
+            assert killed_at(
+                1,
+                lambda: revert(driver, snapshot),
+                lambda _, args: args == ('fs subvolume evict',),
+            )
+        with fenced(FencingToken('share', 3)):
             revert(driver, snapshot)
         users.python("open('notes', 'w').write('later'); open('more', 'w').write('1')")
 
