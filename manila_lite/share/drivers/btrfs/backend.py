@@ -34,7 +34,12 @@ from manila_lite.share.drivers.btrfs.moves.departures import Departures
 from manila_lite.share.drivers.btrfs.servers import servers
 from manila_lite.share.drivers.btrfs.servers.servers import Servers
 from manila_lite.share.drivers.btrfs.volumes import ownership
-from manila_lite.share.drivers.btrfs.volumes.pool import Pool, is_mounted, mounted_pool
+from manila_lite.share.drivers.btrfs.volumes.pool import (
+    FREED_WITHIN,
+    Pool,
+    is_mounted,
+    mounted_pool,
+)
 from manila_lite.share.drivers.btrfs.volumes.pool_disks import PoolDisks
 from manila_lite.share.drivers.btrfs.volumes.restoring import (
     restore_limits,
@@ -47,7 +52,6 @@ from manila_lite.share.drivers.records import Record
 LOG = log.getLogger(__name__)
 
 _COPYING = 'copying.'
-_FREED_WITHIN = 5.0  # seconds
 
 
 class BtrfsBackend:
@@ -493,7 +497,7 @@ class BtrfsBackend:
 
         Waits for a few seconds at most.
         """
-        deadline = time.monotonic() + _FREED_WITHIN
+        deadline = time.monotonic() + FREED_WITHIN
         freed = [pool.free_removed(deadline) for pool in self.pools.values()]
         return any(freed)
 

@@ -49,6 +49,8 @@ class BtrfsClones:
             with source.changing(snapshot['name']):
                 volume = source.get_snapshot(snapshot)[1]['volume']
                 sent = theirs.take(found[0].path(Kind.SNAPSHOT, volume), ONCE)
+                needed = found[0].used_bytes(Kind.SNAPSHOT, volume)
+            pool.free_bytes(needed)
             yield self._received(sent, ours, pool)
 
     def forget(self, name: str, snapshot: base.SnapshotForDriver) -> None:

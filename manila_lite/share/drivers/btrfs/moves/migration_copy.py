@@ -125,7 +125,8 @@ class MigrationCopy:
     def _require_space(self) -> None:
         if self.is_in_one_pool():
             return
-        needed, (_, free) = self.used_bytes(), self._pool.capacity_bytes()
+        needed = self.used_bytes()
+        free = self._pool.free_bytes(needed)
         if needed > free:
             raise exception.ShareBackendException(
                 msg=f'pool {self._pool.name} has {free >> 20} MiB left, and '

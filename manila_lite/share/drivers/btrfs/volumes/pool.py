@@ -78,6 +78,7 @@ def _mount(source: pathlib.Path, target: pathlib.Path, loop: bool) -> None:
 
 
 _NEW = '.new-'
+FREED_WITHIN = 5.0  # seconds
 _FREEING_PAUSE = 0.1  # seconds
 
 
@@ -365,6 +366,13 @@ class Pool:
         """Return the size of the file system, and what is free."""
         disk = os.statvfs(self.top)
         return disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
+
+    def free_bytes(self, needed: int) -> int:
+        """Return what is free; if that is too little, free what was removed first."""
+        _, free = self.capacity_bytes()
+        if free < needed and self.free_removed(time.monotonic() + FREED_WITHIN):
+            _, free = self.capacity_bytes()
+        return free
 
     def commit(self) -> None:
         """Make what was changed durable."""
