@@ -15,11 +15,13 @@ REPORTED = {'storage_protocol': 'NFS_CIFS', 'driver_handles_share_servers': Fals
 
 
 @pytest.fixture
-def node(build_node):
-    """Two back ends whose pools the scheduler has just read."""
+def node(build_node, monkeypatch):
+    """Two back ends whose pools the scheduler has just read, however long it takes."""
     node = build_node(capacity=CAPACITY)
     node.register()
     node.run()
+    now = node.db.clock()
+    monkeypatch.setattr(node.db, 'clock', lambda: now)
     reader(node).read()
     return node
 

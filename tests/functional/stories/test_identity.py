@@ -28,21 +28,18 @@ def installation(tmp_path_factory):
         options='default_share_type = default\ndebug = true',
     ) as installation:
         for name, role in (('root', 'admin'), ('alice', 'member')):
-            installation.manage(
-                'user',
-                'add',
-                name,
-                '--user-id',
-                f'id-of-{name}',
-                '--project',
-                PROJECTS[name],
-                '--role',
-                role,
-                stdin=f'{PASSWORDS[name]}\n',
-            )
+            add_user(installation, name, role)
         installation.start()
         cli_of(installation, 'root')('share type create', 'default', 'false')
         yield installation
+
+
+def add_user(installation, name, role):
+    installation.manage(
+        *('user', 'add', name, '--user-id', f'id-of-{name}'),
+        *('--project', PROJECTS[name], '--role', role),
+        stdin=f'{PASSWORDS[name]}\n',
+    )
 
 
 def options(installation, name, password=None):
@@ -369,6 +366,7 @@ def test_tokens_outlive_a_restart_and_end_with_the_user(installation):
     installation.manage('user', 'remove', 'alice')
     user = installation.rest(headers={'X-Auth-Token': token})
     user.get('/shares', expect=401)
+    add_user(installation, 'alice', 'member')  # for the other tests
     key = installation.folder / 'state' / 'token_key'
     assert key.stat().st_mode & 0o777 == 0o600
     logs = ''.join(text for _, text in installation.logs())
