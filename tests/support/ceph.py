@@ -176,9 +176,15 @@ class CephCluster:
     @contextlib.contextmanager
     def used(self, *, alone: bool = False) -> Iterator[None]:
         """Use it beside other workers, or alone to let daemons fail."""
-        with (self.folder / 'used').open('w') as file:
+        with (
+            (self.folder / 'turn').open('w') as turn,
+            (self.folder / 'used').open('w') as file,
+        ):
+            # Who waits has its turn before one that has just used it alone.
+            _lock(turn.fileno(), fcntl.LOCK_EX, LOCK_SECONDS)
             how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
             _lock(file.fileno(), how, LOCK_SECONDS)
+            fcntl.flock(turn, fcntl.LOCK_UN)
             yield
 
 
