@@ -22,8 +22,6 @@ Stub = typing.TypeVar('Stub', bound=Callable[..., typing.Any])
 Endpoint = typing.TypeVar('Endpoint', bound=type)
 Given = typing.TypeVar('Given', bound='Contract')
 
-RESOURCE = 'instance_id'
-
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
@@ -87,18 +85,27 @@ class Method:
 class Durable(Method):
     """A method that is stored as work and run by the worker that claims it.
 
-    `resource` names the argument that holds the id of the resource.
-    Requests with the same value of the argument `one_per` are coalesced.
-    Abandoned work that is `repeatable` may simply run again. Work on the
-    same id never runs at the same time if it has the same `exclusion`, the
-    name of a resource; by default that is the resource of the work.
+    The first argument is the id of the resource. Requests with the same id are
+    coalesced if this is declared. Abandoned work that is `repeatable` may simply
+    run again. Work on the same id never runs at the same time if it has the same
+    `exclusion`, the name of a resource; by default that is the resource of the
+    work.
     """
 
     failures: tuple[tuple[type[Exception], Failure], ...]
-    one_per: str | None
-    resource: str
+    coalesced: bool
     repeatable: bool
     exclusion: str | None
+
+    @property
+    def resource(self) -> str:
+        """The name of the argument with the id of the resource."""
+        return self.args[0]
+
+    @property
+    def one_per(self) -> str | None:
+        """The name of the argument whose values have one request each."""
+        return self.resource if self.coalesced else None
 
     @property
     def resource_name(self) -> str:
@@ -130,21 +137,21 @@ class Call(Method):
 
 
 def durable(
-    *,
     failure: tuple[Machine, str] | None = None,
     action: typing.Any = None,
     detail: typing.Any = None,
+    *,
     refused: Refused | None = None,
-    one_per: str | None = None,
-    resource: str = RESOURCE,
-    repeatable: bool = False,
+    coalesced: bool | None = None,
+    repeatable: bool | None = None,
     exclusion: str | None = None,
 ) -> Callable[[Stub], Stub]:
     """Declare a stub as durable: stored as work with the transaction.
 
     `failure` is the event to fire when the work has failed for good,
     `refused` has other events for certain errors. `action` and `detail`
-    are the codes of the user message.
+    are the codes of the user message. `coalesced` and `repeatable` are those
+    of the contract unless they are given.
     """
     failures: list[tuple[type[Exception], Failure]] = []
     if failure is not None:
@@ -159,8 +166,7 @@ def durable(
     return _declare(
         Durable,
         failures=tuple(failures),
-        one_per=one_per,
-        resource=resource,
+        coalesced=coalesced,
         repeatable=repeatable,
         exclusion=exclusion,
     )
@@ -199,11 +205,14 @@ class Contract:
 
     `name` defaults to the class name without `Rpc`, in snake case. It is
     the prefix of the kind of stored work, so it must never change.
+    `coalesced` and `repeatable` are what its durable methods are by default.
     """
 
     topic: typing.ClassVar[str]
     version: typing.ClassVar[str]
     name: typing.ClassVar[str]
+    coalesced: typing.ClassVar[bool] = False
+    repeatable: typing.ClassVar[bool] = False
     methods: typing.ClassVar[Mapping[str, Method]]
 
     def __init_subclass__(cls) -> None:
@@ -237,11 +246,16 @@ def _method(
         args=args,
         defaults=_defaults(parameters),
     )
-    if isinstance(method, Durable):
-        missing = {method.resource, method.one_per} - {None, *args}
-        if missing:
-            raise TypeError(f'{method.kind} has no argument {missing}')
-    return method
+    if not isinstance(method, Durable):
+        return method
+    if not args:
+        raise TypeError(f'{method.kind} must take the id of its resource')
+    inherited = {
+        flag: getattr(contract, flag)
+        for flag in ('coalesced', 'repeatable')
+        if getattr(method, flag) is None
+    }
+    return dataclasses.replace(method, **inherited)
 
 
 def _parameters(function: Callable[..., typing.Any]) -> Args:

@@ -21,29 +21,15 @@ class BackupsRpc(Contract):
     """Create, restore and delete backups of shares."""
 
     topic, version = TOPIC, '1.0'
+    repeatable = True
 
-    @durable(
-        failure=(SHARE_BACKUP, 'create_failed'),
-        action=Action.CREATE,
-        resource='share_backup_id',
-        repeatable=True,
-    )
+    @durable((SHARE_BACKUP, 'create_failed'), Action.CREATE)
     def create_backup(self, ctx: Ctx, share_backup_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_BACKUP, 'restore_failed'),
-        action=Action.RESTORE_BACKUP,
-        resource='share_backup_id',
-        repeatable=True,
-    )
+    @durable((SHARE_BACKUP, 'restore_failed'), Action.RESTORE_BACKUP)
     def restore_backup(self, ctx: Ctx, share_backup_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_BACKUP, 'delete_failed'),
-        action=Action.DELETE,
-        resource='share_backup_id',
-        repeatable=True,
-    )
+    @durable((SHARE_BACKUP, 'delete_failed'), Action.DELETE)
     def delete_backup(self, ctx: Ctx, share_backup_id: str) -> None: ...
 
 
@@ -52,11 +38,6 @@ class MigrationCopiesRpc(Contract):
 
     topic, version = TOPIC, '1.0'
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.UPDATE,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE, repeatable=True)
     def copy_share(self, ctx: Ctx, share_id: str, ignored: list[str]) -> None:
         """Copy all but what is `ignored` at the top of the share."""

@@ -20,12 +20,10 @@ class PlacementRpc(Contract):
     """
 
     topic, version = TOPIC, '1.0'
+    repeatable = True
 
     @durable(
-        failure=(SHARE_INSTANCE, 'create_failed'),
-        repeatable=True,
-        action=Action.ALLOCATE_HOST,
-        detail=Detail.NO_VALID_HOST,
+        (SHARE_INSTANCE, 'create_failed'), Action.ALLOCATE_HOST, Detail.NO_VALID_HOST
     )
     def create_share_instance(
         self,
@@ -44,42 +42,25 @@ class PlacementRpc(Contract):
         """
 
     @durable(
-        failure=(SHARE_INSTANCE, 'create_failed'),
-        repeatable=True,
-        action=Action.ALLOCATE_HOST,
-        detail=Detail.NO_VALID_HOST,
+        (SHARE_INSTANCE, 'create_failed'), Action.ALLOCATE_HOST, Detail.NO_VALID_HOST
     )
     def create_share_replica(
         self, ctx: Ctx, instance_id: str, zones: list[str], hints: dict[str, typing.Any]
     ) -> None: ...
 
-    @durable(
-        failure=(SHARE_INSTANCE, 'extend_refused'),
-        repeatable=True,
-        action=Action.EXTEND,
-        detail=Detail.NO_VALID_HOST,
-    )
+    @durable((SHARE_INSTANCE, 'extend_refused'), Action.EXTEND, Detail.NO_VALID_HOST)
     def extend_share_instance(
         self, ctx: Ctx, instance_id: str, new_size: int, growth: int
     ) -> None: ...
 
     @durable(
-        failure=(SHARE_INSTANCE, 'manage_failed'),
-        repeatable=True,
-        action=Action.ALLOCATE_HOST,
-        detail=Detail.NO_VALID_HOST,
+        (SHARE_INSTANCE, 'manage_failed'), Action.ALLOCATE_HOST, Detail.NO_VALID_HOST
     )
     def manage_share_instance(
         self, ctx: Ctx, instance_id: str, driver_options: dict[str, typing.Any]
     ) -> None: ...
 
-    @durable(
-        failure=(SHARE_GROUP, 'create_failed'),
-        resource='share_group_id',
-        repeatable=True,
-        action=Action.ALLOCATE_HOST,
-        detail=Detail.NO_VALID_HOST,
-    )
+    @durable((SHARE_GROUP, 'create_failed'), Action.ALLOCATE_HOST, Detail.NO_VALID_HOST)
     def create_share_group(
         self, ctx: Ctx, share_group_id: str, zones: list[str], on_network: bool = False
     ) -> None:
@@ -88,13 +69,7 @@ class PlacementRpc(Contract):
         Processes of release 1 do not know such groups.
         """
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.ALLOCATE_HOST,
-        detail=Detail.NO_VALID_HOST,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.ALLOCATE_HOST, Detail.NO_VALID_HOST)
     def migrate_share_to_host(
         self, ctx: Ctx, share_id: str, host: str, needs_release_2: bool = False
     ) -> None:

@@ -3,7 +3,7 @@
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
 from manila_lite.rpc.contract import Contract, durable
-from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.rpc.share.shares import TOPIC
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 
@@ -12,13 +12,9 @@ class ShareGroupsRpc(Contract):
     """Create and delete share groups; drivers may be called twice."""
 
     topic, version = TOPIC, '1.0'
+    repeatable = True
 
-    @durable(
-        failure=(SHARE_GROUP, 'create_failed'),
-        action=Action.CREATE,
-        resource='share_group_id',
-        repeatable=True,
-    )
+    @durable((SHARE_GROUP, 'create_failed'), Action.CREATE)
     def create_share_group(
         self, ctx: Ctx, share_group_id: str, on_network: bool = False
     ) -> None:
@@ -27,20 +23,10 @@ class ShareGroupsRpc(Contract):
         Processes of release 1 would create it without a share server.
         """
 
-    @durable(
-        failure=(SHARE_GROUP, 'create_failed'),
-        action=Action.CREATE,
-        resource='share_group_id',
-        repeatable=True,
-    )
+    @durable((SHARE_GROUP, 'create_failed'), Action.CREATE)
     def await_shares_of_group(self, ctx: Ctx, share_group_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_GROUP, 'delete_failed'),
-        action=Action.DELETE,
-        resource='share_group_id',
-        repeatable=True,
-    )
+    @durable((SHARE_GROUP, 'delete_failed'), Action.DELETE)
     def delete_share_group(self, ctx: Ctx, share_group_id: str) -> None: ...
 
 
@@ -49,21 +35,12 @@ class ShareGroupSnapshotsRpc(Contract):
 
     topic, version = TOPIC, '1.0'
 
-    @durable(
-        failure=(SHARE_GROUP_SNAPSHOT, 'create_failed'),
-        action=Action.CREATE,
-        resource='share_group_snapshot_id',
-    )
+    @durable((SHARE_GROUP_SNAPSHOT, 'create_failed'), Action.CREATE)
     def create_share_group_snapshot(
         self, ctx: Ctx, share_group_snapshot_id: str
     ) -> None: ...
 
-    @durable(
-        failure=(SHARE_GROUP_SNAPSHOT, 'delete_failed'),
-        action=Action.DELETE,
-        resource='share_group_snapshot_id',
-        repeatable=True,
-    )
+    @durable((SHARE_GROUP_SNAPSHOT, 'delete_failed'), Action.DELETE, repeatable=True)
     def delete_share_group_snapshot(
         self, ctx: Ctx, share_group_snapshot_id: str
     ) -> None: ...

@@ -3,7 +3,7 @@
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
 from manila_lite.rpc.contract import Contract, call, durable
-from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.rpc.share.shares import TOPIC
 from manila_lite.states.share_task import SHARE_TASK
 
 
@@ -14,13 +14,9 @@ class ShareMigrationRpc(Contract):
     """
 
     topic, version = TOPIC, '1.0'
+    repeatable = True
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.UPDATE,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
     def start_share_migration(
         self, ctx: Ctx, share_id: str, needs_release_2: bool = False
     ) -> None:
@@ -30,36 +26,16 @@ class ShareMigrationRpc(Contract):
         another share type, share servers, and snapshots.
         """
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.UPDATE,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
     def continue_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.UPDATE,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
     def complete_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.UPDATE,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
     def cancel_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.UPDATE,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
     def settle_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
 
     # The last known progress is there already.
@@ -72,12 +48,7 @@ class MigrationServersRpc(Contract):
 
     topic, version = TOPIC, '1.0'
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.UPDATE,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE, repeatable=True)
     def provide_migration_server(self, ctx: Ctx, share_id: str) -> None:
         """Put the destination on a share server, then start the migration.
 
@@ -93,33 +64,19 @@ class HostAssistedMigrationRpc(Contract):
     """
 
     topic, version = TOPIC, '1.0'
+    repeatable = True
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.UPDATE,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
     def create_destination(self, ctx: Ctx, share_id: str, ignored: list[str]) -> None:
         """Create the share on this back end, then let it be filled.
 
         `ignored` are names at the top of the share that are not copied.
         """
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.UPDATE,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
     def resume_share_copy(self, ctx: Ctx, share_id: str) -> None:
         """Submit the copy again; runs on the back end of the source."""
 
-    @durable(
-        failure=(SHARE_TASK, 'failed'),
-        resource='share_id',
-        repeatable=True,
-        action=Action.UPDATE,
-    )
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
     def remove_destination(self, ctx: Ctx, share_id: str) -> None:
         """Delete the share from this back end; the migration is over."""

@@ -2,7 +2,7 @@
 
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.rpc.contract import Contract, durable
-from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.rpc.share.shares import TOPIC
 from manila_lite.states.share_instance import SHARE_INSTANCE
 
 
@@ -10,78 +10,64 @@ class ReconciliationRpc(Contract):
     """Rescue resources that are in flight without work."""
 
     topic, version = TOPIC, '1.0'
+    repeatable = coalesced = True
 
-    @durable(resource='service_id', one_per='service_id', repeatable=True)
+    @durable()
     def recover(
         self, ctx: Ctx, service_id: int, before: str = '', asked_by: str = ''
     ) -> None: ...
 
-    @durable(resource='share_instance_id', one_per='share_instance_id', repeatable=True)
+    @durable()
     def rescue_share_instance(
         self, ctx: Ctx, share_instance_id: str, asked_by: str = ''
     ) -> None: ...
 
-    @durable(
-        resource='snapshot_instance_id', one_per='snapshot_instance_id', repeatable=True
-    )
+    @durable()
     def rescue_snapshot_instance(
         self, ctx: Ctx, snapshot_instance_id: str, asked_by: str = ''
     ) -> None: ...
 
-    @durable(
-        resource='share_instance_access_id',
-        one_per='share_instance_access_id',
-        repeatable=True,
-        exclusion=SHARE_INSTANCE.resource,
-    )
+    @durable(exclusion=SHARE_INSTANCE.resource)
     def rescue_access(
         self, ctx: Ctx, share_instance_access_id: str, asked_by: str = ''
     ) -> None: ...
 
-    @durable(
-        resource='snapshot_instance_id', one_per='snapshot_instance_id', repeatable=True
-    )
+    @durable()
     def rescue_snapshot_access(
         self, ctx: Ctx, snapshot_instance_id: str, asked_by: str = ''
     ) -> None: ...
 
-    @durable(resource='share_server_id', one_per='share_server_id', repeatable=True)
+    @durable()
     def rescue_share_server(
         self, ctx: Ctx, share_server_id: str, asked_by: str = ''
     ) -> None: ...
 
-    @durable(
-        resource='share_server_task_id', one_per='share_server_task_id', repeatable=True
-    )
+    @durable()
     def rescue_share_server_task(
         self, ctx: Ctx, share_server_task_id: str, asked_by: str = ''
     ) -> None: ...
 
-    @durable(resource='share_task_id', one_per='share_task_id', repeatable=True)
+    @durable()
     def rescue_share_task(
         self, ctx: Ctx, share_task_id: str, asked_by: str = ''
     ) -> None: ...
 
-    @durable(resource='share_transfer_id', one_per='share_transfer_id', repeatable=True)
+    @durable()
     def rescue_share_transfer(
         self, ctx: Ctx, share_transfer_id: str, asked_by: str = ''
     ) -> None: ...
 
-    @durable(resource='share_group_id', one_per='share_group_id', repeatable=True)
+    @durable()
     def rescue_share_group(
         self, ctx: Ctx, share_group_id: str, asked_by: str = ''
     ) -> None: ...
 
-    @durable(
-        resource='share_group_snapshot_id',
-        one_per='share_group_snapshot_id',
-        repeatable=True,
-    )
+    @durable()
     def rescue_share_group_snapshot(
         self, ctx: Ctx, share_group_snapshot_id: str, asked_by: str = ''
     ) -> None: ...
 
-    @durable(resource='share_backup_id', one_per='share_backup_id', repeatable=True)
+    @durable()
     def rescue_share_backup(
         self, ctx: Ctx, share_backup_id: str, asked_by: str = ''
     ) -> None: ...

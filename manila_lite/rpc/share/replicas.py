@@ -3,7 +3,7 @@
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
 from manila_lite.rpc.contract import Contract, durable
-from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.rpc.share.shares import TOPIC
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
@@ -18,21 +18,15 @@ class ReplicationRpc(Contract):
 
     topic, version = TOPIC, '1.0'
 
-    @durable(failure=(SHARE_INSTANCE, 'create_failed'), action=Action.CREATE)
+    @durable((SHARE_INSTANCE, 'create_failed'), Action.CREATE)
     def create_share_replica(self, ctx: Ctx, instance_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_INSTANCE, 'delete_failed'), action=Action.DELETE, repeatable=True
-    )
+    @durable((SHARE_INSTANCE, 'delete_failed'), Action.DELETE, repeatable=True)
     def delete_share_replica(
         self, ctx: Ctx, instance_id: str, force: bool = False
     ) -> None: ...
 
-    @durable(
-        failure=(SHARE_INSTANCE, 'promote_failed'),
-        action=Action.PROMOTE,
-        repeatable=True,
-    )
+    @durable((SHARE_INSTANCE, 'promote_failed'), Action.PROMOTE, repeatable=True)
     def promote_share_replica(
         self, ctx: Ctx, instance_id: str, quiesce_wait_time: int | None = None
     ) -> None: ...
@@ -42,18 +36,14 @@ class ReplicaUpdatesRpc(Contract):
     """Update the state of replicas, periodically and on request."""
 
     topic, version = TOPIC, '1.0'
+    repeatable = coalesced = True
 
-    @durable(resource='service_id', one_per='service_id', repeatable=True)
+    @durable()
     def update_share_replicas(
         self, ctx: Ctx, service_id: int, after: str = ''
     ) -> None: ...
 
-    @durable(
-        resource='share_replica_id',
-        one_per='share_replica_id',
-        repeatable=True,
-        exclusion=SHARE_INSTANCE.resource,
-    )
+    @durable(exclusion=SHARE_INSTANCE.resource)
     def update_share_replica(self, ctx: Ctx, share_replica_id: str) -> None: ...
 
 
@@ -66,12 +56,7 @@ class ReplicaRolesRpc(Contract):
 
     topic, version = TOPIC, '1.0'
 
-    @durable(
-        resource='share_replica_id',
-        one_per='share_replica_id',
-        repeatable=True,
-        exclusion=SHARE_INSTANCE.resource,
-    )
+    @durable(repeatable=True, exclusion=SHARE_INSTANCE.resource, coalesced=True)
     def reassert_active_replica(
         self,
         ctx: Ctx,
@@ -91,38 +76,24 @@ class ReplicatedSnapshotsRpc(Contract):
 
     topic, version = TOPIC, '1.0'
 
-    @durable(
-        failure=(SNAPSHOT_INSTANCE, 'create_failed'),
-        action=Action.CREATE,
-        resource='snapshot_instance_id',
-    )
+    @durable((SNAPSHOT_INSTANCE, 'create_failed'), Action.CREATE)
     def create_replicated_snapshot(
         self, ctx: Ctx, snapshot_instance_id: str, share_instance_id: str
     ) -> None: ...
 
-    @durable(
-        failure=(SNAPSHOT_INSTANCE, 'delete_failed'),
-        action=Action.DELETE,
-        resource='snapshot_instance_id',
-        repeatable=True,
-    )
+    @durable((SNAPSHOT_INSTANCE, 'delete_failed'), Action.DELETE, repeatable=True)
     def delete_replicated_snapshot(
         self, ctx: Ctx, snapshot_instance_id: str, force: bool = False
     ) -> None: ...
 
     @durable(
-        failure=(SNAPSHOT_INSTANCE, 'deferred_delete_failed'),
-        action=Action.DELETE,
-        resource='snapshot_instance_id',
-        repeatable=True,
+        (SNAPSHOT_INSTANCE, 'deferred_delete_failed'), Action.DELETE, repeatable=True
     )
     def delete_replicated_snapshot_deferred(
         self, ctx: Ctx, snapshot_instance_id: str
     ) -> None: ...
 
-    @durable(
-        failure=(SHARE_INSTANCE, 'revert_failed'), action=Action.REVERT_TO_SNAPSHOT
-    )
+    @durable((SHARE_INSTANCE, 'revert_failed'), Action.REVERT_TO_SNAPSHOT)
     def revert_to_replicated_snapshot(
         self, ctx: Ctx, instance_id: str, snapshot_id: str
     ) -> None: ...

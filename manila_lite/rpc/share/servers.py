@@ -4,7 +4,7 @@ import typing
 
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.rpc.contract import Contract, call, durable
-from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.rpc.share.shares import TOPIC
 from manila_lite.states.share_server import SHARE_SERVER, SHARE_SERVER_TASK
 
 
@@ -13,16 +13,12 @@ class ShareServersRpc(Contract):
 
     topic, version = TOPIC, '1.0'
 
-    @durable(
-        failure=(SHARE_SERVER, 'delete_failed'),
-        resource='share_server_id',
-        repeatable=True,
-    )
+    @durable((SHARE_SERVER, 'delete_failed'), repeatable=True)
     def delete_share_server(
         self, ctx: Ctx, share_server_id: str, security_service_ids: tuple[str, ...] = ()
     ) -> None: ...
 
-    @durable(failure=(SHARE_SERVER, 'manage_failed'), resource='share_server_id')
+    @durable((SHARE_SERVER, 'manage_failed'))
     def manage_share_server(
         self,
         ctx: Ctx,
@@ -31,7 +27,7 @@ class ShareServersRpc(Contract):
         driver_options: dict[str, typing.Any],
     ) -> None: ...
 
-    @durable(failure=(SHARE_SERVER, 'unmanage_failed'), resource='share_server_id')
+    @durable((SHARE_SERVER, 'unmanage_failed'))
     def unmanage_share_server(
         self, ctx: Ctx, share_server_id: str, force: bool = False
     ) -> None: ...
@@ -44,12 +40,9 @@ class NetworkUpdatesRpc(Contract):
     """
 
     topic, version = TOPIC, '1.0'
+    repeatable = True
 
-    @durable(
-        failure=(SHARE_SERVER, 'network_change_failed'),
-        resource='share_server_id',
-        repeatable=True,
-    )
+    @durable((SHARE_SERVER, 'network_change_failed'))
     def update_security_service(
         self,
         ctx: Ctx,
@@ -59,16 +52,12 @@ class NetworkUpdatesRpc(Contract):
         current_id: str | None,
     ) -> None: ...
 
-    @durable(
-        failure=(SHARE_SERVER, 'network_change_failed'),
-        resource='share_server_id',
-        repeatable=True,
-    )
+    @durable((SHARE_SERVER, 'network_change_failed'))
     def update_allocations(
         self, ctx: Ctx, share_server_id: str, share_network_id: str, subnet_id: str
     ) -> None: ...
 
-    @durable(resource='share_server_id', repeatable=True)
+    @durable()
     def tell_subnet_metadata(
         self,
         ctx: Ctx,
@@ -78,7 +67,7 @@ class NetworkUpdatesRpc(Contract):
         metadata: dict[str, str],
     ) -> None: ...
 
-    @durable(resource='share_network_id', repeatable=True)
+    @durable()
     def check_security_service(
         self,
         ctx: Ctx,
@@ -88,7 +77,7 @@ class NetworkUpdatesRpc(Contract):
         current_id: str | None,
     ) -> None: ...
 
-    @durable(resource='share_network_id', repeatable=True)
+    @durable()
     def check_allocations(
         self,
         ctx: Ctx,
@@ -108,40 +97,21 @@ class ServerMigrationRpc(Contract):
     """
 
     topic, version = TOPIC, '1.0'
+    repeatable = True
 
-    @durable(
-        failure=(SHARE_SERVER_TASK, 'failed'),
-        repeatable=True,
-        resource='share_server_id',
-    )
+    @durable((SHARE_SERVER_TASK, 'failed'))
     def start_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_SERVER_TASK, 'failed'),
-        repeatable=True,
-        resource='share_server_id',
-    )
+    @durable((SHARE_SERVER_TASK, 'failed'))
     def continue_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_SERVER_TASK, 'failed'),
-        repeatable=True,
-        resource='share_server_id',
-    )
+    @durable((SHARE_SERVER_TASK, 'failed'))
     def complete_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_SERVER_TASK, 'failed'),
-        repeatable=True,
-        resource='share_server_id',
-    )
+    @durable((SHARE_SERVER_TASK, 'failed'))
     def cancel_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...
 
-    @durable(
-        failure=(SHARE_SERVER_TASK, 'failed'),
-        repeatable=True,
-        resource='share_server_id',
-    )
+    @durable((SHARE_SERVER_TASK, 'failed'))
     def settle_server_migration(self, ctx: Ctx, share_server_id: str) -> None: ...
 
     @call(timeout=90)

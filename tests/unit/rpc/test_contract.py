@@ -33,7 +33,7 @@ class ThingCareRpc(Contract):
     )
     def extend(self, ctx, instance_id, new_size, force=False): ...
 
-    @durable(one_per='thing_id', resource='thing_id', repeatable=True)
+    @durable(coalesced=True, repeatable=True)
     def sync(self, ctx, thing_id): ...
 
     @call(timeout=5)
@@ -141,17 +141,30 @@ def test_failure_that_is_no_move_of_the_table_is_refused(declared):
         durable(**declared)
 
 
-@pytest.mark.parametrize(
-    'declared', [{'resource': 'share_id'}, {'one_per': 'share_id'}]
-)
-def test_argument_that_the_stub_lacks_is_refused(declared):
-    with pytest.raises(TypeError, match='share_id'):
+def test_durable_stub_without_a_resource_is_refused():
+    with pytest.raises(TypeError, match=r'wrong\.work.*resource'):
 
         class Wrong(Contract):
             topic, version = 't', '1.0'
 
-            @durable(**declared)
-            def work(self, ctx, instance_id): ...
+            @durable()
+            def work(self, ctx): ...
+
+
+def test_flags_of_a_contract_are_those_of_its_methods_unless_declared():
+    class CareRpc(Contract):
+        topic, version = 't', '1.0'
+        repeatable = coalesced = True
+
+        @durable()
+        def sync(self, ctx, thing_id): ...
+
+        @durable(coalesced=False, repeatable=False)
+        def paint(self, ctx, thing_id): ...
+
+    sync, paint = contract.work_kinds(CareRpc).values()
+    assert (sync.one_per, sync.repeatable) == ('thing_id', True)
+    assert (paint.one_per, paint.repeatable) == (None, False)
 
 
 def test_stub_without_a_declaration_is_refused():

@@ -122,7 +122,7 @@ def test_work_of_a_contract_is_coalesced_as_declared(db):
 class GildingRpc(Contract):
     topic, version = 'gilders', '1.0'
 
-    @durable(resource='leaves', repeatable=True)
+    @durable(repeatable=True)
     def gild(self, ctx, leaves, thin=False): ...
 
 

@@ -22,7 +22,7 @@ class AccessRpc(Contract):
 
     topic, version, name = 'painters', '1.0', 'access'
 
-    @durable(one_per='instance_id', repeatable=True)
+    @durable(coalesced=True, repeatable=True)
     def sync_access(self, ctx, instance_id, colour='red'): ...
 
     @durable(repeatable=True)

@@ -1,0 +1,247 @@
+"""Work on shares and their snapshots."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext as Ctx
+from manila_lite.messages import Action, Detail
+from manila_lite.rpc.contract import Contract, call, durable
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.share_backup import SHARE_BACKUP
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+
+TOPIC = 'manila-share'
+BINARY = 'manila-share'
+
+
+class ProvisioningRpc(Contract):
+    """Create, extend, shrink and delete share instances.
+
+    `placement` has the arguments with which the scheduler places the share
+    elsewhere when it is refused; None if it is not to be placed again.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable((SHARE_INSTANCE, 'create_failed'), Action.CREATE)
+    def create_share_instance(
+        self, ctx: Ctx, instance_id: str, placement: dict[str, typing.Any] | None = None
+    ) -> None: ...
+
+    @durable(
+        (SHARE_INSTANCE, 'create_failed'),
+        Action.CREATE,
+        Detail.DRIVER_FAILED_CREATING_FROM_SNAP,
+    )
+    def create_share_from_snapshot(
+        self,
+        ctx: Ctx,
+        instance_id: str,
+        snapshot_id: str,
+        placement: dict[str, typing.Any] | None = None,
+    ) -> None: ...
+
+    @durable(
+        (SHARE_INSTANCE, 'create_failed'),
+        Action.CREATE,
+        Detail.DRIVER_FAILED_CREATING_FROM_SNAP,
+    )
+    def create_share_from_group_snapshot(
+        self, ctx: Ctx, instance_id: str, member_id: str
+    ) -> None: ...
+
+    @durable(
+        (SHARE_INSTANCE, 'create_failed'),
+        Action.CREATE,
+        Detail.DRIVER_FAILED_CREATING_FROM_SNAP,
+        repeatable=True,
+    )
+    def await_share_from_snapshot(self, ctx: Ctx, instance_id: str) -> None: ...
+
+    @durable(
+        (SHARE_INSTANCE, 'extend_failed'),
+        Action.EXTEND,
+        Detail.DRIVER_FAILED_EXTEND,
+        refused={exception.NoValidHost: ('extend_refused', Detail.FILTER_CAPACITY)},
+    )
+    def extend_share_instance(
+        self, ctx: Ctx, instance_id: str, new_size: int, growth: int, host: str
+    ) -> None: ...
+
+    @durable(
+        (SHARE_INSTANCE, 'shrink_failed'),
+        Action.SHRINK,
+        Detail.DRIVER_FAILED_SHRINK,
+        refused={
+            exception.ShareShrinkingPossibleDataLoss: (
+                'shrink_refused',
+                Detail.DRIVER_REFUSED_SHRINK,
+            ),
+            NotImplementedError: ('shrink_refused', Detail.DRIVER_FAILED_SHRINK),
+        },
+    )
+    def shrink_share_instance(
+        self, ctx: Ctx, instance_id: str, new_size: int
+    ) -> None: ...
+
+    @durable((SHARE_INSTANCE, 'delete_failed'), Action.DELETE, repeatable=True)
+    def delete_share_instance(
+        self, ctx: Ctx, instance_id: str, force: bool = False
+    ) -> None: ...
+
+    @durable((SHARE_INSTANCE, 'deferred_delete_failed'), Action.DELETE, repeatable=True)
+    def delete_share_instance_deferred(self, ctx: Ctx, instance_id: str) -> None: ...
+
+
+class ManagingRpc(Contract):
+    """Manage and unmanage shares and snapshots that exist on a back end."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable((SHARE_INSTANCE, 'manage_failed'), Action.UPDATE)
+    def manage_share_instance(
+        self, ctx: Ctx, instance_id: str, driver_options: dict[str, typing.Any]
+    ) -> None: ...
+
+    @durable((SHARE_INSTANCE, 'unmanage_failed'), Action.UPDATE)
+    def unmanage_share_instance(self, ctx: Ctx, instance_id: str) -> None: ...
+
+    @durable((SNAPSHOT_INSTANCE, 'manage_failed'), Action.UPDATE)
+    def manage_snapshot_instance(
+        self, ctx: Ctx, snapshot_instance_id: str, driver_options: dict[str, typing.Any]
+    ) -> None: ...
+
+    @durable((SNAPSHOT_INSTANCE, 'unmanage_failed'), Action.UPDATE)
+    def unmanage_snapshot_instance(
+        self, ctx: Ctx, snapshot_instance_id: str
+    ) -> None: ...
+
+
+class EnsuringRpc(Contract):
+    """Ensure that shares are exported at their export locations."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(repeatable=True, coalesced=True)
+    def ensure_shares(
+        self, ctx: Ctx, service_id: int, update_status: bool = True, after: str = ''
+    ) -> None: ...
+
+
+class ConnectionsRpc(Contract):
+    topic, version = TOPIC, '1.0'
+
+    @call(timeout=60)
+    def get_connection(self, ctx: Ctx, instance_id: str) -> dict[str, typing.Any]:
+        """Return the driver's `ConnectionInfo` of a share instance.
+
+        Raises ContentUnreachable if the driver has none.
+        """
+        raise NotImplementedError
+
+
+class ShareMetadataRpc(Contract):
+    """Pass some metadata of shares to the driver."""
+
+    topic, version = TOPIC, '1.0'
+
+    # The values are those at the time of the call.
+    @durable(repeatable=True, coalesced=True)
+    def update_share_from_metadata(
+        self, ctx: Ctx, share_instance_id: str, keys: list[str]
+    ) -> None: ...
+
+
+class ShareTransfersRpc(Contract):
+    """Carry out the transfer of a share that has been accepted."""
+
+    topic, version = TOPIC, '1.0'
+
+    # Its handler fires the events of the transfer: the work is on the share
+    # instance, which nothing else may work on meanwhile.
+    @durable(repeatable=True)
+    def accept_transfer(
+        self, ctx: Ctx, share_instance_id: str, transfer_id: str
+    ) -> None: ...
+
+
+class AccessRpc(Contract):
+    """Apply the access rules of a share to its back end.
+
+    A back end treats a share and its rules as one object.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        (SHARE_INSTANCE_ACCESS, 'failed'),
+        Action.UPDATE_ACCESS_RULES,
+        repeatable=True,
+        exclusion=SHARE_INSTANCE.resource,
+        coalesced=True,
+    )
+    def sync_access(self, ctx: Ctx, instance_id: str) -> None: ...
+
+
+class SnapshotAccessRpc(Contract):
+    """Apply the access rules of a snapshot to its back end."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(repeatable=True, coalesced=True)
+    def sync_snapshot_access(self, ctx: Ctx, snapshot_instance_id: str) -> None: ...
+
+
+class SnapshotsRpc(Contract):
+    """Create and delete snapshots, and revert shares to them."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable((SNAPSHOT_INSTANCE, 'create_failed'), Action.CREATE)
+    def create_snapshot_instance(
+        self, ctx: Ctx, snapshot_instance_id: str, share_instance_id: str
+    ) -> None: ...
+
+    @durable((SNAPSHOT_INSTANCE, 'delete_failed'), Action.DELETE, repeatable=True)
+    def delete_snapshot_instance(
+        self, ctx: Ctx, snapshot_instance_id: str, force: bool = False
+    ) -> None: ...
+
+    @durable(
+        (SNAPSHOT_INSTANCE, 'deferred_delete_failed'), Action.DELETE, repeatable=True
+    )
+    def delete_snapshot_instance_deferred(
+        self, ctx: Ctx, snapshot_instance_id: str
+    ) -> None: ...
+
+    @durable((SHARE_INSTANCE, 'revert_failed'), Action.REVERT_TO_SNAPSHOT)
+    def revert_to_snapshot(
+        self, ctx: Ctx, instance_id: str, snapshot_id: str
+    ) -> None: ...
+
+
+class DriverBackupsRpc(Contract):
+    """Create, restore and delete the backups that a back end keeps.
+
+    The driver starts a backup, and is then polled until it is complete. Its
+    methods are idempotent, so all of this is repeatable.
+    """
+
+    topic, version = TOPIC, '1.0'
+    repeatable = True
+
+    @durable((SHARE_BACKUP, 'create_failed'), Action.CREATE)
+    def create_backup(self, ctx: Ctx, share_backup_id: str) -> None: ...
+
+    @durable((SHARE_BACKUP, 'create_failed'), Action.CREATE)
+    def continue_backup(self, ctx: Ctx, share_backup_id: str) -> None: ...
+
+    @durable((SHARE_BACKUP, 'restore_failed'), Action.RESTORE_BACKUP)
+    def restore_backup(self, ctx: Ctx, share_backup_id: str) -> None: ...
+
+    @durable((SHARE_BACKUP, 'restore_failed'), Action.RESTORE_BACKUP)
+    def continue_restore(self, ctx: Ctx, share_backup_id: str) -> None: ...
+
+    @durable((SHARE_BACKUP, 'delete_failed'), Action.DELETE)
+    def delete_backup(self, ctx: Ctx, share_backup_id: str) -> None: ...

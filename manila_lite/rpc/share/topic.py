@@ -1,4 +1,0 @@
-"""The topic of share services."""
-
-TOPIC = 'manila-share'
-BINARY = 'manila-share'
