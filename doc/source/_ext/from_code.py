@@ -29,8 +29,7 @@ from manila_lite.api import versions
 from manila_lite.cmd.build import database_metrics
 from manila_lite.conf import backend
 from manila_lite.policies import base as personas
-from manila_lite.rpc import share as share_contracts
-from manila_lite.rpc.contract import Contract, Durable
+from manila_lite.rpc import contracts, share as share_contracts
 from manila_lite.scheduler import event_kinds
 from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.states import machine as machines
@@ -50,15 +49,6 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
     """Yield the modules of a package, sorted by name."""
     for found in pkgutil.iter_modules(package.__path__):
         yield importlib.import_module(f'{package.__name__}.{found.name}')
-
-
-def contracts() -> list[type[Contract]]:
-    """Return all RPC contracts of the share service."""
-    return [
-        value
-        for value in vars(share_contracts).values()
-        if isinstance(value, type) and issubclass(value, Contract)
-    ]
 
 
 def state_tables() -> list[machines.Machine]:
@@ -301,9 +291,8 @@ def repeatable_work(machine: machines.Machine, status: str) -> list[str]:
     """Return the kinds of work that may simply run again in this status."""
     return [
         work.kind
-        for contract in contracts()
-        for work in contract.methods.values()
-        if isinstance(work, Durable)
+        for work in contracts.WORK.values()
+        if work.topic == share_contracts.TOPIC
         and work.repeatable
         and work.failure
         and work.failure.machine is machine
