@@ -1,4 +1,4 @@
-"""All our options, one file per area; `conf` is always an argument.
+"""All our options, by area; `conf` is always an argument.
 
 Options of libraries (database connection, message transport, policy file,
 log, token check) are registered by those libraries.
@@ -16,9 +16,7 @@ from oslo_config import cfg
 
 from manila_lite.conf import (
     api,
-    auth,
     backend,
-    backups,
     btrfs,
     cephfs,
     coordination,
@@ -28,16 +26,15 @@ from manila_lite.conf import (
     events,
     http_basic,
     local,
-    messages,
     monitoring,
     network,
     quota,
     recovery,
+    resources,
     retention,
     scheduler,
     service,
     share_manager,
-    transfers,
     ui,
     work,
     wrong_values,
@@ -49,12 +46,10 @@ PROJECT = 'manila_lite'
 _AREAS = (
     core,
     api,
-    auth,
     http_basic,
     coordination,
     database,
     events,
-    messages,
     monitoring,
     network,
     quota,
@@ -63,8 +58,7 @@ _AREAS = (
     scheduler,
     service,
     share_manager,
-    backups,
-    transfers,
+    resources,
     ui,
     work,
     wsgi,
@@ -83,13 +77,14 @@ def register_all(conf: cfg.ConfigOpts) -> None:
             # oslo.config would store values that are set in the program in
             # the group of the area, for all configurations of the process.
             conf.register_group(cfg.OptGroup(area.GROUP.name, title=area.GROUP.title))
-        area.register(conf)
+        conf.register_opts(area.OPTS, area.GROUP)
 
 
 def register_backend(conf: cfg.ConfigOpts, group: str) -> None:
     """Register the options of a back end in its section."""
     for part in _IN_BACKEND_SECTIONS:
-        part.register_backend(conf, group)
+        conf.register_opts(part.OPTS, group)
+    dummy.set_default_folder(conf, group)
 
 
 def new(args: Iterable[str] = (), files: Iterable[str] = ()) -> cfg.ConfigOpts:

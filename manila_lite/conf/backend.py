@@ -106,7 +106,3 @@ OPTS = [
         'own, on which it can be extended without limit.',
     ),
 ]
-
-
-def register_backend(conf: cfg.ConfigOpts, group: str) -> None:
-    conf.register_opts(OPTS, group)

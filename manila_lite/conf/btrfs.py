@@ -77,7 +77,3 @@ OPTS = [
         'are replicas.',
     ),
 ]
-
-
-def register_backend(conf: cfg.ConfigOpts, group: str) -> None:
-    conf.register_opts(OPTS, group)

@@ -67,7 +67,3 @@ OPTS = [
         'libcephfs.so.2 (libcephfs2) for reverts.',
     ),
 ]
-
-
-def register_backend(conf: cfg.ConfigOpts, group: str) -> None:
-    conf.register_opts(OPTS, group)

@@ -22,7 +22,3 @@ OPTS = [
         'about one share should not occupy the API for so long.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

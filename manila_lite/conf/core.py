@@ -127,7 +127,3 @@ OPTS = [
         'ensured. Turn it off when users are not to notice.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

@@ -41,7 +41,3 @@ OPTS = [
         'again later. Raise it if clients get such answers under load.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

@@ -207,8 +207,8 @@ OPTS = [
 ]
 
 
-def register_backend(conf: cfg.ConfigOpts, group: str) -> None:
-    conf.register_opts(OPTS, group)
+def set_default_folder(conf: cfg.ConfigOpts, group: str) -> None:
+    """Give each back end a folder of its own."""
     if group != _FOLDER:
         conf.set_default(
             'dummy_driver_state_path', f'$state_path/{_FOLDER}-{group}', group

@@ -21,8 +21,3 @@ OPTS = [
         'Lower it when consumers need them sooner.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, GROUP)

@@ -50,7 +50,3 @@ OPTS = [
         'are configured with another one.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

@@ -76,7 +76,3 @@ OPTS = [
         'it at least twice the replica_state_update_interval.',
     ),
 ]
-
-
-def register_backend(conf: cfg.ConfigOpts, group: str) -> None:
-    conf.register_opts(OPTS, group)

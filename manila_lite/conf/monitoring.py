@@ -62,7 +62,3 @@ OPTS = [
         'if it listens on a loopback address.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

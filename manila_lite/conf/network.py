@@ -64,10 +64,6 @@ OPTS = [
 ]
 
 
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)
-
-
 def register_network(conf: cfg.ConfigOpts, group: str) -> None:
     """Register the options in a section, too."""
     conf.register_opts(OPTS, group)

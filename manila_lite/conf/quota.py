@@ -46,7 +46,3 @@ OPTS = [
         'limit. Change it together with the limit of the key manager.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

@@ -44,7 +44,3 @@ OPTS = [
         'database.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

@@ -29,8 +29,3 @@ OPTS = [
         'end; 0 keeps them. Raise it to look further back.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, GROUP)

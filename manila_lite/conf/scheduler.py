@@ -60,7 +60,3 @@ OPTS = [
         'value prefers pools with more of them.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

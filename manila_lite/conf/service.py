@@ -71,7 +71,3 @@ OPTS = [
         'run all tasks at the start.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

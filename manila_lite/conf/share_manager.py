@@ -87,7 +87,3 @@ OPTS = [
         'replicas.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

@@ -15,7 +15,3 @@ OPTS = [
         'loopback address.',
     )
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

@@ -52,7 +52,3 @@ OPTS = [
         'closed; the default of the system when unset.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTS, GROUP)

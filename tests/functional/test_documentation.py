@@ -22,7 +22,7 @@ import pytest
 from manila_lite import conf, metrics, states
 from manila_lite.api.routes import ROUTES
 from manila_lite.cmd.build import database_metrics
-from manila_lite.conf import auth
+from manila_lite.conf import api
 from manila_lite.share.drivers import file_locks
 from manila_lite.states import machine
 
@@ -338,7 +338,7 @@ def test_path_in_a_document_of_the_repository_exists(path):
 
 
 def test_the_readme_lists_every_auth_strategy():
-    (strategy,) = (option for option in auth.OPTS if option.name == 'auth_strategy')
+    (strategy,) = (option for option in api.OPTS if option.name == 'auth_strategy')
     paragraph = re.search(r'sign-in.*?\n\n', README, re.DOTALL)[0]
     assert set(re.findall(r'^\| `(\w+)` \|', paragraph, re.MULTILINE)) == set(
         strategy.type.choices
