@@ -12,6 +12,9 @@ from manila_lite.context import forget_caller
 REQUEST_ID = 'openstack.request_id'
 GLOBAL_REQUEST_ID = 'openstack.global_request_id'
 
+REFUSED = 'manila_lite.refused'
+"""The status code and the reason of what the web server refuses."""
+
 _REQUEST_ID_FORM = re.compile(
     r'req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}'
 )
@@ -89,7 +92,11 @@ def _without_body(body: typing.Iterable[bytes]) -> list[bytes]:
 
 
 class BodyLimitMiddleware:
-    """Refuses bodies longer than the limit before they are read."""
+    """Refuses bodies longer than the limit before they are read.
+
+    What the web server refuses by itself is refused here, too, within the
+    middlewares that add headers.
+    """
 
     def __init__(self, app: typing.Callable, limit: int):
         self._app, self._limit = app, limit
@@ -97,6 +104,8 @@ class BodyLimitMiddleware:
     def __call__(
         self, environ: dict, start_response: typing.Callable
     ) -> typing.Iterable[bytes]:
+        if refused := environ.get(REFUSED):
+            raise self._refusal(*refused)
         length = environ.get('CONTENT_LENGTH')
         if wsgi.is_chunked(environ):
             environ['wsgi.input'] = _Limited(environ['wsgi.input'], self._limit)
@@ -106,6 +115,16 @@ class BodyLimitMiddleware:
             if len(length) > 18 or int(length) > self._limit:
                 raise exception.BodyTooLarge(limit=self._limit)
         return self._app(environ, start_response)
+
+    def _refusal(self, code: int, reason: str) -> exception.ManilaLiteError:
+        if code == 413:
+            return exception.BodyTooLarge(limit=self._limit)
+        if code == 431:
+            return exception.HeadersTooLarge()
+        if code == 501:
+            return exception.TransferEncodingNotSupported()
+        # Without the quoted line, which may be that of a password.
+        return exception.MalformedRequest(reason=reason.partition(' "')[0])
 
 
 class _Limited:

@@ -8,6 +8,8 @@ activity, and the number of connections.
 from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 import errno
+import io
+import re
 import socket
 import struct
 import threading
@@ -16,6 +18,7 @@ import typing
 
 from waitress import (
     adjustments as waitress_adjustments,
+    buffers as waitress_buffers,
     channel as waitress_channel,
     parser as waitress_parser,
     server as waitress_server,
@@ -23,6 +26,8 @@ from waitress import (
     utilities as waitress_utilities,
     wasyncore,
 )
+
+from manila_lite.api import middleware
 
 ANY_ADDRESS = '::'
 """The host that stands for all addresses, of IPv4 as well."""
@@ -43,9 +48,10 @@ reads would queue behind them. They cost 1 MiB in all.
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What clients may use; times in seconds."""
+    """What clients may use; times in seconds, the size in bytes."""
 
     connections: int
+    body_size: int
     header_time: float
     body_time: float
     idle_time: float
@@ -81,6 +87,8 @@ _CLOSING_INTERVAL = 0.02
 _MOST_FORGOTTEN = 64 << 20
 """Longest body that is read although it is refused."""
 
+_END_OF_HEADERS = b'\r\n\r\n'
+
 _PASS_INTERVAL = 1
 """Seconds between searches for connections beyond their time limits."""
 
@@ -105,7 +113,8 @@ class HttpServer:
             # The application reads them if it is configured to
             clear_untrusted_proxy_headers=False,
             asyncore_use_poll=True,
-            max_request_body_size=1 << 20,
+            # waitress refuses a body of this size, too
+            max_request_body_size=limits.body_size + 1,
             backlog=BACKLOG,
             cleanup_interval=_PASS_INTERVAL,
             # Connections are limited by _Listener, not by waitress, which
@@ -198,37 +207,112 @@ def _sockets(
     ]
 
 
+_ORIGIN = re.compile(rb'^origin:[ \t]*([^\r\n]*)\r', re.IGNORECASE | re.MULTILINE)
+_LONGEST_ORIGIN = 1000
+
+
 class _Parser(waitress_parser.HTTPRequestParser):
-    """Reads a body that is refused for its length, and forgets it.
+    """Reads what is refused for its length, and forgets it.
 
     A client that still sends when the connection is closed sees a broken
     pipe instead of the response.
     """
 
+    command = 'GET'
+    path = request_uri = '/'
+    query = ''
+    url_scheme = 'http'
+    """What the application is shown of a request that cannot be parsed."""
+
     expect_continue: bool
     _left = 0
+    _tail = b''
 
     def received(self, data: bytes) -> int:
         if self._left:
-            count = min(self._left, len(data))
-            self._left -= count
-            self.completed = self._left == 0
-            return count
+            return self._forget(data)
+        first = self.header_plus
         count = super().received(data)
-        if isinstance(self.error, waitress_utilities.RequestEntityTooLarge):
-            if self.expect_continue:
-                # It waits before it sends.
-                self.expect_continue = False
-            elif self.content_length <= _MOST_FORGOTTEN:
-                self._left = self.content_length
-                self.completed = self._left == 0
+        if isinstance(self.error, waitress_utilities.RequestHeaderFieldsTooLarge):
+            self._refuse_headers(first + data)
+        elif isinstance(self.error, waitress_utilities.RequestEntityTooLarge):
+            self._refuse_body()
         return count
+
+    def _refuse_headers(self, received: bytes) -> None:
+        self._left = _MOST_FORGOTTEN
+        self._look_through(received)
+
+    def _look_through(self, received: bytes) -> None:
+        """Look for the end of headers that are refused.
+
+        Whether a browser shows the response to its page depends on Origin.
+        """
+        if found := _ORIGIN.search(received):
+            self.headers['ORIGIN'] = found[1].decode('latin-1').rstrip()
+        self._tail = received[-_LONGEST_ORIGIN:]
+        self.completed = self._left == 0 or _END_OF_HEADERS in received
+
+    def _refuse_body(self) -> None:
+        if self.chunked:
+            self.body_rcv.buf = _Nothing()
+            self.completed = (
+                self.body_rcv.completed
+                or self.body_rcv.error is not None
+                or self.body_bytes_received > _MOST_FORGOTTEN
+            )
+        elif self.expect_continue:
+            # It waits before it sends.
+            self.expect_continue = False
+        elif self.content_length <= _MOST_FORGOTTEN:
+            self._left = self.content_length
+            self.completed = self._left == 0
+
+    def _forget(self, data: bytes) -> int:
+        count = min(self._left, len(data))
+        self._left -= count
+        if self.headers_finished:
+            self.completed = self._left == 0
+        else:
+            self._look_through(self._tail + data[:count])
+        return count
+
+
+class _Nothing(waitress_buffers.OverflowableBuffer):
+    """A buffer that keeps nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def append(self, s: bytes) -> None:
+        pass
+
+
+class _Refusal(waitress_task.WSGITask):
+    """Lets the application answer what the server refuses.
+
+    The response has the headers and the form of all others then.
+    """
+
+    def execute(self) -> None:
+        error = self.request.error
+        if isinstance(error, waitress_utilities.InternalServerError):
+            # The application has failed.
+            self.complete = True
+            waitress_task.ErrorTask.execute(self)
+            return
+        environ = self.get_environment()
+        environ['wsgi.input'] = io.BytesIO()
+        environ[middleware.REFUSED] = (error.code, error.body)
+        self.set_close_on_finish()
+        super().execute()
 
 
 class _Channel(waitress_channel.HTTPChannel):
     """A connection that blocks no thread and knows what it waits for."""
 
     parser_class = _Parser
+    error_task_class = _Refusal
 
     is_postponed = False
     """Whether the next request waits until the client reads a response."""

@@ -47,7 +47,8 @@ def _with_pages(pages: Mapping[str, Page]) -> Page:
     def serve(environ: dict, start_response: Callable) -> Iterable[bytes]:
         return router.serve_page(pages, environ, start_response)
 
-    return middleware.RequestIdMiddleware(faults.FaultMiddleware(serve))
+    limited = middleware.BodyLimitMiddleware(serve, web.NO_BODY)
+    return middleware.RequestIdMiddleware(faults.FaultMiddleware(limited))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,7 +29,12 @@ _FILES_PER_CONNECTION = 2
 """A long response that the client does not read is kept in a file."""
 
 
-_FEW_CLIENTS = Limits(connections=100, header_time=10, body_time=10, idle_time=60)
+NO_BODY = 1024
+"""Bytes that the body of a request without one may have."""
+
+_FEW_CLIENTS = Limits(
+    connections=100, body_size=NO_BODY, header_time=10, body_time=10, idle_time=60
+)
 _FEW_THREADS = 4
 
 
@@ -125,6 +130,7 @@ def _server_class() -> Callable:
 def _limits(conf: cfg.ConfigOpts) -> Limits:
     return Limits(
         connections=_possible_connections(conf.client_max_connections),
+        body_size=conf.max_request_body_size,
         header_time=conf.client_header_timeout,
         body_time=conf.client_body_timeout,
         idle_time=conf.client_idle_timeout,

@@ -27,6 +27,20 @@ class BodyTooLarge(ManilaLiteError):
     message = 'The request body is larger than {limit} bytes.'
 
 
+class HeadersTooLarge(ManilaLiteError):
+    code = 431
+    message = 'The URL and the headers of the request are too large.'
+
+
+class MalformedRequest(Invalid):
+    message = 'Malformed request: {reason}'
+
+
+class TransferEncodingNotSupported(ManilaLiteError):
+    code = 501
+    message = 'Only "chunked" is supported as the transfer encoding of a request.'
+
+
 class TooManySignIns(ServiceUnavailable):
     """A password is not verified now; `retry_after` is in seconds."""
 

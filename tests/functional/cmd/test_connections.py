@@ -9,8 +9,10 @@ import pytest
 from waitress.trigger import trigger as waitress_trigger
 
 from manila_lite import conf as options
+from manila_lite.api import faults, middleware
+from manila_lite.cmd import registered
 from manila_lite.cmd.web import web_server
-from tests.support.processes import open_files, wait_until
+from tests.support.processes import free_port, open_files, wait_until
 
 LONG = b'x' * 4_000_000
 REQUEST = b'GET /%s HTTP/1.1\r\nHost: here\r\n\r\n'
@@ -31,13 +33,15 @@ def serve(tmp_path):
     """Return a function that starts a server and returns its port."""
     with contextlib.ExitStack() as cleanup:
 
-        def start(text=''):
+        def start(text='', app=answer):
             file = tmp_path / 'manila.conf'
             file.write_text(
                 '[DEFAULT]\nosapi_share_listen = 127.0.0.1\n'
                 f'osapi_share_listen_port = 0\n{text}'
             )
-            server = web_server(answer, options.new(files=[str(file)]))
+            conf = options.new(files=[str(file)])
+            app = middleware.BodyLimitMiddleware(app, conf.max_request_body_size)
+            server = web_server(faults.FaultMiddleware(app), conf)
             thread = threading.Thread(target=server.run, daemon=True)
             thread.start()
             cleanup.callback(thread.join, TIMEOUT)
@@ -166,15 +170,59 @@ def test_a_client_beyond_its_time_is_disconnected_however_active(
     assert time.monotonic() - began > 0.9
 
 
+@pytest.mark.parametrize('chunked', [False, True], ids=['length', 'chunks'])
 @pytest.mark.parametrize('length', [1 << 20, 8 << 20])
-def test_client_that_sends_too_large_a_body_reads_the_refusal(serve, connect, length):
+def test_client_that_sends_too_large_a_body_reads_the_refusal(
+    serve, connect, length, chunked
+):
     (client,) = connect(serve(), 1)
-    client.sendall(
-        b'POST / HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n' % length
-    )
+    part = b'x' * (1 << 16)
+    kind = b'Transfer-Encoding: chunked' if chunked else b'Content-Length: %d' % length
+    client.sendall(b'POST / HTTP/1.1\r\nHost: here\r\n%s\r\n\r\n' % kind)
     for _ in range(length >> 16):
-        client.sendall(b'x' * (1 << 16))
+        client.sendall(b'10000\r\n%s\r\n' % part if chunked else part)
+    if chunked:
+        client.sendall(b'0\r\n\r\n')
     assert client.recv(1 << 16).startswith(b'HTTP/1.1 413 ')
+
+
+def test_body_of_the_configured_size_is_read_and_a_longer_one_is_not(serve, connect):
+    limit = 3 << 20
+    port = serve(f'max_request_body_size = {limit}\n')
+    for length, code in [(limit, 200), (limit + 1, 413)]:
+        (client,) = connect(port, 1)
+        client.sendall(b'POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n' % length)
+        client.sendall(b'x' * length)
+        assert client.recv(100).startswith(b'HTTP/1.1 %d ' % code)
+
+
+MALFORMED = [b'get / HTTP/1.1\r\n\r\n', b'GET / HTTP/1.1\r\n(: b\r\n\r\n']
+
+
+@pytest.mark.parametrize('headers', MALFORMED)
+def test_what_cannot_be_parsed_reaches_no_page(serve, connect, headers):
+    (client,) = connect(serve(), 1)
+    client.sendall(headers)
+    assert b' 400 Bad Request' in client.recv(100)
+
+
+@pytest.mark.parametrize('headers', MALFORMED)
+def test_pages_of_other_services_refuse_what_cannot_be_parsed(connect, headers):
+    (pages,) = registered.servers(options.new(files=[]), free_port(), {}, answer)
+    pages.start()
+    (client,) = connect(pages.server.port, 1)
+    client.sendall(headers)
+    assert b' 400 Bad Request' in client.recv(100)
+    pages.stop(1)
+
+
+def test_failure_of_the_application_itself_is_answered(serve, connect):
+    def fail(environ, start_response):
+        start_response('200 OK', [('Connection', 'refused by waitress')])
+
+    (client,) = connect(serve(app=fail), 1)
+    client.sendall(REQUEST % b'')
+    assert client.recv(100).startswith(b'HTTP/1.1 500 ')
 
 
 def test_client_that_asks_before_it_sends_is_refused_at_once(serve, connect):
