@@ -13,7 +13,9 @@ OPTS = [
         'local_capacity_gb',
         min=0,
         help='Total capacity to report in GiB; when unset, the size of the '
-        'file system. Set it when the disk has other uses as well.',
+        'file system, of which the shares of other local back ends of the '
+        'same configuration count as provisioned. Set it when the disk has '
+        'other uses as well, or back ends of other configurations.',
     ),
     cfg.StrOpt(
         'local_export_options',

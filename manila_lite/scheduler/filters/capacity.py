@@ -70,13 +70,14 @@ def _limits(pool: Pool, request: PlacementRequest) -> Limits:
     total, free = pool.total_gb, pool.free_gb
     percent = _reserved_percentage(pool, request)
     reserve = 0.0 if total is None else total * percent / 100
-    ratio = _over_subscription(pool, request)
+    is_thin = _is_thin(pool, request)
+    ratio = _over_subscription(pool) if is_thin else 1.0
     allocated = None
     pending = []
     if total is not None:
         allocated = (total - reserve) * ratio
         provisioned = to_number(pool.capabilities.get('provisioned_capacity_gb'))
-        if ratio > 1 and provisioned is not None:
+        if is_thin and provisioned is not None:
             pending.append(allocated - provisioned)
     if free is not None:
         pending.append((free - reserve) * ratio)
@@ -119,12 +120,14 @@ def _reserved_percentage(pool: Pool, request: PlacementRequest) -> float:
     return to_number(specific) or to_number(general) or 0.0
 
 
-def _over_subscription(pool: Pool, request: PlacementRequest) -> float:
-    """Return the over-subscription ratio; 1 for thick shares."""
+def _is_thin(pool: Pool, request: PlacementRequest) -> bool:
+    """Return whether the share would be a thin one."""
     if not matches(pool.capabilities.get('thin_provisioning'), '<is> True'):
-        return 1.0
+        return False
     wanted = request.spec('thin_provisioning')
-    if wanted is not None and not matches(True, wanted):
-        return 1.0
+    return wanted is None or matches(True, wanted)
+
+
+def _over_subscription(pool: Pool) -> float:
     ratio = to_number(pool.capabilities.get('max_over_subscription_ratio'))
     return 1.0 if ratio is None else max(1.0, ratio)

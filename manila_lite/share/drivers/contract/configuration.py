@@ -1,6 +1,6 @@
 """What a driver is given: the options of its section, and storage."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, overload
 
 from oslo_config import cfg
@@ -50,6 +50,12 @@ class Configuration:
         if group not in (*enabled, *self._conf.list_all_sections()):
             return None
         return Configuration(self._conf, group)
+
+    def other_backends(self) -> 'Iterator[Configuration]':
+        """Yield the sections of the other back ends that are enabled here."""
+        for group in self._conf.enabled_share_backends or ():
+            if group != self.config_group:
+                yield Configuration(self._conf, group)
 
     def append_config_values(self, opts: Iterable[cfg.Opt]) -> None:
         """Register a driver's own options in this section.

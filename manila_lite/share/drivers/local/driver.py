@@ -217,8 +217,11 @@ class LocalDriver(
         free = disk.f_bavail * disk.f_frsize / GIB
         if self._capacity_gb is not None:
             total = min(total, self._capacity_gb)
-        provisioned = sum(self.shares.provisioned_sizes())
+        provisioned = self.shares.provisioned_gb()
         pool = self.pool_stats(self.backend_name, total, min(free, total), provisioned)
+        if self._capacity_gb is None:
+            # Who has a part of its own promises nothing of the rest.
+            pool['provisioned_capacity_gb'] += self.shares.provisioned_by_others_gb()
         super()._update_share_stats(
             {
                 'vendor_name': 'manila_lite',

@@ -5,6 +5,7 @@ sections, which are in the configuration of every share service, or by an
 option that names the roots of other services.
 """
 
+from collections.abc import Iterator
 import contextlib
 import dataclasses
 import pathlib
@@ -84,6 +85,13 @@ class LocalPeers:
         ):
             return None
         return configuration.local_root
+
+    def other_stores(self) -> Iterator[LocalStore]:
+        """Yield those of the other local back ends of this service."""
+        own = self._backend.configuration
+        for other in own.other_backends():
+            if other.share_driver == own.share_driver:
+                yield LocalStore(pathlib.Path(other.local_root))
 
     def reachable(self, shares: ReplicaList) -> list[LocalReplica]:
         found = (self.peer_replica(each) for each in shares)

@@ -8,7 +8,7 @@ from manila_lite.share.drivers import base, records, trees
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.store import SHARES, LocalItem
+from manila_lite.share.drivers.local.store import SHARES, LocalItem, LocalStore
 from manila_lite.share.drivers.space import GIB
 
 
@@ -105,12 +105,24 @@ class LocalShares:
         item, record = self._backend.get_share(share['name'])
         return {'directory': identity_of(item.data_path(record))}
 
-    def provisioned_sizes(self) -> Iterator[int]:
-        """Yield the sizes of all shares in GiB."""
-        for item in self._backend.store.list_items(SHARES):
-            record = item.find()
-            if record is not None:  # not deleted meanwhile and not unmanaged
-                yield record['size']
+    def provisioned_gb(self) -> int:
+        """Return the size of all shares in GiB."""
+        return _provisioned_gb(self._backend.store)
+
+    def provisioned_by_others_gb(self) -> int:
+        """Return the size of the shares of others on the same file system."""
+        device = self._backend.root.stat().st_dev
+        return sum(
+            _provisioned_gb(store)
+            for store in self._peers.other_stores()
+            if store.is_on(device)
+        )
+
+
+def _provisioned_gb(store: LocalStore) -> int:
+    found = (item.find() for item in store.list_items(SHARES))
+    # None if it was deleted meanwhile, or is unmanaged.
+    return sum(record['size'] for record in found if record is not None)
 
 
 def _share_record(share: base.ShareForDriver) -> records.Record:

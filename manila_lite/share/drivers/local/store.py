@@ -116,6 +116,13 @@ class LocalStore:
         """Whether `create_directories` was called, in any release."""
         return (self.root / SHARES).is_dir() and (self.root / 'work').is_dir()
 
+    def is_on(self, device: int) -> bool:
+        """Whether the shares are on a device; false before the first start."""
+        try:
+            return (self.root / SHARES).stat().st_dev == device
+        except OSError:
+            return False
+
     def create_directories(self) -> None:
         """Create all directories; raises OSError if one is not writable."""
         for part in _PARTS:

@@ -38,6 +38,8 @@ LIMITS = [
     (None, 10,   50, 0,  THIN, 70),
     (100,  100,  20, 0,  THIN | {'provisioned_capacity_gb': 50}, 170),
     (100,  100,  20, 10, THIN | {'provisioned_capacity_gb': 50}, 160),
+    (100,  100,  20, 0,  THIN | {'provisioned_capacity_gb': 50,
+                                 'max_over_subscription_ratio': 1}, 70),
     (100,  100,  20, 0,  {'provisioned_capacity_gb': 500}, 100),
     (100,  100,  20, 0,  THIN | {'thin_provisioning': False}, 100),
     (100,  100,  20, 0,  THIN | {'thin_provisioning': 'False'}, 100),

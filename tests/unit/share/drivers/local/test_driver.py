@@ -5,8 +5,10 @@ import tempfile
 
 import pytest
 
-from manila_lite import exception
+from manila_lite import conf as options, exception
+from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.disk import IDENTITY, MARKER
+from manila_lite.share.drivers.local.driver import LocalDriver
 from tests.drivers import content
 from tests.drivers.driver_harness import CTX, DirectoryUsers
 from tests.unit.share.drivers.local.local_driver import directory, make, start
@@ -154,6 +156,57 @@ class TestStatistics:
         assert pool['provisioned_capacity_gb'] == 5
         assert pool['thin_provisioning'] is True
         assert pool['pool_name'] == driver.get_pool(share)
+
+
+class TestOneDisk:
+    """Several back ends promise the space of one file system once."""
+
+    @pytest.fixture
+    def backend(self, tmp_path):
+        """Return a function that starts one of the three back ends."""
+        file = tmp_path / 'manila.conf'
+        names = ['one', 'two', 'part']
+        file.write_text(
+            '[DEFAULT]\nenabled_share_backends = one, two, part, kept, elsewhere\n'
+            + ''.join(
+                f'[{name}]\nshare_driver = local\nlocal_root = {tmp_path / name}\n'
+                'driver_handles_share_servers = false\n'
+                for name in names
+            )
+            + 'local_capacity_gb = 10\n[kept]\nshare_driver = dummy\n'
+            '[elsewhere]\nshare_driver = local\nlocal_root = /proc\n'
+        )
+        conf = options.new(files=[str(file)])
+
+        def start_one(name):
+            driver = LocalDriver(configuration=Configuration(conf, name))
+            driver.do_setup(CTX)
+            driver.check_for_setup_error()
+            return driver
+
+        return start_one
+
+    def test_shares_of_all_count_as_provisioned(self, backend):
+        one = backend('one')
+        one.create_share(CTX, make.share(size=2))
+        assert provisioned(one) == (2, 2)
+        two, part = backend('two'), backend('part')
+        two.create_share(CTX, make.share(size=3))
+        part.create_share(CTX, make.share(size=4))
+        assert provisioned(one) == (2, 9)
+        assert provisioned(two) == (3, 9)
+        # It has been given a part, and promises no more than that.
+        assert provisioned(part) == (4, 4)
+
+    def test_other_file_systems_do_not_count(self, root, driver):
+        assert driver.backend.store.is_on(root.stat().st_dev)
+        assert not driver.backend.store.is_on(pathlib.Path('/proc').stat().st_dev)
+
+
+def provisioned(driver):
+    """Return what the shares of a back end have, and those of its disk."""
+    (pool,) = driver.get_share_stats(refresh=True)['pools']
+    return pool['allocated_capacity_gb'], pool['provisioned_capacity_gb']
 
 
 def _in_another_process(act, user):
