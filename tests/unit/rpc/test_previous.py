@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import runpy
 import subprocess
 import sys
 
@@ -155,3 +157,10 @@ def test_record_of_the_previous_release_is_that_of_its_code(tmp_path):
     assert json.loads(listed.stdout) == {
         kind: sorted(args) for kind, args in previous.KINDS.items()
     }
+
+
+def test_record_is_as_the_tool_writes_it():
+    written = pathlib.Path(previous.__file__)
+    tool = written.parents[2] / 'tools/record_contracts.py'
+    text = runpy.run_path(str(tool))['text']
+    assert text(previous.RELEASE, previous.KINDS) == written.read_text()
