@@ -389,6 +389,7 @@ class Hooks:
     expects: tuple[str, ...]
     load: Callable[..., typing.Any] | None
     failed: str | None
+    dropped: str | None
 
 
 def work(
@@ -396,25 +397,29 @@ def work(
     expects: str | Collection[str] = (),
     load: Callable[..., typing.Any] | None = None,
     failed: str | None = None,
+    dropped: str | None = None,
 ) -> Callable[[Stub], Stub]:
     """Declare what is usual around a durable method of an endpoint.
 
     `expects` names the statuses of its resource: `prepare` is the method
     `expect(session, job, *expects)` of the endpoint, which reads the resource
-    by `load` if that is given, and rejects stale work. `failed` is the name
-    of the method that is the hook of this name.
+    by `load` if that is given, and rejects stale work. `failed` and `dropped`
+    are the names of the methods that are these hooks.
     """
 
     def declare(method: Stub) -> Stub:
         method.hooks = Hooks(  # type: ignore[attr-defined]
-            (expects,) if isinstance(expects, str) else tuple(expects), load, failed
+            (expects,) if isinstance(expects, str) else tuple(expects),
+            load,
+            failed,
+            dropped,
         )
         return method
 
     return declare
 
 
-_NO_HOOKS = Hooks((), None, None)
+_NO_HOOKS = Hooks((), None, None, None)
 
 
 def _hooks(endpoint: typing.Any, name: str) -> Hooks:
@@ -464,9 +469,14 @@ def implements(contract: type[Contract]) -> Callable[[Endpoint], Endpoint]:
 def _check_declared(endpoint: type, method: Method) -> None:
     """Check what `work` declares: once, for statuses that work owes a move."""
     hooks, name = _hooks(endpoint, method.method), method.method
-    if hooks.failed:
-        _require(endpoint, hooks.failed, _HOOKS['failed'], {})
-    for prefix, declared in (('prepare', hooks.expects), ('failed', hooks.failed)):
+    for prefix in ('failed', 'dropped'):
+        if declared := getattr(hooks, prefix):
+            _require(endpoint, declared, _HOOKS[prefix], {})
+    for prefix, declared in (
+        ('prepare', hooks.expects),
+        ('failed', hooks.failed),
+        ('dropped', hooks.dropped),
+    ):
         if declared and hasattr(endpoint, f'{prefix}_{name}'):
             raise TypeError(f'{endpoint.__name__}.{name} has two hooks {prefix}')
     if hooks.expects and not hasattr(endpoint, 'expect'):
@@ -522,8 +532,8 @@ def endpoint_handlers(endpoint: typing.Any) -> dict[str, Handler]:
             durable,
             getattr(endpoint, durable.method),
             _prepare(endpoint, durable.method),
-            _failed(endpoint, durable.method),
-            getattr(endpoint, f'dropped_{durable.method}', None),
+            _hook(endpoint, durable.method, 'failed'),
+            _hook(endpoint, durable.method, 'dropped'),
         )
         for kind, durable in work_kinds(endpoint.contract).items()
     }
@@ -537,5 +547,8 @@ def _prepare(endpoint: typing.Any, name: str) -> Callable[..., typing.Any] | Non
     return lambda session, job: endpoint.expect(session, job, *hooks.expects, **by)
 
 
-def _failed(endpoint: typing.Any, name: str) -> Callable[..., bool] | None:
-    return getattr(endpoint, _hooks(endpoint, name).failed or f'failed_{name}', None)
+def _hook(
+    endpoint: typing.Any, name: str, prefix: str
+) -> Callable[..., typing.Any] | None:
+    declared = getattr(_hooks(endpoint, name), prefix)
+    return getattr(endpoint, declared or f'{prefix}_{name}', None)

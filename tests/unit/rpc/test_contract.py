@@ -285,7 +285,7 @@ def test_handlers_are_bound_and_have_their_hooks():
 
 def test_declared_hooks_prepare_and_end_the_work():
     class Endpoint(Things):
-        @contract.work(expects=('one', 'two'), load=len, failed='end')
+        @contract.work(expects=('one', 'two'), load=len, failed='end', dropped='free')
         def sync(self, job, thing_id): ...
 
         def expect(self, session, job, *statuses, find=None):
@@ -294,10 +294,14 @@ def test_declared_hooks_prepare_and_end_the_work():
         def end(self, session, job, error):
             return f'ended by {error}'
 
+        def free(self, session, job):
+            return f'freed {job}'
+
     handlers = contract.endpoint_handlers(implements(ThingCareRpc)(Endpoint)())
     sync = handlers['thing_care.sync']
     assert sync.prepare('session', 'job') == ('session', 'job', ('one', 'two'), len)
     assert sync.failed('session', 'job', 'this') == 'ended by this'
+    assert sync.dropped('session', 'job') == 'freed job'
 
 
 def test_work_that_expects_a_status_at_rest_is_refused():
@@ -377,6 +381,17 @@ class FailsWithoutMethod(Lacks):
     def work(self, job, instance_id, force=False): ...
 
 
+class DropsTwice(Lacks):
+    def ask(self, ctx, question): ...
+
+    @contract.work(dropped='free')
+    def work(self, job, instance_id, force=False): ...
+
+    def free(self, session, job): ...
+
+    def dropped_work(self, session, job): ...
+
+
 class PreparesTwice(ExpectsWithoutExpect):
     def expect(self, session, job, status): ...
 
@@ -387,6 +402,7 @@ class PreparesTwice(ExpectsWithoutExpect):
     'endpoint',
     [
         ExpectsWithoutExpect,
+        DropsTwice,
         FailsWithoutMethod,
         PreparesTwice,
         Lacks,

@@ -12,11 +12,10 @@ from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.db.moves import backups as moves
 from manila_lite.db.queries import share_backups
-from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.messages import Detail
 from manila_lite.quota.backups import remove_and_credit
-from manila_lite.rpc.contract import implements, work_kinds
+from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.share import DriverBackupsRpc
 from manila_lite.share.drivers.base import (
     BackupProgress,
@@ -64,10 +63,7 @@ class DriverBackupsEndpoint:
 
     # Create
 
-    def prepare_create_backup(self, session: Session, job: Claim) -> LoadedBackup:
-        row = _expect(session, job, BackupStatus.CREATING)
-        return share_view.load_backup(session, row, row.share_id)
-
+    @work(expects=BackupStatus.CREATING, dropped='_release_source')
     def create_backup(self, job: JobContext, share_backup_id: str) -> None:
         driver, given = self._supporting_driver(), self._values(job.prepared)
         driver.create_backup(driver_context(), given.share, given.backup, given.server)
@@ -82,14 +78,12 @@ class DriverBackupsEndpoint:
         ):
             job.hand_over(_hand_over, job.claim, _CONTINUE_BACKUP)
 
-    def dropped_create_backup(self, session: Session, job: Claim) -> None:
+    def _release_source(self, session: Session, job: Claim) -> None:
         row = share_backups.find(session, job.resource_id)
         if row is not None:
             moves.release_source(session, row.share_id, excluding=row.id)
 
-    def prepare_continue_backup(self, session: Session, job: Claim) -> LoadedBackup:
-        return self.prepare_create_backup(session, job)
-
+    @work(expects=BackupStatus.CREATING, dropped='_release_source')
     def continue_backup(self, job: JobContext, share_backup_id: str) -> None:
         backup: LoadedBackup = job.prepared
         given = self._values(backup)
@@ -105,17 +99,9 @@ class DriverBackupsEndpoint:
                 self.backup_interval, share_backups.set_progress, share_backup_id, done
             )
 
-    def dropped_continue_backup(self, session: Session, job: Claim) -> None:
-        self.dropped_create_backup(session, job)
-
     # Restore
 
-    def prepare_restore_backup(self, session: Session, job: Claim) -> LoadedBackup:
-        row = _expect(session, job, BackupStatus.RESTORING)
-        return share_view.load_backup(
-            session, row, row.restore_share_id or row.share_id
-        )
-
+    @work(expects=BackupStatus.RESTORING, dropped='_fail_target')
     def restore_backup(self, job: JobContext, share_backup_id: str) -> None:
         backup: LoadedBackup = job.prepared
         driver, given = self._supporting_driver(), self._values(backup)
@@ -130,14 +116,12 @@ class DriverBackupsEndpoint:
         driver.restore_backup(driver_context(), given.backup, given.share, given.server)
         job.hand_over(_hand_over, job.claim, _CONTINUE_RESTORE)
 
-    def dropped_restore_backup(self, session: Session, job: Claim) -> None:
+    def _fail_target(self, session: Session, job: Claim) -> None:
         row = share_backups.find(session, job.resource_id)
         if row is not None and row.restore_share_id is not None:
             moves.fail_target(session, row.restore_share_id, excluding=row.id)
 
-    def prepare_continue_restore(self, session: Session, job: Claim) -> LoadedBackup:
-        return self.prepare_restore_backup(session, job)
-
+    @work(expects=BackupStatus.RESTORING, dropped='_fail_target')
     def continue_restore(self, job: JobContext, share_backup_id: str) -> None:
         backup: LoadedBackup = job.prepared
         given = self._values(backup)
@@ -156,15 +140,9 @@ class DriverBackupsEndpoint:
                 done,
             )
 
-    def dropped_continue_restore(self, session: Session, job: Claim) -> None:
-        self.dropped_restore_backup(session, job)
-
     # Delete
 
-    def prepare_delete_backup(self, session: Session, job: Claim) -> LoadedBackup:
-        row = _expect(session, job, BackupStatus.DELETING)
-        return share_view.load_backup(session, row, row.share_id)
-
+    @work(expects=BackupStatus.DELETING)
     def delete_backup(self, job: JobContext, share_backup_id: str) -> None:
         backup: LoadedBackup = job.prepared
         given = self._values(backup)
@@ -174,6 +152,13 @@ class DriverBackupsEndpoint:
         job.finish(remove_and_credit, backup.row)
 
     # All of them
+
+    def expect(self, session: Session, job: Claim, status: str) -> LoadedBackup:
+        """Return the locked backup, with its share, if it waits for this work."""
+        row = share_backups.lock_shared(session, job.resource_id)
+        require_status(job, SHARE_BACKUP, row.id, row.status, status)
+        restored = row.restore_share_id if status == BackupStatus.RESTORING else None
+        return share_view.load_backup(session, row, restored or row.share_id)
 
     def _supporting_driver(self) -> BackupSupport:
         if not isinstance(self.driver, BackupSupport):
@@ -186,13 +171,6 @@ class DriverBackupsEndpoint:
             backup.for_driver(self.backup_names),
             backup.share.share_server,
         )
-
-
-def _expect(session: Session, job: Claim, status: str) -> ShareBackupRow:
-    """Return the locked backup if it still waits for this work."""
-    row = share_backups.lock_shared(session, job.resource_id)
-    require_status(job, SHARE_BACKUP, row.id, row.status, status)
-    return row
 
 
 def _hand_over(session: Session, job: Claim, work: typing.Any) -> None:
