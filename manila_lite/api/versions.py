@@ -168,6 +168,11 @@ def window(since: str | None = None, until: str | None = None) -> Window:
     )
 
 
+def before(version: str) -> Window:
+    """Return the window of all versions before this one."""
+    return Window(MIN, parse(version) - 1)
+
+
 @functools.cache
 def span(text: str | None) -> Window | None:
     """Parse a window such as '2.11-2.55', or '2.57-' with an open end."""

@@ -264,10 +264,11 @@ def method(
 
 def action(
     name: str,
+    policy: str | Unchecked,
+    *,
     since: str | None = None,
     until: str | None = None,
-    *,
-    policy: str | Unchecked,
+    renamed: str | None = None,
     experimental: str | None = None,
     status: int = 202,
     body: schema.Schema | None = None,
@@ -281,20 +282,23 @@ def action(
     `experimental` is a span of versions such as '2.29-2.95' or '2.57-'. The
     handler is called like that of `method`; `args` is the value under the
     action's name. Without a schema the value is ignored. `unchanged` is the
-    status of its answer without a body if there was nothing to do.
+    status of its answer without a body if there was nothing to do. Before the
+    version `renamed` the name began with "os-".
     """
-    row = ActionDeclaration(
-        name,
-        versions.window(since, until),
-        versions.span(experimental),
-        _declare(
-            policy, status, body, target, refused, answer=answer, unchanged=unchanged
-        ),
+    windows = {name: versions.window(since or renamed, until)}
+    if renamed:
+        windows[f'os-{name}'] = versions.before(renamed)
+    declared = _declare(
+        policy, status, body, target, refused, answer=answer, unchanged=unchanged
+    )
+    rows = tuple(
+        ActionDeclaration(each, window, versions.span(experimental), declared)
+        for each, window in windows.items()
     )
 
     def declare(function: typing.Callable) -> typing.Callable:
-        rows = getattr(function, 'actions', ())
-        function.actions = (*rows, row)  # type: ignore[attr-defined]
+        known = getattr(function, 'actions', ())
+        function.actions = (*known, *rows)  # type: ignore[attr-defined]
         return function
 
     return declare

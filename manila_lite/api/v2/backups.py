@@ -170,8 +170,8 @@ class ShareBackupsController(ShareBackupTargetController):
 class ShareBackupActionsController(ShareBackupTargetController):
     @wsgi.action(
         'restore',
+        'share_backup:restore',
         until='2.90',
-        policy='share_backup:restore',
         refused=_REFUSED,
         answer={'restore': {'backup_id': str, 'share_id': str}},
     )
@@ -181,8 +181,8 @@ class ShareBackupActionsController(ShareBackupTargetController):
 
     @wsgi.action(
         'restore',
+        'share_backup:restore',
         since='2.91',
-        policy='share_backup:restore',
         body=_TARGET,
         refused=_REFUSED,
         answer={'restore': {'backup_id': str, 'share_id': str}},
@@ -200,7 +200,7 @@ class ShareBackupActionsController(ShareBackupTargetController):
         self.services.share_backups.restore(req.ctx, backup, share)
         return {'restore': {'backup_id': backup.id, 'share_id': share.id}}
 
-    @wsgi.action('reset_status', policy='share_backup:reset_status', body=STATUS)
+    @wsgi.action('reset_status', 'share_backup:reset_status', body=STATUS)
     def reset_status(
         self, req: wsgi.Request, backup: rows.ShareBackupRow, args: dict
     ) -> None:

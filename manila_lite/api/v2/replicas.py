@@ -178,18 +178,18 @@ REPLICA_STATE = s.schema(['replica_state'], replica_state=s.string(255, 1))
 class ShareReplicaActionsController(ShareReplicaTargetController):
     @wsgi.action(
         'promote',
+        'share_replica:promote',
         since='2.11',
         until='2.74',
         experimental=EXPERIMENTAL,
-        policy='share_replica:promote',
         refused=REFUSED,
         answer={'share_replica': DETAIL},
         unchanged=200,
     )
     @wsgi.action(
         'promote',
+        'share_replica:promote',
         since='2.75',
-        policy='share_replica:promote',
         body=PROMOTE,
         refused=REFUSED,
         answer={'share_replica': DETAIL},
@@ -208,9 +208,9 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
 
     @wsgi.action(
         'resync',
+        'share_replica:resync',
         since='2.11',
         experimental=EXPERIMENTAL,
-        policy='share_replica:resync',
         refused=REFUSED,
         unchanged=200,
     )
@@ -221,9 +221,9 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
 
     @wsgi.action(
         'force_delete',
+        'share_replica:force_delete',
         since='2.11',
         experimental=EXPERIMENTAL,
-        policy='share_replica:force_delete',
         refused=REFUSED,
     )
     def force_delete(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> None:
@@ -232,9 +232,9 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
 
     @wsgi.action(
         'reset_status',
+        'share_replica:reset_status',
         since='2.11',
         experimental=EXPERIMENTAL,
-        policy='share_replica:reset_status',
         body=STATUS,
     )
     def reset_status(
@@ -244,9 +244,9 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
 
     @wsgi.action(
         'reset_replica_state',
+        'share_replica:reset_replica_state',
         since='2.11',
         experimental=EXPERIMENTAL,
-        policy='share_replica:reset_replica_state',
         body=REPLICA_STATE,
     )
     def reset_replica_state(

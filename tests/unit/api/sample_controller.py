@@ -122,25 +122,23 @@ class SampleController(wsgi.Controller):
     def echo(self, req):
         return {'body': req.json}
 
-    @wsgi.action('os-stretch', until='2.6', policy='share:extend', body=STRETCH)
-    @wsgi.action('stretch', since='2.7', policy='share:extend', body=STRETCH)
+    @wsgi.action('os-stretch', 'share:extend', until='2.6', body=STRETCH)
+    @wsgi.action('stretch', 'share:extend', since='2.7', body=STRETCH)
     def stretch(self, req, widget, args):
         return {'id': widget.id, 'args': args}
 
-    @wsgi.action('measure', until='2.44', policy=wsgi.OPEN, status=200, body=MEASURE)
-    @wsgi.action(
-        'measure', since='2.45', policy=wsgi.OPEN, status=200, body=MEASURE_AGAIN
-    )
+    @wsgi.action('measure', wsgi.OPEN, until='2.44', status=200, body=MEASURE)
+    @wsgi.action('measure', wsgi.OPEN, since='2.45', status=200, body=MEASURE_AGAIN)
     def measure(self, req, widget, args):
         return {'args': args}
 
-    @wsgi.action('reset', policy='share:reset_status')
+    @wsgi.action('reset', 'share:reset_status')
     def reset(self, req, widget):
         return None
 
     @wsgi.action(
         'lend',
-        policy=wsgi.OPEN,
+        wsgi.OPEN,
         refused={
             exception.ShareNotFound: exception.Forbidden,
             exception.NotFound: exception.InvalidInput,
@@ -151,7 +149,7 @@ class SampleController(wsgi.Controller):
         raise LENDING_ERRORS[widget.id]
 
     @wsgi.action(
-        'dream', since='2.10', policy=wsgi.OPEN, experimental='2.20-2.30', target=False
+        'dream', wsgi.OPEN, since='2.10', experimental='2.20-2.30', target=False
     )
     def dream(self, req, widget_id):
         return {'dreamt': widget_id}

@@ -228,16 +228,28 @@ def test_action_body_must_have_one_key(client, body):
 
 def test_action_declared_twice_for_a_version_is_refused():
     class Twice(wsgi.Controller):
-        @wsgi.action('x', until='2.9', policy=wsgi.OPEN, target=False)
+        @wsgi.action('x', wsgi.OPEN, until='2.9', target=False)
         def one(self, req):
             """Serve up to 2.9."""
 
-        @wsgi.action('x', since='2.9', policy=wsgi.OPEN, target=False)
+        @wsgi.action('x', wsgi.OPEN, since='2.9', target=False)
         def two(self, req):
             """Serve from 2.9 too."""
 
     with pytest.raises(ValueError, match='action x is declared twice'):
         wsgi.check_actions(Twice)
+
+
+def test_renamed_action_has_its_former_name_before_that_version():
+    class Renamed(wsgi.Controller):
+        @wsgi.action('x', wsgi.OPEN, renamed='2.7', until='2.44', target=False)
+        def act(self, req):
+            """Serve two names."""
+
+    assert [(each.name, each.window) for each in Renamed.act.actions] == [
+        ('x', versions.window('2.7', '2.44')),
+        ('os-x', versions.window(until='2.6')),
+    ]
 
 
 def test_controller_without_actions_cannot_have_an_action_route():

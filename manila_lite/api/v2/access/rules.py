@@ -142,17 +142,9 @@ class ShareAccessActionsController(ShareTargetController):
     """Actions on shares that change or list their access rules."""
 
     @wsgi.action(
-        'os-allow_access',
-        until='2.6',
-        policy='share:allow_access',
-        body=ALLOW,
-        status=200,
-        answer={'access': DETAIL},
-    )
-    @wsgi.action(
         'allow_access',
-        since='2.7',
-        policy='share:allow_access',
+        'share:allow_access',
+        renamed='2.7',
         body=ALLOW,
         status=200,
         answer={'access': DETAIL},
@@ -188,8 +180,7 @@ class ShareAccessActionsController(ShareTargetController):
             ),
         )
 
-    @wsgi.action('os-deny_access', until='2.6', policy='share:deny_access', body=DENY)
-    @wsgi.action('deny_access', since='2.7', policy='share:deny_access', body=DENY)
+    @wsgi.action('deny_access', 'share:deny_access', renamed='2.7', body=DENY)
     def deny_access(
         self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> None:
@@ -203,17 +194,10 @@ class ShareAccessActionsController(ShareTargetController):
         )
 
     @wsgi.action(
-        'os-access_list',
-        until='2.6',
-        policy='share:access_get_all',
-        status=200,
-        answer={'access_list': [IN_LIST]},
-    )
-    @wsgi.action(
         'access_list',
-        since='2.7',
+        'share:access_get_all',
+        renamed='2.7',
         until='2.44',
-        policy='share:access_get_all',
         status=200,
         answer={'access_list': [IN_LIST]},
     )
@@ -340,8 +324,8 @@ SNAPSHOT_RULE = fields(
 class SnapshotAccessActionsController(SnapshotTargetController):
     @wsgi.action(
         'allow_access',
+        'share_snapshot:allow_access',
         since='2.32',
-        policy='share_snapshot:allow_access',
         body=ALLOW_SNAPSHOT,
         answer={'snapshot_access': SNAPSHOT_RULE},
     )
@@ -359,10 +343,7 @@ class SnapshotAccessActionsController(SnapshotTargetController):
         return {'snapshot_access': SNAPSHOT_RULE.function(req.minor)(rule)}
 
     @wsgi.action(
-        'deny_access',
-        since='2.32',
-        policy='share_snapshot:deny_access',
-        body=DENY_SNAPSHOT,
+        'deny_access', 'share_snapshot:deny_access', since='2.32', body=DENY_SNAPSHOT
     )
     def deny_access(
         self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict

@@ -258,13 +258,13 @@ class ShareGroupsController(ShareGroupTargetController):
 
 
 class ShareGroupActionsController(ShareGroupTargetController):
-    @wsgi.action('reset_status', policy='share_group:reset_status', body=STATUS)
+    @wsgi.action('reset_status', 'share_group:reset_status', body=STATUS)
     def reset_status(
         self, req: wsgi.Request, group: rows.ShareGroupRow, args: dict
     ) -> None:
         self.services.share_groups.reset_status(req.ctx, group.id, args['status'])
 
-    @wsgi.action('force_delete', policy='share_group:force_delete', refused=_REFUSED)
+    @wsgi.action('force_delete', 'share_group:force_delete', refused=_REFUSED)
     def force_delete(self, req: wsgi.Request, group: rows.ShareGroupRow) -> None:
         self.services.share_groups.force_delete(req.ctx, group.id)
 

@@ -185,9 +185,7 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
 
 
 class ShareGroupSnapshotActionsController(GroupSnapshotTargetController):
-    @wsgi.action(
-        'reset_status', policy='share_group_snapshot:reset_status', body=STATUS
-    )
+    @wsgi.action('reset_status', 'share_group_snapshot:reset_status', body=STATUS)
     def reset_status(
         self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow, args: dict
     ) -> None:
@@ -195,7 +193,7 @@ class ShareGroupSnapshotActionsController(GroupSnapshotTargetController):
             req.ctx, snapshot.id, args['status']
         )
 
-    @wsgi.action('force_delete', policy='share_group_snapshot:force_delete')
+    @wsgi.action('force_delete', 'share_group_snapshot:force_delete')
     def force_delete(
         self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow
     ) -> None:

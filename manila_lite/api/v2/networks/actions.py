@@ -44,9 +44,9 @@ _CHECKED_SERVICE: answers.Shape = {
 class ShareNetworkActionsController(ShareNetworkTargetController):
     @wsgi.action(
         'add_security_service',
+        'share_network:add_security_service',
         status=200,
         body=SERVICE,
-        policy='share_network:add_security_service',
         answer={'share_network': DETAIL},
     )
     def add_security_service(
@@ -61,9 +61,9 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
 
     @wsgi.action(
         'add_security_service_check',
+        'share_network:add_security_service_check',
         since='2.63',
         body=SERVICE_CHECK,
-        policy='share_network:add_security_service_check',
         answer=_CHECKED_SERVICE,
     )
     def add_security_service_check(
@@ -75,9 +75,9 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
 
     @wsgi.action(
         'update_security_service',
+        'share_network:update_security_service',
         since='2.63',
         body=SERVICES,
-        policy='share_network:update_security_service',
         answer={'share_network': DETAIL},
     )
     def update_security_service(
@@ -92,9 +92,9 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
 
     @wsgi.action(
         'update_security_service_check',
+        'share_network:update_security_service_check',
         since='2.63',
         body=SERVICES_CHECK,
-        policy='share_network:update_security_service_check',
         answer=_CHECKED_SERVICE,
     )
     def update_security_service_check(
@@ -130,9 +130,9 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
 
     @wsgi.action(
         'share_network_subnet_create_check',
+        'share_network:subnet_create_check',
         since='2.70',
         body=SUBNET_CHECK,
-        policy='share_network:subnet_create_check',
         answer=_CHECKED,
     )
     def subnet_create_check(
@@ -152,9 +152,9 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
 
     @wsgi.action(
         'remove_security_service',
+        'share_network:remove_security_service',
         status=200,
         body=SERVICE,
-        policy='share_network:remove_security_service',
         answer={'share_network': DETAIL},
     )
     def remove_security_service(
@@ -168,7 +168,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         return show_network(self.services.db, req, network.id)
 
     @wsgi.action(
-        'reset_status', since='2.63', body=STATUS, policy='share_network:reset_status'
+        'reset_status', 'share_network:reset_status', since='2.63', body=STATUS
     )
     def reset_status(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict

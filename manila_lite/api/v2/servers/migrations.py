@@ -87,10 +87,10 @@ class ShareServerMigrationsController(wsgi.Controller):
 
     @wsgi.action(
         'migration_check',
+        'share_server:share_server_migration_check',
         since='2.57',
         status=200,
         body=MIGRATE,
-        policy='share_server:share_server_migration_check',
         answer=_CHECKED,
     )
     def migration_check(
@@ -118,9 +118,9 @@ class ShareServerMigrationsController(wsgi.Controller):
 
     @wsgi.action(
         'migration_start',
+        'share_server:share_server_migration_start',
         since='2.57',
         body=MIGRATE,
-        policy='share_server:share_server_migration_start',
     )
     def migration_start(
         self, req: wsgi.Request, server: rows.ServerTarget, args: dict
@@ -132,9 +132,9 @@ class ShareServerMigrationsController(wsgi.Controller):
 
     @wsgi.action(
         'migration_complete',
+        'share_server:share_server_migration_complete',
         since='2.57',
         status=200,
-        policy='share_server:share_server_migration_complete',
         answer={'destination_share_server_id': str},
     )
     def migration_complete(self, req: wsgi.Request, server: rows.ServerTarget) -> dict:
@@ -146,9 +146,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         }
 
     @wsgi.action(
-        'migration_cancel',
-        since='2.57',
-        policy='share_server:share_server_migration_cancel',
+        'migration_cancel', 'share_server:share_server_migration_cancel', since='2.57'
     )
     def migration_cancel(self, req: wsgi.Request, server: rows.ServerTarget) -> None:
         """Request that a migration is cancelled and rolled back."""
@@ -156,10 +154,10 @@ class ShareServerMigrationsController(wsgi.Controller):
 
     @wsgi.action(
         'migration_get_progress',
+        'share_server:share_server_migration_get_progress',
         since='2.57',
         status=200,
         target=False,
-        policy='share_server:share_server_migration_get_progress',
         answer=_PROGRESS,
     )
     def migration_get_progress(self, req: wsgi.Request, share_server_id: str) -> dict:
@@ -181,9 +179,9 @@ class ShareServerMigrationsController(wsgi.Controller):
 
     @wsgi.action(
         'reset_task_state',
+        'share_server:share_server_reset_task_state',
         since='2.57',
         body=TASK_STATE,
-        policy='share_server:share_server_reset_task_state',
     )
     def reset_task_state(
         self, req: wsgi.Request, server: rows.ServerTarget, args: dict

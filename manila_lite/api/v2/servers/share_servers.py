@@ -187,8 +187,8 @@ class ShareServerActionsController(
 ):
     @wsgi.action(
         'unmanage',
+        'share_server:unmanage_share_server',
         since='2.49',
-        policy='share_server:unmanage_share_server',
         body=UNMANAGE,
         refused={
             exception.InvalidStatus: exception.InvalidShareServer,
@@ -204,9 +204,7 @@ class ShareServerActionsController(
             req.ctx, server, force=args.get('force', False)
         )
 
-    @wsgi.action(
-        'reset_status', since='2.49', policy='share_server:reset_status', body=STATUS
-    )
+    @wsgi.action('reset_status', 'share_server:reset_status', since='2.49', body=STATUS)
     def reset_status(
         self, req: wsgi.Request, server: rows.ServerTarget, args: dict
     ) -> None:

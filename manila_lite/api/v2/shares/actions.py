@@ -130,18 +130,7 @@ class ShareActionsController(
     ShareMigrationActionsController, ShareAccessActionsController
 ):
     @wsgi.action(
-        'os-extend',
-        until='2.6',
-        policy='share:extend',
-        body=EXTEND,
-        refused=EXTEND_REFUSED,
-    )
-    @wsgi.action(
-        'extend',
-        since='2.7',
-        policy='share:extend',
-        body=EXTEND,
-        refused=EXTEND_REFUSED,
+        'extend', 'share:extend', renamed='2.7', body=EXTEND, refused=EXTEND_REFUSED
     )
     def extend(self, req: wsgi.Request, share: rows.ShareTarget, args: dict) -> None:
         """Request a larger share; responds before the back end has acted."""
@@ -154,32 +143,18 @@ class ShareActionsController(
         )
 
     @wsgi.action(
-        'os-shrink',
-        until='2.6',
-        policy='share:shrink',
-        body=NEW_SIZE,
-        refused=SHRINK_REFUSED,
-    )
-    @wsgi.action(
-        'shrink',
-        since='2.7',
-        policy='share:shrink',
-        body=NEW_SIZE,
-        refused=SHRINK_REFUSED,
+        'shrink', 'share:shrink', renamed='2.7', body=NEW_SIZE, refused=SHRINK_REFUSED
     )
     def shrink(self, req: wsgi.Request, share: rows.ShareTarget, args: dict) -> None:
         """Request a smaller share."""
         self.services.shares.shrink(req.ctx, share, args['new_size'])
 
-    @wsgi.action('revert', since='2.27', policy='share:revert_to_snapshot', body=REVERT)
+    @wsgi.action('revert', 'share:revert_to_snapshot', since='2.27', body=REVERT)
     def revert(self, req: wsgi.Request, share: rows.ShareTarget, args: dict) -> None:
         """Request that the share is reverted to its newest snapshot."""
         self.services.snapshots.revert(req.ctx, share, args['snapshot_id'])
 
-    @wsgi.action(
-        'os-reset_status', until='2.6', policy='share:reset_status', body=STATUS
-    )
-    @wsgi.action('reset_status', since='2.7', policy='share:reset_status', body=STATUS)
+    @wsgi.action('reset_status', 'share:reset_status', renamed='2.7', body=STATUS)
     def reset_status(
         self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> None:
@@ -188,32 +163,24 @@ class ShareActionsController(
         self.services.shares.reset_status(req.ctx, share.instance_id, args['status'])
 
     @wsgi.action(
-        'os-force_delete',
-        until='2.6',
-        policy='share:force_delete',
-        refused=FORCE_DELETE_REFUSED,
-    )
-    @wsgi.action(
         'force_delete',
-        since='2.7',
-        policy='share:force_delete',
+        'share:force_delete',
+        renamed='2.7',
         refused=FORCE_DELETE_REFUSED,
     )
     def force_delete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         self.services.shares.force_delete(req.ctx, share)
 
-    @wsgi.action(
-        'unmanage', since='2.7', policy='share:unmanage', refused=UNMANAGE_REFUSED
-    )
+    @wsgi.action('unmanage', 'share:unmanage', since='2.7', refused=UNMANAGE_REFUSED)
     def unmanage(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         """Request that a share is unmanaged; its data stays."""
         unmanage(self.services, req, share)
 
-    @wsgi.action('soft_delete', since='2.69', policy='share:soft_delete')
+    @wsgi.action('soft_delete', 'share:soft_delete', since='2.69')
     def soft_delete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         self.services.shares.soft_delete(req.ctx, share)
 
-    @wsgi.action('restore', since='2.69', policy='share:restore', unchanged=200)
+    @wsgi.action('restore', 'share:restore', since='2.69', unchanged=200)
     def restore(
         self, req: wsgi.Request, share: rows.ShareTarget
     ) -> wsgi.Response | None:

@@ -110,18 +110,11 @@ def _response(
 
 class ShareInstanceActionsController(ShareInstanceTargetController):
     @wsgi.action(
-        'os-reset_status',
-        until='2.6',
-        policy='share_instance:reset_status',
-        body=STATUS,
-    )
-    @wsgi.action(
-        'reset_status', since='2.7', policy='share_instance:reset_status', body=STATUS
+        'reset_status', 'share_instance:reset_status', renamed='2.7', body=STATUS
     )
     def reset_status(self, req: wsgi.Request, instance: rows.IdRow, args: dict) -> None:
         self.services.shares.reset_status(req.ctx, instance.id, args['status'])
 
-    @wsgi.action('os-force_delete', until='2.6', policy='share_instance:force_delete')
-    @wsgi.action('force_delete', since='2.7', policy='share_instance:force_delete')
+    @wsgi.action('force_delete', 'share_instance:force_delete', renamed='2.7')
     def force_delete(self, req: wsgi.Request, instance: rows.IdRow) -> None:
         self.services.shares.force_delete_instance(req.ctx, instance.id)

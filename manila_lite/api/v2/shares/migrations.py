@@ -43,10 +43,10 @@ class ShareMigrationActionsController(wsgi.Controller):
 
     @wsgi.action(
         'migration_start',
+        'share:migration_start',
         since='2.29',
         experimental='2.29-2.95',
         body=MIGRATE,
-        policy='share:migration_start',
         refused=REFUSED,
         unchanged=200,
     )
@@ -67,9 +67,9 @@ class ShareMigrationActionsController(wsgi.Controller):
 
     @wsgi.action(
         'migration_complete',
+        'share:migration_complete',
         since='2.22',
         experimental=EXPERIMENTAL,
-        policy='share:migration_complete',
         refused=REFUSED,
     )
     def migration_complete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
@@ -78,9 +78,9 @@ class ShareMigrationActionsController(wsgi.Controller):
 
     @wsgi.action(
         'migration_cancel',
+        'share:migration_cancel',
         since='2.22',
         experimental=EXPERIMENTAL,
-        policy='share:migration_cancel',
         refused=REFUSED,
     )
     def migration_cancel(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
@@ -89,11 +89,11 @@ class ShareMigrationActionsController(wsgi.Controller):
 
     @wsgi.action(
         'migration_get_progress',
+        'share:migration_get_progress',
         since='2.22',
         until='2.97',
         status=200,
         experimental=EXPERIMENTAL,
-        policy='share:migration_get_progress',
         answer=_PROGRESS,
     )
     def migration_get_progress(
@@ -107,9 +107,9 @@ class ShareMigrationActionsController(wsgi.Controller):
 
     @wsgi.action(
         'reset_task_state',
+        'share:reset_task_state',
         since='2.22',
         experimental=EXPERIMENTAL,
-        policy='share:reset_task_state',
         body=TASK_STATE,
     )
     def reset_task_state(

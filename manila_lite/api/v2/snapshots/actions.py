@@ -17,13 +17,7 @@ from manila_lite.share.operations.managing import ManageSnapshotRequest
 
 class SnapshotActionsController(SnapshotAccessActionsController):
     @wsgi.action(
-        'os-reset_status',
-        until='2.6',
-        policy='share_snapshot:reset_status',
-        body=STATUS,
-    )
-    @wsgi.action(
-        'reset_status', since='2.7', policy='share_snapshot:reset_status', body=STATUS
+        'reset_status', 'share_snapshot:reset_status', renamed='2.7', body=STATUS
     )
     def reset_status(
         self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
@@ -32,15 +26,9 @@ class SnapshotActionsController(SnapshotAccessActionsController):
         self.services.snapshots.reset_status(req.ctx, snapshot, args['status'])
 
     @wsgi.action(
-        'os-force_delete',
-        until='2.6',
-        policy='share_snapshot:force_delete',
-        refused={exception.InvalidStatus: exception.Forbidden},
-    )
-    @wsgi.action(
         'force_delete',
-        since='2.7',
-        policy='share_snapshot:force_delete',
+        'share_snapshot:force_delete',
+        renamed='2.7',
         refused={exception.InvalidStatus: exception.Forbidden},
     )
     def force_delete(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> None:
@@ -48,8 +36,8 @@ class SnapshotActionsController(SnapshotAccessActionsController):
 
     @wsgi.action(
         'unmanage',
+        'share_snapshot:unmanage_snapshot',
         since='2.12',
-        policy='share_snapshot:unmanage_snapshot',
         refused={
             exception.InvalidStatus: exception.Forbidden,
             exception.InvalidShareSnapshot: exception.Forbidden,

@@ -76,8 +76,8 @@ class SnapshotInstancesController(SnapshotInstanceTargetController):
 class SnapshotInstanceActionsController(SnapshotInstanceTargetController):
     @wsgi.action(
         'reset_status',
+        'share_snapshot_instance:reset_status',
         since='2.19',
-        policy='share_snapshot_instance:reset_status',
         body=STATUS,
     )
     def reset_status(self, req: wsgi.Request, instance: rows.IdRow, args: dict) -> None:

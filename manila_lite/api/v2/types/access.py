@@ -185,7 +185,7 @@ class TypeAccessController(wsgi.Controller):
             )
         return self.tables.list_accesses(session, id)
 
-    @wsgi.action('addProjectAccess', policy='add', target=None, body=PROJECT)
+    @wsgi.action('addProjectAccess', 'add', target=None, body=PROJECT)
     def add(self, req: wsgi.Request, args: dict, type_id: str) -> None:
         """Allow a project to use the type."""
         self._check_project(req, args, 'addProjectAccess')
@@ -193,7 +193,7 @@ class TypeAccessController(wsgi.Controller):
             self.tables.add_access, type_id, args['project'], by=req.ctx
         )
 
-    @wsgi.action('removeProjectAccess', policy='remove', target=None, body=PROJECT)
+    @wsgi.action('removeProjectAccess', 'remove', target=None, body=PROJECT)
     def remove(self, req: wsgi.Request, args: dict, type_id: str) -> None:
         """Withdraw the access of a project."""
         self._check_project(req, args, 'removeProjectAccess')
