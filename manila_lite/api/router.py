@@ -105,6 +105,25 @@ def action(path: str, **window: str) -> Operation:
     return Operation('POST', path, ACTION, **window)
 
 
+_OF_RECORDS: dict[str, tuple[typing.Callable[..., Operation], str]] = {
+    'index': (get, ''),
+    'detail': (get, '/detail'),
+    'create': (post, ''),
+    'show': (get, '/{}'),
+    'update': (put, '/{}'),
+    'delete': (delete, '/{}'),
+}
+
+
+def records(id: str, handlers: str) -> list[Operation]:
+    """Return the usual operations of records; `id` is a variable of the path."""
+    return [
+        verb(path.replace('{}', f'{{{id}}}'), handler)
+        for handler in handlers.split()
+        for verb, path in [_OF_RECORDS[handler]]
+    ]
+
+
 def serve(
     controller: type[wsgi.Controller], base: str, *operations: Operation, **window: str
 ) -> list[Route]:

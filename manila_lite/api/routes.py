@@ -1,6 +1,6 @@
 """The route table: every operation of the API, one row per window."""
 
-from manila_lite.api.router import Route, action, delete, get, post, put, serve
+from manila_lite.api.router import Route, action, delete, get, post, put, records, serve
 from manila_lite.api.v2 import versions
 from manila_lite.api.v2.access.resource_locks import ResourceLocksController
 from manila_lite.api.v2.access.rules import (
@@ -102,13 +102,9 @@ _METADATA = (
     post('/{key}', 'create_one'),
     delete('/{key}', 'delete'),
 )
-_SPECS = (
-    get('', 'index'),
-    post('', 'create'),
-    get('/{key}', 'show'),
-    put('/{key}', 'update'),
-    delete('/{key}', 'delete'),
-)
+_SPECS = records('key', 'index create show update delete')
+
+_GROUPS = {'since': '2.31', 'experimental': '2.31-2.54'}
 
 ROUTES: list[Route] = [
     # Versions, their description and extensions
@@ -121,12 +117,7 @@ ROUTES: list[Route] = [
     *serve(
         SharesController,
         '/shares',
-        get('', 'index'),
-        get('/detail', 'detail'),
-        post('', 'create'),
-        get('/{share_id}', 'show'),
-        put('/{share_id}', 'update'),
-        delete('/{share_id}', 'delete'),
+        *records('share_id', 'index detail create show update delete'),
     ),
     *serve(ShareActionsController, '/shares/{share_id}', action('/action')),
     *serve(
@@ -197,11 +188,8 @@ ROUTES: list[Route] = [
     *serve(
         ResourceLocksController,
         '/resource-locks',
-        get('', 'index', since='2.81'),
-        post('', 'create', since='2.81'),
-        get('/{lock_id}', 'show', since='2.81'),
-        put('/{lock_id}', 'update', since='2.81'),
-        delete('/{lock_id}', 'delete', since='2.81'),
+        *records('lock_id', 'index create show update delete'),
+        since='2.81',
     ),
     *serve(
         SnapshotAccessListController,
@@ -215,12 +203,7 @@ ROUTES: list[Route] = [
     *serve(
         SnapshotsController,
         '/snapshots',
-        get('', 'index'),
-        get('/detail', 'detail'),
-        post('', 'create'),
-        get('/{snapshot_id}', 'show'),
-        put('/{snapshot_id}', 'update'),
-        delete('/{snapshot_id}', 'delete'),
+        *records('snapshot_id', 'index detail create show update delete'),
     ),
     *serve(SnapshotActionsController, '/snapshots/{snapshot_id}', action('/action')),
     *serve(
@@ -238,9 +221,8 @@ ROUTES: list[Route] = [
     *serve(
         SnapshotInstancesController,
         '/snapshot-instances',
-        get('', 'index', since='2.19'),
-        get('/detail', 'detail', since='2.19'),
-        get('/{snapshot_instance_id}', 'show', since='2.19'),
+        *records('snapshot_instance_id', 'index detail show'),
+        since='2.19',
     ),
     *serve(
         SnapshotInstanceActionsController,
@@ -257,11 +239,7 @@ ROUTES: list[Route] = [
     *serve(
         ShareReplicasController,
         '/share-replicas',
-        get('', 'index'),
-        get('/detail', 'detail'),
-        post('', 'create'),
-        get('/{share_replica_id}', 'show'),
-        delete('/{share_replica_id}', 'delete'),
+        *records('share_replica_id', 'index detail create show delete'),
         since='2.11',
         experimental='2.11-2.55',
     ),
@@ -312,74 +290,52 @@ ROUTES: list[Route] = [
         get('/default', 'default', kind='collection'),
         get('/{type_id}', 'show'),
         delete('/{type_id}', 'delete'),
-        since='2.31',
-        experimental='2.31-2.54',
+        **_GROUPS,
     ),
     *serve(
         ShareGroupTypeAccessController,
         '/share-group-types/{type_id}',
         action('/action'),
         get('/access', 'index'),
-        since='2.31',
-        experimental='2.31-2.54',
+        **_GROUPS,
     ),
     *serve(
         ShareGroupTypeSpecsController,
         '/share-group-types/{type_id}/group-specs',
         *_SPECS,
-        since='2.31',
-        experimental='2.31-2.54',
+        **_GROUPS,
     ),
     # Share groups
     *serve(
         ShareGroupsController,
         '/share-groups',
-        get('', 'index'),
-        get('/detail', 'detail'),
-        post('', 'create'),
-        get('/{share_group_id}', 'show'),
-        put('/{share_group_id}', 'update'),
-        delete('/{share_group_id}', 'delete'),
-        since='2.31',
-        experimental='2.31-2.54',
+        *records('share_group_id', 'index detail create show update delete'),
+        **_GROUPS,
     ),
     *serve(
         ShareGroupActionsController,
         '/share-groups/{share_group_id}',
         action('/action'),
-        since='2.31',
-        experimental='2.31-2.54',
+        **_GROUPS,
     ),
     *serve(
         ShareGroupSnapshotsController,
         '/share-group-snapshots',
-        get('', 'index'),
-        get('/detail', 'detail'),
-        post('', 'create'),
-        get('/{share_group_snapshot_id}', 'show'),
-        put('/{share_group_snapshot_id}', 'update'),
-        delete('/{share_group_snapshot_id}', 'delete'),
+        *records('share_group_snapshot_id', 'index detail create show update delete'),
         get('/{share_group_snapshot_id}/members', 'members', kind='member'),
-        since='2.31',
-        experimental='2.31-2.54',
+        **_GROUPS,
     ),
     *serve(
         ShareGroupSnapshotActionsController,
         '/share-group-snapshots/{share_group_snapshot_id}',
         action('/action'),
-        since='2.31',
-        experimental='2.31-2.54',
+        **_GROUPS,
     ),
     # Share backups
     *serve(
         ShareBackupsController,
         '/share-backups',
-        get('', 'index'),
-        get('/detail', 'detail'),
-        post('', 'create'),
-        get('/{backup_id}', 'show'),
-        put('/{backup_id}', 'update'),
-        delete('/{backup_id}', 'delete'),
+        *records('backup_id', 'index detail create show update delete'),
         since='2.80',
         experimental='2.80-',
     ),
@@ -394,11 +350,7 @@ ROUTES: list[Route] = [
     *serve(
         QosTypesController,
         '/qos-types',
-        get('', 'index'),
-        post('', 'create'),
-        get('/{type_id}', 'show'),
-        put('/{type_id}', 'update'),
-        delete('/{type_id}', 'delete'),
+        *records('type_id', 'index create show update delete'),
         since='2.94',
     ),
     *serve(QosTypeSpecsController, '/qos-types/{type_id}/specs', *_SPECS, since='2.94'),
@@ -406,12 +358,7 @@ ROUTES: list[Route] = [
     *serve(
         ShareNetworksController,
         '/share-networks',
-        get('', 'index'),
-        get('/detail', 'detail'),
-        post('', 'create'),
-        get('/{share_network_id}', 'show'),
-        put('/{share_network_id}', 'update'),
-        delete('/{share_network_id}', 'delete'),
+        *records('share_network_id', 'index detail create show update delete'),
     ),
     *serve(
         ShareNetworkActionsController,
@@ -421,10 +368,8 @@ ROUTES: list[Route] = [
     *serve(
         ShareNetworkSubnetsController,
         '/share-networks/{share_network_id}/subnets',
-        get('', 'index', since='2.51'),
-        post('', 'create', since='2.51'),
-        get('/{subnet_id}', 'show', since='2.51'),
-        delete('/{subnet_id}', 'delete', since='2.51'),
+        *records('subnet_id', 'index create show delete'),
+        since='2.51',
     ),
     *serve(
         ShareNetworkSubnetMetadataController,
@@ -435,21 +380,13 @@ ROUTES: list[Route] = [
     *serve(
         SecurityServicesController,
         '/security-services',
-        get('', 'index'),
-        get('/detail', 'detail'),
-        post('', 'create'),
-        get('/{security_service_id}', 'show'),
-        put('/{security_service_id}', 'update'),
-        delete('/{security_service_id}', 'delete'),
+        *records('security_service_id', 'index detail create show update delete'),
     ),
     # Share transfers
     *serve(
         ShareTransfersController,
         '/share-transfers',
-        get('', 'index'),
-        get('/detail', 'detail'),
-        post('', 'create'),
-        get('/{transfer_id}', 'show'),
+        *records('transfer_id', 'index detail create show'),
         post('/{transfer_id}/accept', 'accept', kind='member'),
         delete('/{transfer_id}', 'delete'),
         since='2.77',
@@ -494,9 +431,8 @@ ROUTES: list[Route] = [
     *serve(
         MessagesController,
         '/messages',
-        get('', 'index', since='2.37'),
-        get('/{message_id}', 'show', since='2.37'),
-        delete('/{message_id}', 'delete', since='2.37'),
+        *records('message_id', 'index show delete'),
+        since='2.37',
     ),
     *serve(LimitsController, '', get('/limits', 'index')),
     *serve(
