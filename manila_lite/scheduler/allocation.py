@@ -1,6 +1,6 @@
 """Allocate capacity on the best pool, and hand the work over to it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 import dataclasses
 import logging
 import random
@@ -25,7 +25,7 @@ from manila_lite.work import table, waiting
 
 LOG = logging.getLogger(__name__)
 
-_HANDED_OVER = {
+HANDED_OVER = {
     durable.method: durable
     for contract in (
         share_rpc.ProvisioningRpc,
@@ -128,10 +128,10 @@ class Allocator:
         """
         if pools is None:
             pools = self.pools.recent()
-        choice = self._choose(request, pools, filters, weighers)
+        choice = self.rank(request, pools, filters, weighers)
         if not choice.ranked:
-            choice = self._choose(request, self.pools.read(), filters, weighers)
-        _log(job, choice)
+            choice = self.rank(request, self.pools.read(), filters, weighers)
+        log_choice(job.resource_id, choice)
         if not choice.ranked and self._waits_for_start(job, request, choice):
             return None
         if choice.rejecting_filter == ServiceUp.name:
@@ -179,13 +179,14 @@ class Allocator:
         if is_new:
             share_instances.set_progress(session, claim.resource_id, '0%')
 
-    def _choose(
+    def rank(
         self,
         request: PlacementRequest,
-        pools: list[Pool],
+        pools: Collection[Pool],
         filters: Sequence[typing.Any],
         weighers: Sequence[typing.Any],
     ) -> Choice:
+        """Return a choice of these pools, which may be none."""
         domain = _replication_domain(pools, request.host)
         return choose(
             dataclasses.replace(request, replication_domain=domain),
@@ -225,7 +226,7 @@ class Allocator:
         queue: str,
         args: dict[str, typing.Any],
     ) -> None:
-        table.hand_over(session, job, _HANDED_OVER[method], queue, args)
+        table.hand_over(session, job, HANDED_OVER[method], queue, args)
 
 
 class PoolChanged(exception.ManilaLiteError):
@@ -240,17 +241,17 @@ def _may_serve(service_host: str, request: PlacementRequest) -> bool:
     return wanted is None or Host.parse(wanted).service_host == service_host
 
 
-def _log(job: typing.Any, choice: Choice) -> None:
+def log_choice(resource_id: str, choice: Choice) -> None:
     level = logging.DEBUG if choice.ranked else logging.WARNING
     LOG.log(
         level,
         'Placing %s: %s',
-        job.resource_id,
+        resource_id,
         choice.explanation() if LOG.isEnabledFor(level) else '',
     )
 
 
-def _replication_domain(pools: list[Pool], host: str | None) -> str | None:
+def _replication_domain(pools: Collection[Pool], host: str | None) -> str | None:
     """Return the replication domain of the pool's back end, if any."""
     if host is None:
         return None

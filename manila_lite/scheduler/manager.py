@@ -18,10 +18,11 @@ from manila_lite.db.queries.shares import (
     affinity,
     instances as share_instances,
     migrations as share_migrations,
+    placements,
 )
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.qos_types import DEFAULT_OF_SHARE_TYPE
-from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import ExpressionRow, InstanceRow
 from manila_lite.db.session import Database, Session
 from manila_lite.host import Host
 from manila_lite.messages import Detail
@@ -115,7 +116,7 @@ class PlacementEndpoint:
             different_host=affinity_hosts['different_host'],
             only_host=hints.get('only_host'),
             attempted=frozenset(attempted or ()),
-            share=_expression_values(instance),
+            share=expression_values(instance),
             from_snapshot=snapshot_id is not None,
             host=source_host,
             group_host=group and group.host,
@@ -129,10 +130,10 @@ class PlacementEndpoint:
     def _hand_over_create(
         self, session: Session, job: typing.Any, instance: InstanceRow, pool: Pool
     ) -> None:
-        share_instances.assign_host(session, instance.id, pool.host, pool.zone)
+        placements.assign_host(session, instance.id, pool.host, pool.zone)
         args = {
             'instance_id': instance.id,
-            'placement': self._next_placement(job.args, pool),
+            'placement': self.next_placement(job.args, pool),
         }
         method = 'create_share_instance'
         if job.args['snapshot_id'] is not None:
@@ -140,7 +141,7 @@ class PlacementEndpoint:
             args['snapshot_id'] = job.args['snapshot_id']
         self.allocator.hand_over(session, job, method, pool.service_host, args)
 
-    def _next_placement(
+    def next_placement(
         self, args: dict[str, typing.Any], pool: Pool
     ) -> dict[str, typing.Any] | None:
         """Return the arguments to place the share again; None for never."""
@@ -186,7 +187,7 @@ class PlacementEndpoint:
             availability_zones=tuple(zones),
             subnets=subnets,
             only_host=hints.get('only_host'),
-            share=_expression_values(instance),
+            share=expression_values(instance),
             host=active,
             replica_hosts=hosts,
         )
@@ -199,7 +200,7 @@ class PlacementEndpoint:
     ) -> None:
         if pool.host in replica_rows.get_hosts(session, instance.share_id)[1]:
             raise PoolChanged(host=pool.host)  # by another replica
-        share_instances.assign_host(session, instance.id, pool.host, pool.zone)
+        placements.assign_host(session, instance.id, pool.host, pool.zone)
         self.allocator.hand_over(
             session,
             job,
@@ -297,7 +298,7 @@ class PlacementEndpoint:
             size=growth,
             share_proto=instance.share_proto,
             extra_specs=specs,
-            share=_expression_values(instance),
+            share=expression_values(instance),
             is_extend=True,
             host=instance.host,
         )
@@ -339,7 +340,7 @@ class PlacementEndpoint:
             size=0,
             share_proto=instance.share_proto,
             extra_specs=specs,
-            share=_expression_values(instance),
+            share=expression_values(instance),
             is_manage=True,
             host=instance.host,
         )
@@ -395,7 +396,7 @@ class PlacementEndpoint:
             subnets=subnets,
             same_host=affinity_hosts['same_host'],
             different_host=affinity_hosts['different_host'],
-            share=_expression_values(instance),
+            share=expression_values(instance),
             only_host=host,
         )
         self.allocator.place(
@@ -501,7 +502,7 @@ def _keeps_detail(refusal: str | None) -> Iterator[None]:
         ) from error
 
 
-def _expression_values(instance: InstanceRow) -> dict[str, typing.Any]:
+def expression_values(instance: ExpressionRow) -> dict[str, typing.Any]:
     """Return the values that expressions see as `share.x`."""
     return {
         'id': instance.share_id,

@@ -87,11 +87,7 @@ class PoolReader:
         with self._lock:
             pool = self._pools.get(host)
             if pool is not None:
-                self._pools[host] = dataclasses.replace(
-                    pool,
-                    allocated_gb=pool.allocated_gb + gb,
-                    pending_gb=pool.pending_gb + gb,
-                )
+                self._pools[host] = pool.with_allocation(gb)
 
     def _rows(
         self, session: Session, kept: Mapping[str, _Report]

@@ -1,7 +1,7 @@
 """The scheduler's view of a pool."""
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from manila_lite.host import Host
@@ -63,6 +63,12 @@ class Pool:
     reported_at: float = 0.0
     service_health: str | None = None
     service_heartbeat_at: float | None = None
+
+    def with_allocation(self, gb: int) -> 'Pool':
+        """Return the pool with so much more on it than was reported."""
+        return replace(
+            self, allocated_gb=self.allocated_gb + gb, pending_gb=self.pending_gb + gb
+        )
 
     @property
     def service_host(self) -> str:

@@ -29,6 +29,11 @@ HAND_ON_TIME = 5.0
 CLOCK_SKEW = 0.02
 """Seconds to wait beyond the due time, for clocks that differ."""
 
+MOST_AT_ONCE = 10
+"""Pieces of work in one transaction without a claim, at most."""
+
+Shortcut = Callable[[list[str]], Collection[str]]
+
 
 class SweepProbe:
     """Asks for all runners of a process at once whether a sweep finds work.
@@ -76,6 +81,10 @@ class Runner:
     runs the kinds of work that are `urgent`. Work that needs a newer `release`
     than this one is left to others. `step` runs one piece of work
     in the calling thread; `start` does the same in threads until `stop`.
+
+    `shortcut` is called with the ids of work that hints tell of, and returns
+    those that it has carried out without a claim. It has one try: what it
+    leaves, or a sweep finds, is claimed, so that attempts are counted.
     """
 
     def __init__(
@@ -95,8 +104,10 @@ class Runner:
         clock: lease.Clock = lease.boot_time,
         release: int = THIS_RELEASE,
         probe: SweepProbe | None = None,
+        shortcut: Shortcut | None = None,
     ):
         self.db = db
+        self.shortcut = shortcut
         self._probe = probe
         self.queues = tuple(queues)
         self.owner = owner
@@ -119,6 +130,7 @@ class Runner:
         )
         self._hints: collections.deque[tuple[str, bool]] = collections.deque()
         self._queued_ids: set[str] = set()
+        self._hinted_ids: set[str] = set()
         self._delayed: list[tuple[float, str]] = []
         self._changed = threading.Condition()
         self._occupied_count = 0
@@ -134,24 +146,32 @@ class Runner:
     # Public interface
 
     def wake(self, work_id: str, abandoned: bool = False) -> None:
-        """Schedule this work to be claimed soon; never blocks."""
+        """Schedule this work, of which a hint tells; never blocks."""
+        self._schedule(
+            work_id, abandoned, is_hinted=not abandoned and self.shortcut is not None
+        )
+
+    def _schedule(
+        self, work_id: str, abandoned: bool, *, is_hinted: bool = False
+    ) -> None:
         with self._changed:
             if work_id in self._queued_ids or not self._enabled:
                 return
             self._queued_ids.add(work_id)
+            if is_hinted:
+                self._hinted_ids.add(work_id)
             self._hints.append((work_id, abandoned))
             self._changed.notify()
 
     def step(self) -> bool:
         """Run one piece of due work now; return False when there is none."""
         with self._changed:
-            hint = self._hints.popleft() if self._hints else None
-        if hint is None:
+            batch = self._next_batch() if self._hints else None
+        if batch is None:
             if not self.sweep():
                 return False
             return self.step()
-        self._queued_ids.discard(hint[0])
-        self._run(*hint)
+        self._run_batch(*batch)
         return True
 
     def sweep(self) -> int:
@@ -167,7 +187,7 @@ class Runner:
             release=self.release,
         )
         for work_id, abandoned in due:
-            self.wake(work_id, abandoned)
+            self._schedule(work_id, abandoned)
         for work_id, delay in soon:
             self._wake_after(delay, work_id)
         return len(due)
@@ -192,6 +212,7 @@ class Runner:
             self._enabled = enabled
             self._hints.clear()
             self._queued_ids.clear()
+            self._hinted_ids.clear()
             self._delayed.clear()
         self._idle.set()
         LOG.info(
@@ -264,10 +285,53 @@ class Runner:
                     self._changed.wait(self._next_due_in())
                 if self._stop.is_set():
                     return
-                work_id, abandoned = self._hints.popleft()
-                self._queued_ids.discard(work_id)
+                batch = self._next_batch()
             with self._occupied():
-                self._try_to_run(work_id, abandoned)
+                try:
+                    self._run_batch(*batch)
+                except Exception:
+                    # For instance, the database is down; the sweep retries.
+                    LOG.exception('Could not run work %s', batch[0])
+
+    def _next_batch(self) -> tuple[str, bool, list[str]]:
+        """Return the next work, and the ids with which it may be carried out.
+
+        There are none if the work has to be claimed.
+        """
+        work_id, abandoned = self._hints.popleft()
+        self._queued_ids.discard(work_id)
+        if work_id not in self._hinted_ids:
+            return work_id, abandoned, []
+        at_once = [work_id]
+        while (
+            self._hints
+            and self._hints[0][0] in self._hinted_ids
+            and len(at_once) < MOST_AT_ONCE
+        ):
+            at_once.append(self._hints.popleft()[0])
+        self._queued_ids.difference_update(at_once)
+        self._hinted_ids.difference_update(at_once)
+        return work_id, abandoned, at_once
+
+    def _run_batch(self, work_id: str, abandoned: bool, at_once: list[str]) -> None:
+        if at_once:
+            done = self._take_shortcut(at_once)
+            for other in at_once[1:]:
+                if other not in done:
+                    self._schedule(other, False)
+            if work_id in done:
+                return
+        self._run(work_id, abandoned)
+
+    def _take_shortcut(self, work_ids: list[str]) -> Collection[str]:
+        """Return the ids of the work that was carried out without a claim."""
+        assert self.shortcut is not None
+        try:
+            return self.shortcut(work_ids)
+        except Exception:
+            # Its claim meets the same problem, and that is handled.
+            LOG.debug('Work %s is claimed', ', '.join(work_ids), exc_info=True)
+            return ()
 
     def _try_to_run(self, work_id: str, abandoned: bool) -> None:
         try:
@@ -415,6 +479,6 @@ class Runner:
             job = self.executor.run(work_id, abandoned)
         finally:
             for waiting in self.executor.blocked.take_free():
-                self.wake(waiting)
+                self._schedule(waiting, False)
         if job is not None and job.wake_after is not None:
             self._wake_after(job.wake_after, work_id)

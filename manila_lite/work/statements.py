@@ -223,6 +223,43 @@ HAND_OVER = (
         needs_release=_NEW_RELEASE,
     )
 )
+
+
+@functools.cache
+def hand_over_new(count: int) -> sa.Update:
+    """Return a statement that moves so much work that nobody has claimed.
+
+    All of it is new: a claim raises the fence.
+    """
+    ids, args = (
+        [sa.bindparam(f'{name}_{number}', type_=type_) for number in range(count)]
+        for name, type_ in (('work_id', WORK.c.id.type), ('args', WORK.c.args.type))
+    )
+    return (
+        sa.update(WORK)
+        .where(
+            WORK.c.id.in_(ids),
+            WORK.c.kind == sa.bindparam('old_kind'),
+            _DUE_BY_ID,
+            WORK.c.fence == 0,
+            IS_UNDERSTOOD,
+        )
+        .values(
+            next_try_at=db_now(),
+            kind=sa.bindparam('new_kind'),
+            topic=sa.bindparam('new_topic'),
+            queue=sa.bindparam('new_queue'),
+            args=sa.case(
+                *(
+                    (WORK.c.id == one, value)
+                    for one, value in zip(ids, args, strict=True)
+                )
+            ),
+            needs_release=_NEW_RELEASE,
+        )
+    )
+
+
 POSTPONE = (
     sa.update(WORK)
     .where(

@@ -441,6 +441,41 @@ def hand_over(
     session.hints.append(Hint(durable.topic, queue, claim.id))
 
 
+def hand_over_new(
+    session: Session,
+    args: Mapping[str, Mapping[str, typing.Any]],
+    kind: str,
+    durable: DurableMethod,
+    queue: str,
+    *,
+    release: int = THIS_RELEASE,
+) -> bool:
+    """Move work that is new, by its ids, without a claim.
+
+    `args` are those of the other method, which must need the same release.
+    Returns False if some has been claimed, moved or withdrawn meanwhile: the
+    transaction is then of no further use.
+    """
+    releases = {durable.needed_release(values) for values in args.values()}
+    (needed,) = releases
+    values: dict[str, object] = {}
+    for number, (work_id, of_one) in enumerate(sorted(args.items())):
+        values[f'work_id_{number}'] = work_id
+        values[f'args_{number}'] = _dump(durable.without_defaults(of_one))
+    moved = session.run(
+        sql.hand_over_new(len(args)),
+        **values,
+        old_kind=kind,
+        new_kind=durable.kind,
+        new_topic=durable.topic,
+        new_queue=queue,
+        new_release=needed,
+        own_release=release,
+    )
+    session.hints += [Hint(durable.topic, queue, work_id) for work_id in args]
+    return moved == len(args)
+
+
 def withdraw(session: Session, resource: str, resource_id: str, kind: str) -> int:
     """Delete queued work that is no longer needed; return the count.
 

@@ -15,6 +15,7 @@ from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.notifications import Notifications
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.scheduler import choose
+from manila_lite.scheduler.at_once import AtOnce
 from manila_lite.scheduler.events import EventSender
 from manila_lite.scheduler.manager import FiltersAndWeighers, PlacementEndpoint
 from manila_lite.scheduler.orphan_sweep import OrphanSweep
@@ -110,6 +111,7 @@ def build_scheduler(process: Process) -> SchedulerService:
         release=process.release.number,
         has_side_effects=False,
         probe=process.sweep_probe,
+        shortcut=AtOnce(db, placement, process.release.number).place,
     )
 
     purges = build_purges(process, owner)

@@ -72,6 +72,34 @@ class InstanceRow(PlainInstanceRow, OwnedRow, Protocol):
     availability_zone: str | None
 
 
+class ExpressionRow(Protocol):
+    """What the expressions of filters and weighers know of a share."""
+
+    share_id: str
+    project_id: str
+    size: int
+    share_proto: str
+    host: str | None
+    display_name: str | None
+
+
+class PlacementRow(ExpressionRow, Protocol):
+    """An instance to be placed, its work, and one extra spec of its type."""
+
+    id: str
+    status: str
+    share_type_id: str | None
+    share_network_id: str | None
+    share_group_id: str | None
+    qos_type_id: str | None
+    work_id: str
+    kind: str
+    args: str
+    context: str
+    spec_key: str | None
+    spec_value: str | None
+
+
 class InstanceViewRow(PlainInstanceRow, Protocol):
     """A share instance as administrators see it."""
 

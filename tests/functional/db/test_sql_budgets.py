@@ -110,13 +110,28 @@ def test_create_share(cloud):
     _, carried_out = cost(cloud, carry_out, cloud)
     assert cloud.api.show(share['id'])['status'] == 'available'
     assert accepted == 7
-    assert accepted + carried_out == 20
+    assert accepted + carried_out == 19
+
+
+def test_shares_that_are_placed_together(cloud):
+    """One statement reads them; three more place those of one pool."""
+    shares = [cloud.api.create()['id'] for _ in range(5)]
+    (runner,) = cloud.scheduler.runners
+    hints = list(cloud.waiting)
+    cloud.waiting.clear()
+    for hint in hints:
+        runner.wake(hint.work_id)
+    _, placed = cost(cloud, runner.step)
+    _, carried_out = cost(cloud, carry_out, cloud)
+    pools = {cloud.api.show(share)['host'] for share in shares}
+    assert placed == 1 + 3 * len(pools)
+    assert carried_out == 5 * 8
 
 
 @pytest.mark.parametrize(
     'action, args, accepted, carried_out',
     [
-        ('extend', {'new_size': 5}, 7, 12),
+        ('extend', {'new_size': 5}, 7, 11),
         ('extend', {'new_size': 5, 'force': True}, 8, 8),
         ('shrink', {'new_size': 1}, 6, 9),
         # It reads whether the share is being migrated.

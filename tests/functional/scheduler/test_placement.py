@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.queries.services import incarnations, pools, services
-from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.shares import placements
 from manila_lite.host import Host
 from tests.support import sampling
 from tests.support.service_process import CTX, INSTANCE, POOL, SHARE, TYPE_ID
@@ -365,9 +365,9 @@ def test_duplicated_hints_place_a_share_once(build_node):
 
 def test_instance_with_a_host_is_not_placed_again(node):
     instance = node.target(node.create(2)).instance_id
-    node.db.write(share_instances.assign_host, instance, 'node@alpha#pool', None)
+    node.db.write(placements.assign_host, instance, 'node@alpha#pool', None)
     with pytest.raises(exception.InvalidStatus):
-        node.db.write(share_instances.assign_host, instance, 'node@beta#pool', None)
+        node.db.write(placements.assign_host, instance, 'node@beta#pool', None)
     assert node.value(sa.select(INSTANCE.c.host)) == 'node@alpha#pool'
 
 

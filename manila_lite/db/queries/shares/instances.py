@@ -85,22 +85,6 @@ _EXPORTS_BY_IDS = (
     .where(EXPORT.c.share_instance_id.in_(sa.bindparam('ids', expanding=True)))
     .order_by(EXPORT.c.created_at, EXPORT.c.path)
 )
-_ASSIGN_HOST = (
-    sa.update(INSTANCE)
-    .where(
-        INSTANCE.c.id == sa.bindparam('instance_id'),
-        INSTANCE.c.status == InstanceStatus.CREATING,
-        INSTANCE.c.host.is_(None),
-    )
-    .values(
-        host=sa.bindparam('new_host'),
-        availability_zone_id=sa.select(ZONE.c.id)
-        .where(ZONE.c.name == sa.bindparam('new_zone'))
-        .scalar_subquery(),
-        scheduled_at=sa.bindparam('now'),
-        updated_at=sa.bindparam('now'),
-    )
-)
 _RELEASE_HOST = (
     sa.update(INSTANCE)
     .where(
@@ -391,32 +375,6 @@ def list_hosts(session: Session, share_ids: Collection[str]) -> dict[str, set[st
     for row in session.rows(_HOSTS_OF, share_ids=sorted(share_ids)):
         found.setdefault(row.share_id, set()).update({row.host} if row.host else ())
     return found
-
-
-def assign_host(
-    session: Session, instance_id: str, host: str, zone: str | None
-) -> None:
-    """Give a new instance its host; only the first placement succeeds."""
-    if (
-        session.run(
-            _ASSIGN_HOST,
-            instance_id=instance_id,
-            new_host=host,
-            new_zone=zone,
-            now=session.now,
-        )
-        != 1
-    ):
-        status = session.value(
-            sa.select(INSTANCE.c.status).where(INSTANCE.c.id == instance_id)
-        )
-        raise exception.InvalidStatus(
-            resource='share instance',
-            id=instance_id,
-            status=status,
-            event='place',
-            allowed=f'{InstanceStatus.CREATING}, without a host',
-        )
 
 
 def release_host(

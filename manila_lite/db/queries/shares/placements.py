@@ -1,0 +1,99 @@
+"""Placements of share instances: what they depend on, and their hosts.
+
+Several are read, and several on one pool are given their host, by one
+statement each.
+"""
+
+from collections.abc import Collection, Mapping
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import engine, services, shares, types
+from manila_lite.db.queries.columns import columns
+from manila_lite.db.rows import PlacementRow
+from manila_lite.db.session import Session
+from manila_lite.states.share_instance import InstanceStatus
+
+INSTANCE = shares.ShareInstance.__table__
+SHARE = shares.Share.__table__
+SPEC = types.ShareTypeExtraSpec.__table__
+ZONE = services.AvailabilityZone.__table__
+WORK = engine.Work.__table__
+
+_UNPLACED = (INSTANCE.c.status == InstanceStatus.CREATING, INSTANCE.c.host.is_(None))
+_LIST = (
+    sa.select(*columns(PlacementRow, INSTANCE, SHARE, WORK, SPEC, work_id=WORK.c.id))
+    .select_from(
+        WORK.join(INSTANCE, INSTANCE.c.id == WORK.c.resource_id)
+        .join(SHARE)
+        .outerjoin(SPEC, SPEC.c.share_type_id == INSTANCE.c.share_type_id)
+    )
+    .where(
+        WORK.c.id.in_(sa.bindparam('work_ids', expanding=True)),
+        WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
+    )
+    .order_by(WORK.c.created_at, WORK.c.id)
+)
+_ASSIGN_HOST = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True)), *_UNPLACED)
+    .values(
+        host=sa.bindparam('new_host'),
+        availability_zone_id=sa.select(ZONE.c.id)
+        .where(ZONE.c.name == sa.bindparam('new_zone'))
+        .scalar_subquery(),
+        scheduled_at=sa.bindparam('now'),
+        updated_at=sa.bindparam('now'),
+    )
+)
+_STATUS = sa.select(INSTANCE.c.status).where(
+    INSTANCE.c.id == sa.bindparam('instance_id')
+)
+
+
+class Placement(typing.NamedTuple):
+    """An instance to be placed, or to grow, and the extra specs of its type."""
+
+    row: PlacementRow
+    extra_specs: Mapping[str, str]
+
+
+def list_placements(
+    session: Session, work_ids: Collection[str], kinds: Collection[str]
+) -> list[Placement]:
+    """Return the instances of the work of these kinds, oldest work first."""
+    found: dict[str, tuple[PlacementRow, dict[str, str]]] = {}
+    for row in session.rows(_LIST, work_ids=sorted(work_ids), kinds=sorted(kinds)):
+        specs = found.setdefault(row.work_id, (row, {}))[1]
+        if row.spec_key is not None:
+            specs[row.spec_key] = row.spec_value
+    return [Placement(*one) for one in found.values()]
+
+
+def assign_hosts(
+    session: Session, instance_ids: Collection[str], host: str, zone: str | None
+) -> bool:
+    """Give new instances their host; return whether all had none before."""
+    return session.run(
+        _ASSIGN_HOST,
+        ids=sorted(instance_ids),
+        new_host=host,
+        new_zone=zone,
+        now=session.now,
+    ) == len(instance_ids)
+
+
+def assign_host(
+    session: Session, instance_id: str, host: str, zone: str | None
+) -> None:
+    """Give a new instance its host; only the first placement succeeds."""
+    if not assign_hosts(session, [instance_id], host, zone):
+        raise exception.InvalidStatus(
+            resource='share instance',
+            id=instance_id,
+            status=session.value(_STATUS, instance_id=instance_id),
+            event='place',
+            allowed=f'{InstanceStatus.CREATING}, without a host',
+        )
