@@ -316,6 +316,72 @@ UNWRITTEN_DETAILS = {
 """Published details that no message has."""
 
 
+UNWRITTEN_ACTIONS: dict[str, str] = {}
+"""Published actions that no message has."""
+
+MISSING_STATUSES = {
+    ('share / share instance', 'status', 'inactive'): (
+        'the instance that a migration leaves is deleted at once'
+    ),
+    ('share / share instance', 'status', 'deleted'): 'the row is removed',
+    ('share / share instance', 'status', 'unmanaged'): 'the row is removed',
+    ('share / share instance', 'status', 'restoring'): (
+        'a share is reverting, or backup_restoring'
+    ),
+    ('share / share instance', 'status', 'server_migrating_to'): (
+        'a share that moves with its server has one row, which is server_migrating'
+    ),
+    (
+        'share / share instance',
+        'status',
+        'shrinking_possible_data_loss_error',
+    ): 'a share that its driver refuses to shrink stays available',
+    ('share / share instance', 'access_rules_status', 'syncing'): (
+        'rules that are being applied are shown as out_of_sync in every version, '
+        'as in those below 2.28'
+    ),
+    ('snapshot / snapshot instance', 'status', 'server_migrating_to'): (
+        'a snapshot that moves with its server has one row, which is server_migrating'
+    ),
+    ('share access rule', 'state', 'deleted'): 'the row is removed',
+    ('snapshot access rule', 'state', 'deleted'): 'the row is removed',
+    ('snapshot access rule', 'state', 'queued_to_update'): (
+        'rules of snapshots have no level that could change'
+    ),
+    ('snapshot access rule', 'state', 'updating'): (
+        'rules of snapshots have no level that could change'
+    ),
+    ('share', 'task_state', 'migration_driver_starting'): (
+        'a migration by the driver is migration_starting, then '
+        'migration_driver_in_progress'
+    ),
+    ('share', 'task_state', 'data_copying_completing'): (
+        'a copy that is complete is data_copying_completed at once'
+    ),
+    ('share', 'task_state', 'data_copying_cancelled'): (
+        'a copy that is cancelled ends with its migration, which is migration_cancelled'
+    ),
+    ('share', 'task_state', 'data_copying_error'): (
+        'a copy that fails ends with its migration, which is migration_error'
+    ),
+}
+"""Published statuses that no resource has, by resource and field."""
+
+ADDED_STATUSES = {
+    ('share / share instance', 'status', 'snapshotting'): (
+        'a share of which a snapshot is being taken, so that nothing else changes '
+        'it meanwhile'
+    ),
+    ('share / share instance', 'access_rules_status', 'out_of_sync'): (
+        'published for the versions below 2.28 only'
+    ),
+    ('share', 'task_state', 'migration_cancel_in_progress'): (
+        'published for share servers only'
+    ),
+}
+"""Statuses that are not published and that clients see."""
+
+
 def proves(rule: str) -> Callable[[T], T]:
     """Mark the test that fails when the difference no longer exists."""
     if rule not in RULES:

@@ -77,6 +77,22 @@ def test_each_published_detail_is_written_or_listed_and_reached_by_a_test():
     assert unwritten == set(differences.UNWRITTEN_DETAILS)
 
 
+def test_each_published_action_is_written_or_listed_and_reached_by_a_test():
+    product = _text(PRODUCT, but='messages.py')
+    tests = _text(TESTS, but='test_messages.py')
+    unwritten = set()
+    for row in reference.table('message-codes.csv'):
+        if row['kind'] != 'action':
+            continue
+        code, name = row['code'], row['name']
+        if f'Action.{name}' in product:
+            reached = (f"'{code}'", f"'{name}'", f'Action.{name}')
+            assert any(one in tests for one in reached), name
+        else:
+            unwritten.add(code)
+    assert unwritten == set(differences.UNWRITTEN_ACTIONS)
+
+
 def _text(folder, but):
     files = [one for one in folder.rglob('*.py') if one.name != but]
     return ''.join(one.read_text() for one in files if one.name != 'differences.py')

@@ -1,12 +1,19 @@
 """Every operation is allowed for its published default personas only."""
 
+from collections.abc import Callable
+import typing
+
 import pytest
 
+from manila_lite.policies.enforcer import Enforcer
 from tests.functional.api import differences, published_api
 from tests.functional.api.error_cases import UNKNOWN
 from tests.functional.api.examples.registry import example
 from tests.functional.api.published_api import by_key
 from tests.functional.api.samples.requests import PERSONAS, TENANT
+from tests.support import reference
+from tests.support.api_client import ApiClient
+from tests.support.share_backups import EXPERIMENTAL
 
 OPERATIONS = [
     operation
@@ -191,3 +198,99 @@ def test_quotas_of_another_project_are_forbidden(sample, operation):
 def test_lists_hold_nothing_of_another_project(sample, path, key):
     assert sample.member.get(path)[key]
     assert sample.apis['foreign'].get(path)[key] == []
+
+
+# Rules that decide on a part of an operation
+
+_SHARE_METADATA = {'metadata': {'__sealed': 'x'}}
+
+
+def _get(path: str, **kwargs: typing.Any) -> Callable:
+    return lambda sample, api: api.request('GET', path, **kwargs)
+
+
+def _share_path(sample: typing.Any) -> str:
+    return f'/shares/{sample.share}'
+
+
+PARTS: dict[str, Callable] = {
+    'share:create_public_share': lambda sample, api: api.create(
+        is_public=True, expect=None
+    ),
+    'share:set_public_share': lambda sample, api: api.request(
+        'PUT', _share_path(sample), {'share': {'is_public': True}}
+    ),
+    'share:list_all_projects': _get('/shares?all_tenants=1'),
+    'share:list_by_host': _get('/shares?host=none'),
+    'share:list_by_share_server_id': _get('/shares?share_server_id=none'),
+    'share:list_shares_in_deferred_deletion_states': _get('/shares/detail'),
+    'share:force_extend': lambda sample, api: api.act(
+        sample.share, 'extend', {'new_size': 3, 'force': True}, expect=None
+    ),
+    'share:extend_beyond_max_share_size_spec': lambda sample, api: api.act(
+        sample.share, 'extend', {'new_size': 3}, expect=None
+    ),
+    'share:update_admin_only_metadata': lambda sample, api: api.request(
+        'POST', f'{_share_path(sample)}/metadata', _SHARE_METADATA
+    ),
+    'share_snapshot:list_snapshots_in_deferred_deletion_states': _get(
+        '/snapshots/detail'
+    ),
+    'share_export_location:update_admin_only_metadata': lambda sample, api: api.request(
+        'POST',
+        f'{_share_path(sample)}/export_locations/'
+        f'{sample.export_of(sample.share)}/metadata',
+        {'metadata': {'preferred': 'True'}},
+    ),
+    'share_snapshot:list_all_projects': _get('/snapshots?all_tenants=1'),
+    'security_service:get_all_security_services': _get(
+        '/security-services?all_tenants=1'
+    ),
+    'resource_lock:get_all_projects': _get('/resource-locks?all_projects=1'),
+    'resource_lock:bypass_locked_show_action': lambda sample, api: api.request(
+        'GET', f'/share-access-rules?share_id={sample.share}'
+    ),
+    'share_network:get_all_share_networks': _get('/share-networks?all_tenants=1'),
+    'share_network:show_network_details': _get('/share-networks/detail'),
+    'share_transfer:get_all_tenant': _get('/share-transfers?all_tenants=1'),
+    'share_backup:get_all_project': _get(
+        '/share-backups?all_tenants=1', **EXPERIMENTAL
+    ),
+}
+"""A request for each rule that no operation requires as a whole."""
+
+
+def test_every_published_rule_is_required_by_an_operation_or_a_part():
+    required = {rule for one in OPERATIONS for rule in one.policies}
+    assert (
+        set(PARTS)
+        == {
+            row['rule']
+            for row in reference.table('policies.csv')
+            if row['note'] != 'base rule'
+        }
+        - required
+    )
+
+
+@pytest.mark.parametrize('rule', PARTS)
+def test_rule_of_a_part_is_asked_and_answered_by_role(sample, rule, monkeypatch):
+    """Members of the project, who may send the request, are refused the part."""
+    answers = set()
+    allows = Enforcer.allows
+
+    def note(enforcer, asked, target, creds):
+        allowed = allows(enforcer, asked, target, creds)
+        if asked == rule:
+            answers.add(allowed)
+        return allowed
+
+    if rule == 'resource_lock:bypass_locked_show_action':
+        other = ApiClient(sample.cloud, project=TENANT, user='other')
+        hidden = {**sample.rule_body(), 'lock_visibility': True}
+        other.act(sample.share, 'allow_access', hidden, expect=200)
+    monkeypatch.setattr(Enforcer, 'allows', note)
+    for api, expected in ((sample.member, {False}), (sample.admin, {True})):
+        answers.clear()
+        PARTS[rule](sample, api)
+        assert answers == expected

@@ -1,5 +1,8 @@
 """Our options match the published table."""
 
+import pathlib
+import re
+
 from oslo_config import cfg
 import pytest
 
@@ -97,6 +100,24 @@ def test_every_published_option_is_offered_or_ignored_for_a_reason():
             assert ignored.reason(
                 group, row['name'], is_backend=group == 'backend section'
             ), row
+
+
+TESTS = ''.join(
+    path.read_text()
+    for path in pathlib.Path(__file__).parents[2].rglob('*.py')
+    if path.name not in (pathlib.Path(__file__).name, 'differences.py')
+).replace('\\n', ' ')
+
+SET_BY_PART = {'standalone_network_plugin_mtu': 'mtu=9000'}
+"""What tests say that put the name of an option together."""
+
+
+def test_every_published_option_that_is_offered_has_a_test_that_names_it():
+    offered = {opt.name for _, opts in conf.list_opts() for opt in opts}
+    named = set(re.findall(r'\w+', TESTS))
+    named |= {name for name, text in SET_BY_PART.items() if text in TESTS}
+    published_names = {row['name'] for row in reference.table('config-options.csv')}
+    assert (published_names & offered) - named == set()
 
 
 def test_no_option_is_both_offered_and_ignored():

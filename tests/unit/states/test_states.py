@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import pathlib
 import pkgutil
 import re
 
@@ -19,6 +20,7 @@ from manila_lite.states.snapshot_instance import (
     SNAPSHOT_INSTANCE,
     SNAPSHOT_RESETS,
 )
+from tests.functional.api import differences
 from tests.support import reference
 
 
@@ -84,17 +86,21 @@ WAITING = {
     'share_task': set(share_task.WAITING),
 }
 
-# Statuses of our own that clients see: decision D5 of the designs.
-OWN_STATUSES = {
+# Statuses of our own that clients do not see.
+HIDDEN_STATUSES = {
     # In the database only, as designed; the API shows error.
     'share_replica': {'error_deleting'},
-    'share_instance': {'snapshotting'},
-    'share_instance_access': {'out_of_sync'},
-    # Published for share servers only.
-    'share_task': {'migration_cancel_in_progress'},
-    # Not shown: users see only whether it exists.
+    # Users see only whether it exists.
     'share_transfer': {'pending', 'accepting'},
 }
+
+# The names in lists of differences, where two resources share a published table.
+SHOWN = {'snapshot_access_rule': 'snapshot access rule'}
+
+_HERE = pathlib.Path(__file__)
+TESTS = ''.join(
+    path.read_text() for path in _HERE.parents[2].rglob('test_*.py') if path != _HERE
+)
 
 every_machine = pytest.mark.parametrize('machine', MACHINES.values(), ids=MACHINES)
 
@@ -217,12 +223,45 @@ def test_resets_are_the_published_ones(machine):
     assert machine.resets == expected
 
 
+def listed(found, machine):
+    """Return the statuses of a machine in a list of differences."""
+    of = SHOWN.get(machine.resource, PUBLISHED[machine.resource, machine.column])
+    return {
+        status
+        for resource, field, status in found
+        if (resource, field) == (of, machine.column)
+    }
+
+
 @every_machine
-def test_statuses_are_published_ones(machine):
+def test_statuses_are_the_published_ones_or_listed(machine):
     known = {
         row['value'] for row in published(machine) if row['field'] == machine.column
     }
-    assert machine.statuses - OWN_STATUSES.get(machine.resource, set()) <= known
+    own = machine.statuses - HIDDEN_STATUSES.get(machine.resource, set())
+    assert own - known == listed(differences.ADDED_STATUSES, machine)
+    assert known - machine.statuses - {'(null)'} == listed(
+        differences.MISSING_STATUSES, machine
+    )
+
+
+def test_listed_statuses_are_those_of_a_machine():
+    places = {
+        (SHOWN.get(resource, of), column)
+        for (resource, column), of in PUBLISHED.items()
+    }
+    for resource, field, _ in (
+        *differences.ADDED_STATUSES,
+        *differences.MISSING_STATUSES,
+    ):
+        assert (resource, field) in places
+
+
+@every_machine
+def test_each_status_is_reached_by_a_test(machine):
+    """Those in flight are reached by the test of their rescue."""
+    for status in machine.statuses - machine.in_flight.keys():
+        assert f"'{status}'" in TESTS or f'.{status.upper()}' in TESTS, status
 
 
 @every_machine
