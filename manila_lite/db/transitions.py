@@ -52,15 +52,22 @@ def insert_row(
 
 
 def fire(
-    session: Session, machine: machines.Machine, id: str, event: str, **values: object
+    session: Session,
+    machine: machines.Machine,
+    id: str,
+    event: str,
+    *,
+    touch: bool = False,
+    **values: object,
 ) -> None:
     """Make one move of a state machine, or change nothing.
 
-    `values` are other columns to change with the status. Raises
-    InvalidStatus with the current status, or ResourceNotFound.
+    `values` are other columns to change with the status; to `touch` the row
+    sets `updated_at`. Raises InvalidStatus with the current status, or
+    ResourceNotFound.
     """
     move = machine[event]
-    values = _stamped(session, machine, event, values)
+    values = _stamped(session, machine, event, values, touch)
     journal, guarded = _statements(machine, event, tuple(sorted(values)), _ONE)
     # The journal row is written first: under a row lock, its SELECT finds
     # which of the source statuses the row is in.
@@ -87,6 +94,8 @@ def fire_all(
     machine: machines.Machine,
     ids: Collection[str],
     event: str,
+    *,
+    touch: bool = False,
     **values: object,
 ) -> None:
     """Make the same move for every row, or for none.
@@ -94,7 +103,9 @@ def fire_all(
     Raises InvalidStatus or ResourceNotFound for one that cannot make it.
     """
     for part in _parts(ids):
-        _fire_where(session, machine, event, {'id': part}, values, expected=len(part))
+        _fire_where(
+            session, machine, event, {'id': part}, values, touch, expected=len(part)
+        )
 
 
 def _parts(ids: Collection[str]) -> Iterator[list[str]]:
@@ -108,6 +119,8 @@ def fire_matching(
     machine: machines.Machine,
     event: str,
     match: Mapping[str, object],
+    *,
+    touch: bool = False,
     **values: object,
 ) -> int:
     """Make a move for all matching rows that may make it; return the count.
@@ -116,7 +129,7 @@ def fire_matching(
     in other statuses are left alone. Takes two statements for any number
     of rows, and one at the end of a transaction without other moves.
     """
-    return _fire_where(session, machine, event, match, values)
+    return _fire_where(session, machine, event, match, values, touch)
 
 
 def fire_known(
@@ -252,10 +265,11 @@ def _fire_where(
     event: str,
     match: Mapping[str, typing.Any],
     values: Mapping[str, object],
+    touch: bool = False,
     expected: int | None = None,
     sample: str | None = None,
 ) -> int:
-    values = _stamped(session, machine, event, values)
+    values = _stamped(session, machine, event, values, touch)
     journal, guarded = _statements(
         machine,
         event,
@@ -309,10 +323,15 @@ def _stamped(
     machine: machines.Machine,
     event: str,
     values: Mapping[str, object],
+    touch: bool = False,
 ) -> dict[str, object]:
-    """Return the values with the time of the move, if a column has it."""
-    stamp = machine.stamps.get(event)
-    return {**values, stamp: session.now} if stamp else dict(values)
+    """Return the values with the time of the move, if columns have it."""
+    stamped = dict(values)
+    if touch:
+        stamped['updated_at'] = session.now
+    if stamp := machine.stamps.get(event):
+        stamped[stamp] = session.now
+    return stamped
 
 
 def _write_journal(session: Session, rows: typing.Sequence[dict[str, object]]) -> None:

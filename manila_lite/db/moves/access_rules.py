@@ -23,11 +23,7 @@ def begin_share_rules(session: Session, instance_id: str) -> None:
     """
     for event in ('apply', 'update', 'withdraw'):
         fire_matching(
-            session,
-            ACCESS_RULE,
-            event,
-            {'share_instance_id': instance_id},
-            updated_at=session.now,
+            session, ACCESS_RULE, event, {'share_instance_id': instance_id}, touch=True
         )
 
 
@@ -39,7 +35,7 @@ def begin_snapshot_rules(session: Session, snapshot_instance_id: str) -> None:
             SNAPSHOT_ACCESS_RULE,
             event,
             {'share_snapshot_instance_id': snapshot_instance_id},
-            updated_at=session.now,
+            touch=True,
         )
 
 
@@ -91,7 +87,7 @@ def _retry_failed(
                 events['reapply'].append(row.mapping_id)
     for event, ids in events.items():
         if ids:
-            fire_matching(session, machine, event, {'id': ids}, updated_at=session.now)
+            fire_matching(session, machine, event, {'id': ids}, touch=True)
 
 
 def deny_all(session: Session, instance_id: str) -> None:

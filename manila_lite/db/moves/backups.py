@@ -30,7 +30,7 @@ def end_creation(
         'created',
         progress=DONE,
         kept_copy=kept_copy,
-        updated_at=session.now,
+        touch=True,
     )
 
 
@@ -42,11 +42,7 @@ def release_source(session: Session, share_id: str, *, excluding: str) -> None:
     if share_backups.is_backed_up_by_other(session, share_id, excluding):
         return
     fire_matching(
-        session,
-        SHARE_INSTANCE,
-        'backed_up',
-        {'share_id': share_id},
-        updated_at=session.now,
+        session, SHARE_INSTANCE, 'backed_up', {'share_id': share_id}, touch=True
     )
 
 
@@ -54,11 +50,7 @@ def end_restore(session: Session, backup: ShareBackupRow) -> None:
     """Make a backup available, and the share that has its content."""
     share_id = backup.restore_share_id or backup.share_id
     fire_matching(
-        session,
-        SHARE_INSTANCE,
-        'backup_restored',
-        {'share_id': share_id},
-        updated_at=session.now,
+        session, SHARE_INSTANCE, 'backup_restored', {'share_id': share_id}, touch=True
     )
     fire(
         session,
@@ -67,7 +59,7 @@ def end_restore(session: Session, backup: ShareBackupRow) -> None:
         'restored',
         restore_progress=DONE,
         restore_share_id=None,
-        updated_at=session.now,
+        touch=True,
     )
     share_backups.set_source(session, share_id, backup.id)
 
@@ -84,5 +76,5 @@ def fail_target(session: Session, share_id: str, *, excluding: str) -> None:
         SHARE_INSTANCE,
         'backup_restore_failed',
         {'share_id': share_id},
-        updated_at=session.now,
+        touch=True,
     )

@@ -20,7 +20,7 @@ def mark_all_out_of_sync(session: Session, share_id: str) -> None:
         SHARE_REPLICA,
         'fell_behind',
         {'share_id': share_id, 'replica_state': ReplicaState.IN_SYNC},
-        updated_at=session.now,
+        touch=True,
     )
     replicas.advance_generation(session, share_id)
 
@@ -44,7 +44,7 @@ def activate(
         sole_active_of=replicas.sole_active_of(replica.share_id, replication_type),
         cast_rules_to_readonly=False,
         synced_at=NEVER,
-        updated_at=session.now,
+        touch=True,
     )
 
 
@@ -62,7 +62,7 @@ def retire(
         event,
         sole_active_of=None,
         cast_rules_to_readonly=replication_type == READABLE,
-        updated_at=session.now,
+        touch=True,
     )
 
 
@@ -71,13 +71,11 @@ def mark_failed(session: Session, replica_id: str) -> None:
 
     The caller sets its status.
     """
-    fire_matching(
-        session, SHARE_REPLICA, 'failed', {'id': replica_id}, updated_at=session.now
-    )
+    fire_matching(session, SHARE_REPLICA, 'failed', {'id': replica_id}, touch=True)
     rules = {'share_instance_id': replica_id}
     fire_matching(session, access_rule.ACCESS_RULE, 'apply', rules)
     if fire_matching(
-        session, access_rule.ACCESS_RULE, 'apply_failed', rules, updated_at=session.now
+        session, access_rule.ACCESS_RULE, 'apply_failed', rules, touch=True
     ):
         fire_matching(
             session, access_rule.SHARE_INSTANCE_ACCESS, 'failed', {'id': replica_id}
@@ -95,6 +93,6 @@ def mark_unplaced_failed(session: Session, replica_id: str) -> None:
         snapshot_instance.SNAPSHOT_INSTANCE,
         'create_failed',
         {'share_instance_id': replica_id},
-        updated_at=session.now,
+        touch=True,
     )
     snapshots.remove_rules_on(session, replica_id)

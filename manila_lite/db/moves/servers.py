@@ -39,8 +39,6 @@ def finish_network_change(session: Session, network_id: str, *, failed: bool) ->
     if row is None or row.status != NetworkStatus.NETWORK_CHANGE:
         return
     if failed:
-        fire(
-            session, SHARE_NETWORK, network_id, 'change_failed', updated_at=session.now
-        )
+        fire(session, SHARE_NETWORK, network_id, 'change_failed', touch=True)
     elif not share_networks.is_changing(session, network_id):
-        fire(session, SHARE_NETWORK, network_id, 'changed', updated_at=session.now)
+        fire(session, SHARE_NETWORK, network_id, 'changed', touch=True)

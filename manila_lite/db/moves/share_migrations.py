@@ -68,7 +68,7 @@ def place(session: Session, source: InstanceRow, host: str, zone: str | None) ->
         raise exception.ShareTypeNotFound(share_type_id=type_id) from None
     snapshots.place(session, source.id, id)
     migrations.update(session, source.share_id, destination_instance_id=id)
-    fire(session, SHARE_TASK, source.share_id, 'placed', updated_at=session.now)
+    fire(session, SHARE_TASK, source.share_id, 'placed', touch=True)
 
 
 def _types(
@@ -137,7 +137,7 @@ def _return(session: Session, migration: ShareMigrationRow) -> None:
         SHARE_INSTANCE,
         'migrate_returned',
         {'id': migration.source_instance_id},
-        updated_at=session.now,
+        touch=True,
     )
     snapshots.roll_back(
         session, migration.source_instance_id, migration.destination_instance_id
@@ -146,11 +146,7 @@ def _return(session: Session, migration: ShareMigrationRow) -> None:
 
 def _fail(session: Session, instance_id: str | None) -> None:
     fire_matching(
-        session,
-        SHARE_INSTANCE,
-        'migration_failed',
-        {'id': instance_id},
-        updated_at=session.now,
+        session, SHARE_INSTANCE, 'migration_failed', {'id': instance_id}, touch=True
     )
 
 
@@ -173,11 +169,7 @@ def cut_over(
         if row.state not in DENIED
     ]
     fire_matching(
-        session,
-        SHARE_INSTANCE,
-        'arrived',
-        {'id': destination.id},
-        updated_at=session.now,
+        session, SHARE_INSTANCE, 'arrived', {'id': destination.id}, touch=True
     )
     if rules:
         moves = TransitionBatch(session)
@@ -214,9 +206,7 @@ def end_task(session: Session, share_id: str, event: str) -> None:
     the migration nothing would continue it.
     """
     for name in (event, 'failed'):
-        if fire_matching(
-            session, SHARE_TASK, name, {'id': share_id}, updated_at=session.now
-        ):
+        if fire_matching(session, SHARE_TASK, name, {'id': share_id}, touch=True):
             return
 
 

@@ -116,7 +116,7 @@ def begin(session: Session, share_id: str, share_instance_id: str) -> None:
     moved the share, so that there are no new ones.
     """
     ids = snapshots.list_ids_on_share_instances(session, [share_instance_id])
-    fire_all(session, SNAPSHOT_INSTANCE, ids, 'migrate', updated_at=session.now)
+    fire_all(session, SNAPSHOT_INSTANCE, ids, 'migrate', touch=True)
     # Behind the guard: rules of a snapshot that migrates are not changed.
     if snapshot_rules.has_rules_in_flight_on(session, share_instance_id):
         raise exception.InvalidShare(
@@ -151,7 +151,7 @@ def roll_back(session: Session, source_id: str, destination_id: str | None) -> N
         SNAPSHOT_INSTANCE,
         'migrate_returned',
         {'share_instance_id': source_id},
-        updated_at=session.now,
+        touch=True,
     )
 
 
@@ -162,7 +162,7 @@ def give_up(session: Session, *share_instance_ids: str | None) -> None:
         SNAPSHOT_INSTANCE,
         'migration_failed',
         {'share_instance_id': sorted(id for id in share_instance_ids if id)},
-        updated_at=session.now,
+        touch=True,
     )
 
 
@@ -174,7 +174,7 @@ def cut_over(session: Session, source_id: str, destination_id: str) -> None:
         SNAPSHOT_INSTANCE,
         'arrived',
         {'share_instance_id': destination_id},
-        updated_at=session.now,
+        touch=True,
     )
     _remove(session, source_id)
 

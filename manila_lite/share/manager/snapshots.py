@@ -137,7 +137,7 @@ class SnapshotsEndpoint:
             row.id,
             'created',
             progress=PROGRESS_DONE,
-            updated_at=session.now,
+            touch=True,
             provider_location=_location(row, reply),
         )
         self._resize(session, row, reply.get('size'))
@@ -269,13 +269,9 @@ class SnapshotsEndpoint:
         """Record the revert, and the reported size in rows and usage."""
         share = snapshot.share.row
         instances = lock_instances(session, share)
-        fire(session, SHARE_INSTANCE, share.id, 'reverted', updated_at=session.now)
+        fire(session, SHARE_INSTANCE, share.id, 'reverted', touch=True)
         fire_matching(
-            session,
-            SNAPSHOT_INSTANCE,
-            'restored',
-            {'id': snapshot.row.id},
-            updated_at=session.now,
+            session, SNAPSHOT_INSTANCE, 'restored', {'id': snapshot.row.id}, touch=True
         )
         resize(session, share, size, instances, reservations=job.charges)
         notify_user(
@@ -293,7 +289,7 @@ class SnapshotsEndpoint:
                 'snapshot_id': job.args['snapshot_id'],
                 'share_instance_id': job.resource_id,
             },
-            updated_at=session.now,
+            touch=True,
         )
 
     # All
@@ -301,7 +297,7 @@ class SnapshotsEndpoint:
     def given_up(self, session: Session, row: SnapshotInstanceRow, event: str) -> None:
         """Fail a snapshot whose work was lost, and release its share."""
         release_share(session, row.share_instance_id, excluding=row.id)
-        fire(session, SNAPSHOT_INSTANCE, row.id, event, updated_at=session.now)
+        fire(session, SNAPSHOT_INSTANCE, row.id, event, touch=True)
         if event == 'create_failed' and row.replica_state == ReplicaState.ACTIVE:
             # The other replicas have no source to copy it from.
             fire_matching(
@@ -309,7 +305,7 @@ class SnapshotsEndpoint:
                 SNAPSHOT_INSTANCE,
                 event,
                 {'snapshot_id': row.snapshot_id},
-                updated_at=session.now,
+                touch=True,
             )
 
     def view(self, snapshot: LoadedSnapshot) -> SnapshotForDriver:

@@ -328,7 +328,7 @@ class Snapshots:
             SNAPSHOT_INSTANCE,
             [row.id for row in found],
             'defer_delete',
-            updated_at=session.now,
+            touch=True,
         )
         if not locked.has_several:
             self._delete_deferred(session, ctx, subject.id)
@@ -348,9 +348,7 @@ class Snapshots:
             )
             ids.setdefault(event, []).append(row.id)
         for event, of_event in sorted(ids.items()):
-            fire_all(
-                session, SNAPSHOT_INSTANCE, of_event, event, updated_at=session.now
-            )
+            fire_all(session, SNAPSHOT_INSTANCE, of_event, event, touch=True)
 
     # Revert
 

@@ -59,6 +59,33 @@ def test_move_changes_the_status_and_other_columns(db, add_instance):
     ) == ('100%', 'h')
 
 
+@pytest.mark.parametrize(
+    'move',
+    [
+        functools.partial(fire, machine=SHARE_INSTANCE, id='i', event='created'),
+        functools.partial(fire_all, machine=SHARE_INSTANCE, ids=['i'], event='created'),
+        functools.partial(
+            fire_matching, machine=SHARE_INSTANCE, event='created', match={'id': 'i'}
+        ),
+    ],
+)
+def test_touch_says_when_the_row_was_changed(db, add_instance, move):
+    add_instance('i')
+    moments = []
+
+    def changed(session):
+        moments.append(session.now)
+        move(session, touch=True)
+
+    db.write(changed)
+    (found,) = db.read(
+        lambda session: session.one(
+            sa.select(INSTANCE.c.updated_at).where(INSTANCE.c.id == 'i')
+        )
+    )
+    assert found == moments[-1]
+
+
 def test_journal_has_the_status_that_was_left(db, add_instance):
     add_instance('i')
     db.write(fire, SHARE_INSTANCE, 'i', 'create_failed')

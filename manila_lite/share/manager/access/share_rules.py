@@ -234,9 +234,7 @@ class AccessEndpoint:
         for state, event in _FAILED.items():
             ids = [rule.mapping_id for rule in failed if rule.state == state]
             if ids:
-                fire_matching(
-                    session, ACCESS_RULE, event, {'id': ids}, updated_at=session.now
-                )
+                fire_matching(session, ACCESS_RULE, event, {'id': ids}, touch=True)
         for state, event in _DONE.items():
             if sync_round.in_state(state):
                 # Failed rules have already left the in-transit state.
@@ -245,7 +243,7 @@ class AccessEndpoint:
                     ACCESS_RULE,
                     event,
                     {'share_instance_id': instance_id},
-                    **_times(session, event),
+                    touch=ACCESS_RULE[event].target is not None,
                 )
         self._store_keys(session, instance_id, sync_round, replies)
         if denied:
@@ -331,7 +329,7 @@ class AccessEndpoint:
                 ACCESS_RULE,
                 event,
                 {'share_instance_id': job.resource_id},
-                updated_at=session.now,
+                touch=True,
             )
             for event in ('apply_failed', 'update_failed', 'deny_failed')
         )
@@ -404,7 +402,3 @@ def _taken(row: AccessRuleRow) -> str:
     target = ACCESS_RULE[event].target
     assert target is not None
     return target
-
-
-def _times(session: Session, event: str) -> dict[str, object]:
-    return {} if ACCESS_RULE[event].target is None else {'updated_at': session.now}

@@ -169,7 +169,7 @@ class SnapshotAccessEndpoint:
                         SNAPSHOT_ACCESS_RULE,
                         event,
                         {'id': ids},
-                        **_times(session, event),
+                        touch=SNAPSHOT_ACCESS_RULE[event].target is not GONE,
                     )
         snapshot_rules.remove_unmapped(session, denied)
         if any(rule.state == RuleState.DENYING for rule in failed):
@@ -313,15 +313,7 @@ def _fire(session: Session, snapshot_instance_id: str, event: str) -> int:
         SNAPSHOT_ACCESS_RULE,
         event,
         {'share_snapshot_instance_id': snapshot_instance_id},
-        **_times(session, event),
-    )
-
-
-def _times(session: Session, event: str) -> dict[str, object]:
-    return (
-        {}
-        if SNAPSHOT_ACCESS_RULE[event].target is GONE
-        else {'updated_at': session.now}
+        touch=SNAPSHOT_ACCESS_RULE[event].target is not GONE,
     )
 
 

@@ -105,7 +105,7 @@ def fail_denials(session: Session, instance_id: str) -> None:
         ACCESS_RULE,
         'deny_failed',
         {'share_instance_id': instance_id},
-        updated_at=session.now,
+        touch=True,
     ):
         fire_matching(session, SHARE_INSTANCE_ACCESS, 'failed', {'id': instance_id})
         share_rules.mark_stale(session, instance_id)

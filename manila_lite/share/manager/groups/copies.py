@@ -157,7 +157,7 @@ class GroupCopies:
             'created',
             {'id': sorted(ids - copying)},
             progress='100%',
-            updated_at=session.now,
+            touch=True,
         )
         relocation.replace_exports(
             session, {id: copy.replies[id].exports for id in ids}
@@ -171,7 +171,7 @@ class GroupCopies:
                 'copy',
                 {'id': one.row.id},
                 progress=copy.replies[one.row.id].progress,
-                updated_at=session.now,
+                touch=True,
             )
             self.provisioning.await_share_from_snapshot(
                 session, owner_context(one.row), instance_id=one.row.id

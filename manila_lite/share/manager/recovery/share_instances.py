@@ -191,7 +191,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
                 case.row.id,
                 event,
                 progress=PROGRESS_DONE,
-                updated_at=session.now,
+                touch=True,
             )
             share_instances.replace_export_locations(session, case.row.id, exports)
         else:
@@ -247,7 +247,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         event: str,
         explanation: str,
     ) -> None:
-        fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
+        fire(session, SHARE_INSTANCE, row.id, event, touch=True)
         if row.status == InstanceStatus.REVERTING:
             self._mark_restore_lost(session, job, row.id, explanation)
         if _is_new_replica(row):
@@ -259,11 +259,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         """Fail the snapshot of a lost revert, and notify its user too."""
         for one in snapshots.list_on_share_instance(session, instance_id):
             if one.status == SnapshotStatus.RESTORING and fire_matching(
-                session,
-                SNAPSHOT_INSTANCE,
-                'restore_lost',
-                {'id': one.id},
-                updated_at=session.now,
+                session, SNAPSHOT_INSTANCE, 'restore_lost', {'id': one.id}, touch=True
             ):
                 messages.record(
                     session,
@@ -318,7 +314,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         """Fire the events and set the size found on the back end."""
         instances = lock_instances(session, row)
         for event in events:
-            fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
+            fire(session, SHARE_INSTANCE, row.id, event, touch=True)
         resize(session, row, size, instances)
 
 

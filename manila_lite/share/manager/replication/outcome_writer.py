@@ -116,23 +116,11 @@ class OutcomeWriter:
             outcomes.missing_snapshots(view, own.id),
         )
         if transitions.status:
-            fire(
-                session,
-                SHARE_INSTANCE,
-                own.id,
-                transitions.status,
-                updated_at=session.now,
-            )
+            fire(session, SHARE_INSTANCE, own.id, transitions.status, touch=True)
         if transitions.state == 'activated':
             replica_moves.activate(session, own, row.replication_type)
         elif transitions.state:
-            fire(
-                session,
-                SHARE_REPLICA,
-                own.id,
-                transitions.state,
-                updated_at=session.now,
-            )
+            fire(session, SHARE_REPLICA, own.id, transitions.state, touch=True)
         if transitions.healed:
             self._mark_healthy(session, own, exports)
         if retries and view.active and transitions.state in _IN_REACH:
@@ -173,7 +161,7 @@ class OutcomeWriter:
             return
         if not SHARE_INSTANCE['replica_healed'].can_leave(own.status):
             return
-        fire(session, SHARE_INSTANCE, own.id, 'replica_healed', updated_at=session.now)
+        fire(session, SHARE_INSTANCE, own.id, 'replica_healed', touch=True)
         self._mark_healthy(session, own, exports)
 
     def _submit_rule_sync(self, session: Session, row: InstanceRow) -> None:
@@ -221,13 +209,7 @@ class OutcomeWriter:
             elif outcome.event == 'created':
                 self._created(session, current, outcome.values)
             elif outcome.event:
-                fire(
-                    session,
-                    SNAPSHOT_INSTANCE,
-                    row.id,
-                    outcome.event,
-                    updated_at=session.now,
-                )
+                fire(session, SNAPSHOT_INSTANCE, row.id, outcome.event, touch=True)
             else:
                 updates.update_copying_snapshot(
                     session, row.id, **changed_fields(current, outcome.values)
@@ -250,7 +232,7 @@ class OutcomeWriter:
             row.id,
             'created',
             progress=PROGRESS_DONE,
-            updated_at=session.now,
+            touch=True,
             provider_location=(
                 values.get('provider_location') or row.provider_location
             ),
@@ -270,7 +252,7 @@ class OutcomeWriter:
         """Mark the replica out of sync if it lacks a snapshot; notify."""
         creating = row.status == SnapshotStatus.CREATING
         if creating and own.replica_state == ReplicaState.IN_SYNC:
-            fire(session, SHARE_REPLICA, own.id, 'fell_behind', updated_at=session.now)
+            fire(session, SHARE_REPLICA, own.id, 'fell_behind', touch=True)
         self._record_message(
             session,
             row,

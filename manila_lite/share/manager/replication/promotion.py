@@ -120,9 +120,7 @@ class PromotionWriter:
         self.rules.submit(session, owner_context(job), stale)
         rows = {row.id: row for row in replicas.lock_instances(session, share.share_id)}
         if event is not None:
-            fire(
-                session, SHARE_INSTANCE, job.resource_id, event, updated_at=session.now
-            )
+            fire(session, SHARE_INSTANCE, job.resource_id, event, touch=True)
         self._write_states(session, job, share, rows, by_id)
         mark_for_resync(session, {row.id for row in stale} & rows.keys())
         # Access to snapshots may depend on which replica is active.
@@ -161,11 +159,7 @@ class PromotionWriter:
             )
         elif state != row.replica_state:
             fire_matching(
-                session,
-                SHARE_REPLICA,
-                _PASSIVE[state],
-                {'id': row.id},
-                updated_at=session.now,
+                session, SHARE_REPLICA, _PASSIVE[state], {'id': row.id}, touch=True
             )
 
     def _check(self, promoted_id: str, replies: Mapping[str, ReplicaReply]) -> None:
@@ -204,13 +198,7 @@ class PromotionWriter:
     def record_refusal(self, session: Session, job: Claim, share_id: str) -> None:
         """Record that there is no active replica; nothing was changed."""
         replicas.lock_instances(session, share_id)
-        fire(
-            session,
-            SHARE_INSTANCE,
-            job.resource_id,
-            'promote_refused',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_INSTANCE, job.resource_id, 'promote_refused', touch=True)
         replicas.advance_generation(session, share_id)
         notify_user(
             session, job, Action.PROMOTE, Detail.NO_ACTIVE_REPLICA, self.message_ttl
@@ -229,11 +217,9 @@ class PromotionWriter:
             SHARE_INSTANCE,
             'replica_failed',
             {'share_id': share_id},
-            updated_at=session.now,
+            touch=True,
         )
-        fire_matching(
-            session, SHARE_REPLICA, 'failed', {'id': replica_id}, updated_at=session.now
-        )
+        fire_matching(session, SHARE_REPLICA, 'failed', {'id': replica_id}, touch=True)
         behind = [
             row.id
             for row in rows
@@ -241,11 +227,7 @@ class PromotionWriter:
         ]
         if behind:
             fire_matching(
-                session,
-                SHARE_REPLICA,
-                'fell_behind',
-                {'id': behind},
-                updated_at=session.now,
+                session, SHARE_REPLICA, 'fell_behind', {'id': behind}, touch=True
             )
         replicas.advance_generation(session, share_id)
 
@@ -259,7 +241,7 @@ class PromotionWriter:
     def record_loss(self, session: Session, row: InstanceRow) -> None:
         """Record the failure of a promotion whose work was lost."""
         self.record_failure(session, row.share_id, row.id)
-        fire(session, SHARE_INSTANCE, row.id, 'promote_failed', updated_at=session.now)
+        fire(session, SHARE_INSTANCE, row.id, 'promote_failed', touch=True)
 
 
 def _complete(session: Session, share_id: str, active_id: str) -> dict[str, bool]:

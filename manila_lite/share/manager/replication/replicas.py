@@ -148,7 +148,7 @@ class ReplicasEndpoint:
             row.id,
             'created',
             progress=PROGRESS_DONE,
-            updated_at=session.now,
+            touch=True,
         )
         share_instances.replace_export_locations(session, row.id, reported.exports)
         if has_rules and reported.rules_in_force:
@@ -192,23 +192,15 @@ class ReplicasEndpoint:
                     'created',
                     {'id': copied},
                     progress=PROGRESS_DONE,
-                    updated_at=session.now,
+                    touch=True,
                 )
         elif state == ReplicaState.IN_SYNC and self._has_snapshots(session, row):
             fire_matching(
-                session,
-                SHARE_REPLICA,
-                'caught_up',
-                _same_generation(row),
-                updated_at=session.now,
+                session, SHARE_REPLICA, 'caught_up', _same_generation(row), touch=True
             )
         elif state == ReplicaState.ERROR:
             fire_matching(
-                session,
-                SHARE_REPLICA,
-                'failed',
-                _same_generation(row),
-                updated_at=session.now,
+                session, SHARE_REPLICA, 'failed', _same_generation(row), touch=True
             )
         elif state not in (None, ReplicaState.OUT_OF_SYNC, ReplicaState.IN_SYNC):
             LOG.warning(
@@ -328,11 +320,7 @@ class ReplicasEndpoint:
             return True
         teardown.fail_denials(session, row.id)
         fire_matching(
-            session,
-            SHARE_REPLICA,
-            'delete_failed',
-            {'id': row.id},
-            updated_at=session.now,
+            session, SHARE_REPLICA, 'delete_failed', {'id': row.id}, touch=True
         )
         return False
 

@@ -262,7 +262,7 @@ class ReplicatedSnapshotsEndpoint:
                     SNAPSHOT_INSTANCE,
                     DELETION_FAILURES[row.status],
                     {'id': row.id},
-                    updated_at=session.now,
+                    touch=True,
                 )
             elif status == GONE or not _is_pending_on(row, force):
                 remove_deleted(session, row)
@@ -380,11 +380,7 @@ class ReplicatedSnapshotsEndpoint:
             replicas.lock_instances(session, row.share_id)
             replica_moves.mark_all_out_of_sync(session, row.share_id)
             fire_matching(
-                session,
-                SNAPSHOT_INSTANCE,
-                'restore_failed',
-                {'id': row.id},
-                updated_at=session.now,
+                session, SNAPSHOT_INSTANCE, 'restore_failed', {'id': row.id}, touch=True
             )
 
     # All
@@ -416,9 +412,7 @@ def fail_others(
         for id in others:
             fail_denials(session, id)
     if others:
-        fire_matching(
-            session, SNAPSHOT_INSTANCE, event, {'id': others}, updated_at=session.now
-        )
+        fire_matching(session, SNAPSHOT_INSTANCE, event, {'id': others}, touch=True)
 
 
 def _record_created(
@@ -437,11 +431,7 @@ def _record_created(
     )
     if status == SnapshotStatus.ERROR:
         fire_matching(
-            session,
-            SNAPSHOT_INSTANCE,
-            'create_failed',
-            {'id': row.id},
-            updated_at=session.now,
+            session, SNAPSHOT_INSTANCE, 'create_failed', {'id': row.id}, touch=True
         )
     if status != SnapshotStatus.AVAILABLE:
         return
@@ -451,7 +441,7 @@ def _record_created(
         'created',
         {'id': row.id},
         progress=PROGRESS_DONE,
-        updated_at=session.now,
+        touch=True,
         provider_location=(reply.get('provider_location') or row.provider_location),
     )
     if moved and row.mount_snapshot_support:

@@ -121,11 +121,7 @@ class ServerMigrationPhases:
         """
         if share_servers.is_used(session, server_id) or not (
             fire_matching(
-                session,
-                SHARE_SERVER,
-                'delete',
-                {'id': server_id},
-                updated_at=session.now,
+                session, SHARE_SERVER, 'delete', {'id': server_id}, touch=True
             )
         ):
             return
@@ -396,11 +392,7 @@ class ServerMigrationPhases:
     ) -> None:
         if ids:
             fire_matching(
-                session,
-                SHARE_INSTANCE,
-                event,
-                {'id': sorted(ids)},
-                updated_at=session.now,
+                session, SHARE_INSTANCE, event, {'id': sorted(ids)}, touch=True
             )
         if snapshot_ids:
             fire_matching(
@@ -408,7 +400,7 @@ class ServerMigrationPhases:
                 SNAPSHOT_INSTANCE,
                 event,
                 {'id': sorted(snapshot_ids)},
-                updated_at=session.now,
+                touch=True,
             )
 
 

@@ -378,7 +378,7 @@ class ServerSetup:
             'created',
             build_key=None,
             identifier=str(details.get('identifier') or server_id),
-            updated_at=session.now,
+            touch=True,
         )
         share_servers.merge_details(session, server_id, details)
         return server_view.load_server(session, server_id)
@@ -424,7 +424,7 @@ class ServerSetup:
             session, server_id, error, keep_addresses=job.attempt > 1
         ):
             return False
-        fire(session, machine, job.resource_id, 'create_failed', updated_at=session.now)
+        fire(session, machine, job.resource_id, 'create_failed', touch=True)
         notify_user(
             session,
             job,
@@ -466,13 +466,6 @@ class ServerSetup:
         keep_addresses: bool = False,
     ) -> None:
         """Mark a server that was not built or managed as failed."""
-        fire(
-            session,
-            SHARE_SERVER,
-            server_id,
-            event,
-            build_key=None,
-            updated_at=session.now,
-        )
+        fire(session, SHARE_SERVER, server_id, event, build_key=None, touch=True)
         if self.networks is not None and not keep_addresses:
             self.networks.deallocate(session, server_id)

@@ -243,7 +243,7 @@ class EnsuringEndpoint:
             SHARE_INSTANCE,
             row.id,
             'ensure_failed' if failed else 'ensured',
-            updated_at=session.now,
+            touch=True,
         )
         if exports:
             share_instances.replace_export_locations(session, row.id, exports)

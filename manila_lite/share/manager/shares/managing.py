@@ -137,14 +137,7 @@ class ManagingEndpoint:
     def _managed(
         self, session: Session, row: InstanceRow, managed: ManagedShare
     ) -> None:
-        fire(
-            session,
-            SHARE_INSTANCE,
-            row.id,
-            'managed',
-            progress='100%',
-            updated_at=session.now,
-        )
+        fire(session, SHARE_INSTANCE, row.id, 'managed', progress='100%', touch=True)
         shares.resize(session, row.share_id, managed.size)
         resized = share_instances.get(session, row.id)
         charges.adjust(
@@ -247,7 +240,7 @@ class ManagingEndpoint:
             'managed',
             progress='100%',
             provider_location=location,
-            updated_at=session.now,
+            touch=True,
         )
         snapshots.resize(session, row.snapshot_id, size)
         charges.adjust(

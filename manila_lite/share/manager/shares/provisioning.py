@@ -158,7 +158,7 @@ class ProvisioningEndpoint:
             instance_id,
             'created',
             progress=PROGRESS_DONE,
-            updated_at=session.now,
+            touch=True,
         )
         share_instances.insert_export_locations(session, instance_id, locations)
 
@@ -295,7 +295,7 @@ class ProvisioningEndpoint:
             instance_id,
             'copy',
             progress=reported.progress,
-            updated_at=session.now,
+            touch=True,
         )
         share_instances.insert_export_locations(session, instance_id, reported.exports)
 
@@ -329,7 +329,7 @@ class ProvisioningEndpoint:
             instance_id,
             'created',
             progress=PROGRESS_DONE,
-            updated_at=session.now,
+            touch=True,
         )
         if reported.exports:
             share_instances.replace_export_locations(
@@ -368,7 +368,7 @@ class ProvisioningEndpoint:
         Other replicas grow with the active one, on whatever host.
         """
         instances = lock_instances(session, row)
-        fire(session, SHARE_INSTANCE, row.id, 'extended', updated_at=session.now)
+        fire(session, SHARE_INSTANCE, row.id, 'extended', touch=True)
         resize(
             session,
             row,
@@ -394,7 +394,7 @@ class ProvisioningEndpoint:
     def _shrunk(self, session: Session, row: InstanceRow, new_size: int) -> None:
         """Record the new size and reduce the usage."""
         instances = lock_instances(session, row)
-        fire(session, SHARE_INSTANCE, row.id, 'shrunk', updated_at=session.now)
+        fire(session, SHARE_INSTANCE, row.id, 'shrunk', touch=True)
         resize(session, row, new_size, instances)
 
     # Delete

@@ -108,7 +108,7 @@ class ShareTransfersEndpoint:
 
     def _accepted(self, session: Session, job: Claim, acceptance: Acceptance) -> None:
         row, transfer = acceptance.instance.row, acceptance.transfer
-        fire(session, SHARE_INSTANCE, row.id, 'transferred', updated_at=session.now)
+        fire(session, SHARE_INSTANCE, row.id, 'transferred', touch=True)
         fire(session, SHARE_TRANSFER, transfer.id, 'accepted')
         change_owner(
             session,
@@ -161,7 +161,7 @@ class ShareTransfersEndpoint:
             SHARE_INSTANCE,
             'withdraw_offer',
             {'id': row.instance_id},
-            updated_at=session.now,
+            touch=True,
         )
         fire(session, SHARE_TRANSFER, row.id, 'expire')
 
@@ -176,7 +176,7 @@ def withdraw_acceptance(session: Session, transfer_id: str) -> bool:
             {'id': transfer_id},
             destination_project_id=None,
             destination_user_id=None,
-            updated_at=session.now,
+            touch=True,
         )
         == 1
     )

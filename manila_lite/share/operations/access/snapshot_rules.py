@@ -94,11 +94,7 @@ class SnapshotAccess:
         self._begin(session, ctx, snapshot)
         snapshot_rules.check_exists(session, snapshot.id, access_id)
         fire_matching(
-            session,
-            SNAPSHOT_ACCESS_RULE,
-            'deny',
-            {'access_id': access_id},
-            updated_at=session.now,
+            session, SNAPSHOT_ACCESS_RULE, 'deny', {'access_id': access_id}, touch=True
         )
 
     def _begin(

@@ -215,13 +215,13 @@ class NetworkChanges:
         checks.require_ready(session, network, servers, change, self.down_time)
         checks.require_compatible(session, network.id, change, checks.hosts_of(servers))
         share_networks.delete_all(session, network.id)
-        fire(session, SHARE_NETWORK, network.id, 'change', updated_at=session.now)
+        fire(session, SHARE_NETWORK, network.id, 'change', touch=True)
         fire_all(
             session,
             SHARE_SERVER,
             [server.id for server in servers],
             'change_network',
-            updated_at=session.now,
+            touch=True,
         )
 
     # Subnets

@@ -156,5 +156,5 @@ class ShareNetworks:
             SHARE_NETWORK,
             network_id,
             reset_event(SHARE_NETWORK, status),
-            updated_at=session.now,
+            touch=True,
         )

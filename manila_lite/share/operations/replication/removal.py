@@ -43,7 +43,7 @@ def remove(
             SHARE_INSTANCE,
             replica.id,
             'force_delete' if force else 'delete',
-            updated_at=session.now,
+            touch=True,
         )
     except exception.InvalidStatus as error:
         raise exception.ReplicationException(
