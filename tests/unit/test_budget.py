@@ -1,5 +1,6 @@
 """A whole run fails above the processor time of the table of budgets."""
 
+import itertools
 import pathlib
 import re
 import subprocess
@@ -7,7 +8,7 @@ import sys
 import time
 
 from tests.support import budget
-from tests.support.order import spread
+from tests.support.order import shuffled, spread
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -81,3 +82,15 @@ def test_half_of_the_workers_begin_with_stories_and_get_all_of_a_file():
     files = [name.partition('::')[0].rpartition('/')[2] for name in found]
     assert files[:5] == [*4 * ['test_a.py'], 'test_c.py']
     assert files[6:10] == [*3 * ['test_b.py'], 'test_c.py']
+
+
+def test_order_is_random_and_that_of_its_seed():
+    names = [f'tests/test_{file}.py::{n}' for file in 'abcd' for n in range(6)]
+    items = list(map(Item, names))
+    found = shuffled(items, 7)
+    assert found == shuffled(items, 7)
+    assert found != items
+    assert found != shuffled(items, 8)
+    assert sorted(item.nodeid for item in found) == sorted(names)
+    files = [item.nodeid.partition('::')[0] for item in found]
+    assert len([*itertools.groupby(files)]) == 4
