@@ -109,6 +109,22 @@ def test_pool_without_space_for_the_share_is_refused_at_the_start(site):
     site.near.delete_share(CTX, share)
 
 
+def test_space_of_a_share_that_was_just_deleted_is_used(site):
+    pool = site.near.backend.pools['small']
+    share, moved = site.create(), site.share('host@near#small')
+    filled = site.create(host='host@near#small')
+    size = pool.capacity_bytes()[1] * 2 // 3
+    for each in (share, filled):
+        (site.volume(site.near, each) / 'large').write_bytes(os.urandom(size))
+    kernel.flush(pool.top)
+    assert pool.capacity_bytes()[1] < size
+    site.near.delete_share(CTX, filled)
+    site.copy(share, moved)
+    site.complete(share, moved)
+    assert (site.volume(site.near, moved) / 'large').stat().st_size == size
+    site.near.delete_share(CTX, moved)
+
+
 def test_pool_that_becomes_full_ends_the_migration_with_a_message(site):
     share, moved = site.create(), site.share('host@near#small')
     volume = site.volume(site.near, share)
