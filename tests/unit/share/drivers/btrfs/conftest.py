@@ -1,5 +1,7 @@
 import pytest
 
+from manila_lite.share.drivers.btrfs import backend
+from manila_lite.share.drivers.btrfs.volumes import pool as pools
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool, mounted_pool
 from tests.support import storage
 from tests.support.flushes import Flushes
@@ -30,3 +32,10 @@ def nfs(pool):
 @pytest.fixture
 def flushes(monkeypatch):
     return Flushes(monkeypatch)
+
+
+@pytest.fixture
+def space_is_freed_in_time(monkeypatch):
+    """Wait longer: the kernel frees removed volumes late on a busy machine."""
+    for module in (pools, backend):
+        monkeypatch.setattr(module, 'FREED_WITHIN', 60.0)

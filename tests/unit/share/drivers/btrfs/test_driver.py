@@ -617,6 +617,7 @@ def test_sizes_that_the_kernel_gave_up_are_counted_again(site, caplog):
     assert 'are wrong' not in caplog.text
 
 
+@pytest.mark.usefixtures('space_is_freed_in_time')
 @pytest.mark.parametrize('verb', ['share', 'snapshot', 'clone'])
 def test_space_of_a_deleted_share_is_there_for_the_next_call(site, verb):
     share, filled = site.create('small'), site.create('small')
@@ -643,8 +644,8 @@ def test_pool_that_is_not_there_frees_nothing(tmp_path):
     assert not Pool('lost', tmp_path / 'lost').free_removed(0.0)
 
 
+@pytest.mark.usefixtures('space_is_freed_in_time')
 def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
-    # The last test: the space is free again after half a minute.
     share = site.create('small')
     pool = site.driver.backend.pools['small']
     fill(pool.path('shares', share.name))

@@ -109,6 +109,7 @@ def test_pool_without_space_for_the_share_is_refused_at_the_start(site):
     site.near.delete_share(CTX, share)
 
 
+@pytest.mark.usefixtures('space_is_freed_in_time')
 def test_space_of_a_share_that_was_just_deleted_is_used(site):
     pool = site.near.backend.pools['small']
     share, moved = site.create(), site.share('host@near#small')
