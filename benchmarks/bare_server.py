@@ -7,8 +7,8 @@ import pathlib
 import subprocess
 import time
 
+from manila_lite.share.drivers import ganesha
 from manila_lite.share.drivers.btrfs.daemons import daemons
-from manila_lite.share.drivers.btrfs.exports.nfs import ganesha
 
 NFS_PORT = 2049
 POLL_INTERVAL = 0.001

@@ -29,8 +29,8 @@ from manila_lite.share.drivers.base import (
     normalise_export_locations,
 )
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
-from manila_lite.share.drivers.btrfs.exports.nfs.ganesha import Ganesha
 from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.drivers.ganesha import Ganesha
 from manila_lite.share.drivers.local.driver import LocalDriver
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from tests.support import databases, traces

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import privileges
-from manila_lite.share.drivers.btrfs.exports.nfs.ganesha import safe_path
 from manila_lite.share.drivers.btrfs.servers import server_network, servers
 from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.drivers.ganesha import safe_path
 from manila_lite.share.drivers.records import checked_file_name
 
 

@@ -14,9 +14,9 @@ import time
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import ganesha, records
 from manila_lite.share.drivers.btrfs.daemons import processes, supervisor
-from manila_lite.share.drivers.btrfs.exports.nfs import ganesha, handle_guard
+from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
 from manila_lite.share.drivers.btrfs.exports.smb import smb_settings
 from manila_lite.share.drivers.btrfs.exports.smb.smb_server import (
     CONFIG,

@@ -10,9 +10,8 @@ from oslo_log import log
 from oslo_utils import netutils
 
 from manila_lite import exception
-from manila_lite.share.drivers import base
+from manila_lite.share.drivers import base, ganesha
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.exports.nfs import ganesha
 from manila_lite.share.drivers.btrfs.exports.nfs.exports import Exports, pseudo_path
 from manila_lite.share.drivers.btrfs.exports.smb.smb_exports import (
     SmbExports,

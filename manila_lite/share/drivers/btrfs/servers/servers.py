@@ -26,12 +26,11 @@ from typing import NamedTuple
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import ganesha, records
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.daemons import daemons, processes, supervisor
 from manila_lite.share.drivers.btrfs.daemons.daemons import Supervision
-from manila_lite.share.drivers.btrfs.exports.nfs import ganesha
 from manila_lite.share.drivers.btrfs.exports.nfs.exports import Exports
 from manila_lite.share.drivers.btrfs.exports.smb import smb_settings
 from manila_lite.share.drivers.btrfs.exports.smb.smb_exports import SmbExports

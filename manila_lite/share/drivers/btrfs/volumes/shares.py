@@ -8,10 +8,9 @@ from oslo_log import log
 from oslo_utils import timeutils
 
 from manila_lite import exception
-from manila_lite.share.drivers import base
+from manila_lite.share.drivers import base, silence
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.exports import silence
 from manila_lite.share.drivers.btrfs.moves.clones import BtrfsClones
 from manila_lite.share.drivers.btrfs.servers.servers import ShareServerMissing
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool

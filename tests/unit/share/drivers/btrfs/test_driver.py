@@ -9,11 +9,10 @@ import time
 import pytest
 
 from manila_lite import context, exception
-from manila_lite.share.drivers import fencing
+from manila_lite.share.drivers import fencing, silence
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
-from manila_lite.share.drivers.btrfs.exports import silence
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.contract import delete

@@ -24,11 +24,10 @@ from typing import NamedTuple
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import ganesha, records
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.exports import origins
-from manila_lite.share.drivers.btrfs.exports.nfs import ganesha
 from manila_lite.share.drivers.btrfs.exports.nfs.export_numbers import ExportNumbers
 from manila_lite.share.drivers.btrfs.exports.nfs.mount_table import MountTable
 from manila_lite.share.drivers.btrfs.locks import Locks

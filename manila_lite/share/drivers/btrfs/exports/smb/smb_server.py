@@ -16,10 +16,9 @@ import time
 from typing import NamedTuple
 
 from manila_lite import exception
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import records, silence
 from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs.daemons import processes
-from manila_lite.share.drivers.btrfs.exports import silence
 from manila_lite.share.drivers.btrfs.exports.smb import smb_settings
 from manila_lite.share.drivers.records import Record
 

@@ -16,7 +16,7 @@ import sys
 from typing import NamedTuple
 
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs.exports.nfs.ganesha import safe_path
+from manila_lite.share.drivers.ganesha import safe_path
 
 FOLDERS = ('private', 'lock', 'state', 'cache', 'pid', 'ncalrpc', 'shares')
 INDEX, LOG = 'shares.conf', 'smbd.log'

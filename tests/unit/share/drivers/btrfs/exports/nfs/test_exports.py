@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
+from manila_lite.share.drivers import ganesha
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.exports.nfs import ganesha
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 from manila_lite.share.drivers.nfs_clients import clients_of
 from tests.drivers.crashes import interrupted_at

@@ -3,7 +3,7 @@ import pathlib
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs.exports.nfs import ganesha
+from manila_lite.share.drivers import ganesha
 from manila_lite.share.drivers.nfs_clients import Client
 
 

@@ -20,7 +20,7 @@ from jeepney import DBusAddress, HeaderFields, Message, MessageType, new_method_
 from jeepney.io.blocking import DBusConnection, open_dbus_connection
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs.exports import silence
+from manila_lite.share.drivers import silence
 from manila_lite.share.drivers.nfs_clients import Client, Network
 
 _MANAGER = DBusAddress(
