@@ -34,19 +34,38 @@ _REPLY_TIMEOUT = 30.0
 
 
 class Export(NamedTuple):
-    """What the server is to export, and to which clients."""
+    """What the server is to export, and to which clients.
+
+    `fsal` are the settings of the part of the server that reads the files.
+    """
 
     number: int
-    path: pathlib.Path
+    path: pathlib.PurePath
     pseudo: str
     clients: Sequence[Client]
+    fsal: str = 'Name = VFS;'
 
 
 class _Refused(Exception):
     """The server has answered with an error."""
 
 
-def safe_path(path: pathlib.Path) -> str:
+class Recovery(NamedTuple):
+    """What becomes of open files and locks when the server starts again."""
+
+    grace: str
+    backend: str
+
+
+def without_grace(folder: pathlib.Path) -> Recovery:
+    """Return the settings of a server that serves new clients at once."""
+    return Recovery(
+        'Graceless = true;',
+        f'RecoveryBackend = fs;\n    RecoveryRoot = "{safe_path(folder)}";',
+    )
+
+
+def safe_path(path: pathlib.PurePath) -> str:
     """Return a path that needs no quoting in any configuration file."""
     if not _SAFE_PATH.fullmatch(str(path)):
         raise exception.BadConfiguration(
@@ -55,7 +74,7 @@ def safe_path(path: pathlib.Path) -> str:
     return str(path)
 
 
-def base_config(port: int, recovery: pathlib.Path, plugins: pathlib.Path) -> str:
+def base_config(port: int, recovery: Recovery, plugins: pathlib.Path) -> str:
     """Return the settings besides exports: NFS 4 and nothing else."""
     return f"""\
 # Written by manila_lite. What is changed here will be lost.
@@ -70,10 +89,9 @@ NFS_CORE_PARAM {{
     Plugins_Dir = "{safe_path(plugins)}";
 }}
 NFSv4 {{
-    Graceless = true;
+    {recovery.grace}
     Minor_Versions = 0, 1, 2;
-    RecoveryBackend = fs;
-    RecoveryRoot = "{safe_path(recovery)}";
+    {recovery.backend}
     Only_Numeric_Owners = true;
     Allow_Numeric_Owners = true;
 }}
@@ -115,7 +133,7 @@ EXPORT {{
     Pseudo = "{safe_path(pathlib.Path(export.pseudo))}";
     Filesystem_Id = 1.{export.number};
     Access_Type = None;
-    FSAL {{ Name = VFS; }}
+    FSAL {{ {export.fsal} }}
 {clients}}}
 """
 

@@ -213,7 +213,9 @@ def nfs_specification(
         'server': {
             'config': str(server),
             'text': ganesha.base_config(
-                port, folder / 'recovery', handle_guard.require().parent
+                port,
+                ganesha.without_grace(folder / 'recovery'),
+                handle_guard.require().parent,
             ),
             'command': [
                 *prefix,
