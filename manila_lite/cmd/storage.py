@@ -12,9 +12,10 @@ from oslo_utils import strutils
 
 from manila_lite import exception
 from manila_lite.cmd import console, disks
+from manila_lite.share.drivers import handle_guard
 from manila_lite.share.drivers.btrfs import kernel, machine, trials
 from manila_lite.share.drivers.btrfs.daemons import daemons
-from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
+from manila_lite.share.drivers.btrfs.exports.nfs.handle_guard import GUARD
 from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
 from manila_lite.share.drivers.btrfs.servers import servers
 from manila_lite.share.drivers.cephfs import capabilities
@@ -112,7 +113,7 @@ def prepare(args: argparse.Namespace) -> None:
 
 def build_guard(args: argparse.Namespace) -> None:
     """build what keeps NFS clients in their shares, and print its path"""
-    print(handle_guard.build(pathlib.Path(args.folder)))
+    print(GUARD.build(pathlib.Path(args.folder)))
 
 
 def stop(args: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ from manila_lite import exception
 from manila_lite.share.drivers import file_locks
 from manila_lite.share.drivers.btrfs import kernel, machine
 from manila_lite.share.drivers.btrfs.daemons import daemons
-from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
+from manila_lite.share.drivers.btrfs.exports.nfs.handle_guard import GUARD
 from manila_lite.share.drivers.btrfs.servers import servers
 from tests.support import requirements, sampling, tenant_network
 from tests.support.processes import free_port
@@ -36,9 +36,9 @@ def missing() -> str | None:
 
     The guard of NFS file handles is built from the sources under test.
     """
-    if os.geteuid() == 0 and handle_guard.find_plugin() is not None:
+    if os.geteuid() == 0 and GUARD.find_plugin() is not None:
         with contextlib.suppress(exception.InvalidInput, OSError):
-            handle_guard.build()
+            GUARD.build()
     for requirement in machine.REQUIREMENTS:
         if not requirement.is_met():
             return f'{requirement.name} is missing; {requirement.remedy}'

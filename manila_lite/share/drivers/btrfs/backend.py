@@ -16,8 +16,8 @@ from manila_lite.share.drivers.btrfs import failures, options
 from manila_lite.share.drivers.btrfs.catalog import Kind, RecordsUnreadable
 from manila_lite.share.drivers.btrfs.daemons import root_directory
 from manila_lite.share.drivers.btrfs.daemons.daemons import Daemons
-from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
 from manila_lite.share.drivers.btrfs.exports.nfs.exports import Exports
+from manila_lite.share.drivers.btrfs.exports.nfs.handle_guard import GUARD
 from manila_lite.share.drivers.btrfs.exports.protocols import (
     CIFS,
     Exporters,
@@ -79,7 +79,7 @@ class BtrfsBackend:
         """
         options.check(self.configuration, self.root)
         options.check_privileges(self.configuration)
-        handle_guard.require()
+        GUARD.require()
         root_directory.prepare(self.root)
         for folder in ('locks', 'fencing', 'pools'):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
@@ -390,7 +390,7 @@ class BtrfsBackend:
             self.require()
         except exception.StorageUnavailable:
             self.start(has_shares=True)
-        handle_guard.require()  # a server that is started next needs it
+        GUARD.require()  # a server that is started next needs it
         self.keep_exportable()
         if not self.has_servers:
             self.daemons.keep_supervised()

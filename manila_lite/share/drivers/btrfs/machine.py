@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import privileges
-from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
+from manila_lite.share.drivers.btrfs.exports.nfs.handle_guard import GUARD
 
 _SMALLEST_POOL = 128 << 20
 # Where a btrfs has its first super block, and what is where in it.
@@ -62,12 +62,10 @@ REQUIREMENTS = (
     Requirement(
         'ganesha/libfsalvfs.so',
         'install the package nfs-ganesha-vfs',
-        lambda: handle_guard.find_plugin() is not None,
+        lambda: GUARD.find_plugin() is not None,
     ),
     Requirement(
-        'guard of NFS file handles',
-        handle_guard.REMEDY,
-        lambda: handle_guard.find() is not None,
+        'guard of NFS file handles', GUARD.remedy, lambda: GUARD.find() is not None
     ),
 )
 

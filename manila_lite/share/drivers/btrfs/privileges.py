@@ -13,7 +13,6 @@ have the same ones. They are used by:
     smb_users         `smbpasswd` and `pdbedit`
     machine           `mkfs.btrfs`, for the operator
     trials            what a container may refuse, for the operator
-    handle_guard      the C compiler, for the operator
     privileges        becomes root, see below
 
 No other module starts a program or calls the kernel by itself. Mounts are

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import uuid
 
 from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
+from manila_lite.share.drivers.btrfs.exports.nfs.handle_guard import GUARD
 
 _SIZE = 128 << 20
 _TIMEOUT = 60.0
@@ -100,7 +100,7 @@ TRIALS = (
         'guard of NFS file handles in libfsalvfs.so',
         (),
         'build it, or install another version of nfs-ganesha',
-        handle_guard.load,
+        GUARD.load,
     ),
 )
 

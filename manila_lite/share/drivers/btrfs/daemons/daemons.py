@@ -16,7 +16,7 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.share.drivers import ganesha, records
 from manila_lite.share.drivers.btrfs.daemons import processes, supervisor
-from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
+from manila_lite.share.drivers.btrfs.exports.nfs.handle_guard import GUARD
 from manila_lite.share.drivers.btrfs.exports.smb import smb_settings
 from manila_lite.share.drivers.btrfs.exports.smb.smb_server import (
     CONFIG,
@@ -213,9 +213,7 @@ def nfs_specification(
         'server': {
             'config': str(server),
             'text': ganesha.base_config(
-                port,
-                ganesha.without_grace(folder / 'recovery'),
-                handle_guard.require().parent,
+                port, ganesha.without_grace(folder / 'recovery'), GUARD.require().parent
             ),
             'command': [
                 *prefix,
@@ -243,7 +241,7 @@ def require_guarded(folder: pathlib.Path, server: ganesha.Ganesha) -> None:
     pid = processes.find_pid(record)
     if (
         not server.numbers()
-        or handle_guard.is_loaded(folder, pid)
+        or GUARD.is_loaded(folder, pid)
         or processes.find_pid(record) != pid  # it has just been started
     ):
         return

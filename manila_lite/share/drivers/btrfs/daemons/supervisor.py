@@ -29,11 +29,11 @@ import sys
 import time
 from typing import Any, NoReturn, Protocol
 
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers import handle_guard, records
 from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs.daemons import probes, processes, reserve
 from manila_lite.share.drivers.btrfs.daemons.probes import Probe, Question
-from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard, mount_table
+from manila_lite.share.drivers.btrfs.exports.nfs import mount_table
 from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
 from manila_lite.share.drivers.btrfs.volumes.trash import Trash
 

@@ -105,7 +105,7 @@ USES = {
         r'os\.(fork\w*|exec\w+|spawn\w+|posix_spawn\w*|system|popen)'
         r'|(subprocess|pty|multiprocessing)\.\w+',
         {
-            'daemons', 'handle_guard', 'machine', 'server_network',
+            'daemons', 'machine', 'server_network',
             'smb_server', 'smb_users', 'supervisor', 'transfer', 'trials',
         },
     ),

@@ -9,8 +9,9 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.cmd.manage import main
+from manila_lite.share.drivers import handle_guard
 from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs.exports.nfs import handle_guard
+from manila_lite.share.drivers.btrfs.exports.nfs.handle_guard import GUARD
 from tests.support import command_line, storage
 from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs.driver_site import Site
@@ -52,7 +53,7 @@ def open_through_guard(mount, file, flags=READ):
     """Return the error of an open, or 0."""
     done = subprocess.run(
         [sys.executable, '-c', OPEN]
-        + [str(each) for each in (handle_guard.find(), mount, file, flags)],
+        + [str(each) for each in (GUARD.find(), mount, file, flags)],
         check=True,
         capture_output=True,
         text=True,
@@ -99,9 +100,7 @@ def test_plugin_that_would_open_handles_past_the_guard_is_not_used():
     storage.require()
     load = 'import ctypes, sys; ctypes.CDLL(sys.argv[1], mode=2)'
     done = subprocess.run(
-        [sys.executable, '-c', load, str(handle_guard.find())],
-        capture_output=True,
-        text=True,
+        [sys.executable, '-c', load, str(GUARD.find())], capture_output=True, text=True
     )
     assert done.returncode < 0
     assert 'opens handles without their guard' in done.stderr
@@ -109,46 +108,46 @@ def test_plugin_that_would_open_handles_past_the_guard_is_not_used():
 
 def test_guard_is_found_where_it_was_built_and_where_a_package_has_it(folders):
     local, package = folders
-    assert handle_guard.find() is None
-    path = handle_guard.build(package)
-    assert handle_guard.find() == path
+    assert GUARD.find() is None
+    path = GUARD.build(package)
+    assert GUARD.find() == path
     before = path.stat()
-    assert handle_guard.build(package) == path
+    assert GUARD.build(package) == path
     assert path.stat() == before
-    assert handle_guard.find() == path
-    other = handle_guard.build(local)
-    assert handle_guard.find() == other != path
+    assert GUARD.find() == path
+    other = GUARD.build(local)
+    assert GUARD.find() == other != path
 
 
 def test_guard_that_others_can_replace_is_not_used(folders):
-    path = handle_guard.build(folders[0])
+    path = GUARD.build(folders[0])
     for each in (path, path.parent):
         each.chmod(0o777)
-        assert handle_guard.find() is None
+        assert GUARD.find() is None
         each.chmod(0o755)
-        assert handle_guard.find() == path
+        assert GUARD.find() == path
 
 
 def test_library_that_is_not_the_guard_is_not_used(folders):
-    path = handle_guard.build(folders[0])
-    shutil.copy(handle_guard.find_plugin(), path)
-    assert handle_guard.find() is None
+    path = GUARD.build(folders[0])
+    shutil.copy(GUARD.find_plugin(), path)
+    assert GUARD.find() is None
 
 
 def test_command_builds_what_the_check_misses(folders):
     ended = command_line.run(main, ['storage', 'check'], '')
-    assert f'guard of NFS file handles: missing; {handle_guard.REMEDY}' in (ended.out)
+    assert f'guard of NFS file handles: missing; {GUARD.remedy}' in (ended.out)
     assert 'in libfsalvfs.so: there is no guard; build it' in ended.out
     assert ended.code == 1
     command = ['storage', 'build-guard', '--folder', str(folders[0])]
     printed = command_line.run(main, command, '').out
-    assert printed == f'{handle_guard.find()}\n'
+    assert printed == f'{GUARD.find()}\n'
 
 
 def test_without_a_compiler_the_packages_are_named(folders, monkeypatch):
     monkeypatch.setenv('PATH', str(folders[0]))
     with pytest.raises(exception.InvalidInput, match='gcc and libc6-dev'):
-        handle_guard.build(folders[0])
+        GUARD.build(folders[0])
 
 
 def test_back_end_without_the_guard_does_not_start(folders):
@@ -159,7 +158,7 @@ def test_back_end_without_the_guard_does_not_start(folders):
 
 
 def test_back_end_whose_guard_is_removed_is_out_of_use(folders):
-    guard = handle_guard.build(folders[0])
+    guard = GUARD.build(folders[0])
     with storage.folder() as folder:
         driver = Site(folder).driver
         driver.backend.check_health()
@@ -169,7 +168,7 @@ def test_back_end_whose_guard_is_removed_is_out_of_use(folders):
 
 
 def test_server_that_is_restarted_without_the_guard_exports_nothing(folders, pool):
-    guard = handle_guard.build(folders[0])
+    guard = GUARD.build(folders[0])
     with storage.folder() as folder:
         site = NfsSite(pool, folder)
         site.daemons.start()
