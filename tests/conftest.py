@@ -9,6 +9,7 @@ pytest_plugins = [
     'tests.support.budget',
     'tests.support.ceph',
     'tests.support.databases',
+    'tests.support.nfs_gateways',
     'tests.support.order',
     'tests.support.reference',
     'tests.support.skips',

@@ -18,7 +18,7 @@ from manila_lite.share.drivers.btrfs.daemons import daemons
 from manila_lite.share.drivers.btrfs.exports.nfs.handle_guard import GUARD
 from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
 from manila_lite.share.drivers.btrfs.servers import servers
-from manila_lite.share.drivers.cephfs import capabilities
+from manila_lite.share.drivers.cephfs import capabilities, gateway
 from manila_lite.share.drivers.cephfs.backend import CephfsBackend
 from manila_lite.share.drivers.contract.configuration import Configuration
 
@@ -113,7 +113,8 @@ def prepare(args: argparse.Namespace) -> None:
 
 def build_guard(args: argparse.Namespace) -> None:
     """build what keeps NFS clients in their shares, and print its path"""
-    print(GUARD.build(pathlib.Path(args.folder)))
+    guard = gateway.GUARD if args.driver == 'cephfs' else GUARD
+    print(guard.build(pathlib.Path(args.folder)))
 
 
 def stop(args: argparse.Namespace) -> None:
@@ -173,6 +174,13 @@ def add_to(nouns: typing.Any) -> None:
         default='btrfs',
         help='btrfs, the default, needs programs of this machine; the back ends '
         'with cephfs need a cluster and a Ceph user that may use it',
+    )
+    parsers['build_guard'].add_argument(
+        '--driver',
+        choices=['btrfs', 'cephfs'],
+        default='btrfs',
+        help='whose NFS server is to have it: that of btrfs, the default, or the '
+        'gateways of cephfs',
     )
     parsers['build_guard'].add_argument(
         '--folder',

@@ -51,6 +51,25 @@ OPTS = [
         'of a client that has access may write; restrict it if only root '
         'of the clients should.',
     ),
+    cfg.ListOpt(
+        'cephfs_nfs_gateways',
+        item_type=cfg.types.IPAddress(),
+        default=[],
+        help='Addresses of NFS gateways, each of a machine that runs '
+        '"manila-lite-nfs-gateway". With it there are shares with the protocol NFS. '
+        'Each share prefers one of them, and its clients may mount it from any.',
+    ),
+    cfg.StrOpt(
+        'cephfs_nfs_auth_id',
+        default='manila_lite_nfs',
+        help='Ceph user of the NFS gateways, without "client.", which reads the '
+        'records of the driver.',
+    ),
+    cfg.StrOpt(
+        'cephfs_nfs_keyring_path',
+        help='Keyring of this user on the gateways; when unset, where Ceph looks '
+        'for one, such as /etc/ceph/ceph.client.manila_lite_nfs.keyring.',
+    ),
     cfg.IntOpt(
         'cephfs_command_timeout',
         default=30,

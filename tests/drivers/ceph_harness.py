@@ -6,8 +6,8 @@ import re
 
 from manila_lite import exception
 from manila_lite.share.drivers.base import AccessRuleForDriver, ShareForDriver
-from manila_lite.share.drivers.cephfs.access import list_users
-from tests.drivers.driver_harness import GIB, DriverHarness
+from manila_lite.share.drivers.cephfs.users import list_users
+from tests.drivers.driver_harness import GIB, DriverHarness, displayed_clients
 from tests.support.processes import wait_until
 
 LEVELS = {'rw': 'rw', 'r': 'ro'}
@@ -38,6 +38,31 @@ class CephHarness(DriverHarness):
         driver.create_share(None, share)
         record = driver.backend.get_share(share)
         return CephUsers(driver, share, self.client, record['path'].lstrip('/'))
+
+
+class CephNfsHarness(CephHarness):
+    """Shares that gateways serve by NFS."""
+
+    gateways = None
+
+    def share(self, **values) -> ShareForDriver:
+        return DriverHarness.share(self, **values)
+
+    def rule(self, share, access_to: str, **values) -> AccessRuleForDriver:
+        return DriverHarness.rule(self, share, access_to, **values)
+
+    def clients(self, driver, item):
+        """Return the clients that the gateways let in, which is the same at each."""
+        number = self.gateways.number(driver, item)
+        one, *others = (_clients_at(each, number) for each in self.gateways.each)
+        assert all(other == one for other in others)
+        return one
+
+
+def _clients_at(gateway, number: int | None) -> set[tuple[str, str, str]]:
+    if number not in gateway.server.numbers():
+        return set()
+    return displayed_clients(gateway.folder / 'bus.sock', number)
 
 
 @dataclasses.dataclass

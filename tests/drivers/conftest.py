@@ -3,7 +3,7 @@ import pytest
 import manila_lite.conf
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
-from tests.drivers.ceph_harness import CephHarness
+from tests.drivers.ceph_harness import CephHarness, CephNfsHarness
 from tests.drivers.cifs_replication_sites import CifsSites
 from tests.drivers.replication_backends import BACKENDS, Backends
 from tests.drivers.replication_sites import Sites
@@ -11,7 +11,7 @@ from tests.drivers.share_migration_contract import KINDS, SharePair
 from tests.support import ceph, sampling, storage, tenant_network
 
 BTRFS = 'btrfs'
-CEPHFS = 'cephfs'
+CEPHFS, CEPHFS_NFS = 'cephfs', 'cephfs-nfs'
 
 
 def pytest_addoption(parser):
@@ -65,6 +65,13 @@ def pytest_generate_tests(metafunc):
                     CEPHFS,
                     marks=[sampling.suite('the contract on cephfs', 12), ceph.limited],
                 ),
+                pytest.param(
+                    CEPHFS_NFS,
+                    marks=[
+                        sampling.suite('the contract on cephfs by NFS', 4),
+                        ceph.limited,
+                    ],
+                ),
             ],
             indirect=True,
         )
@@ -116,6 +123,9 @@ def harness(request, tmp_path):
     if request.param == CEPHFS:
         options |= request.getfixturevalue('ceph').options()
         kind = CephHarness
+    if request.param == CEPHFS_NFS:
+        options |= request.getfixturevalue('gateways').options
+        kind = CephNfsHarness
     file = request.config.getoption('driver_config', default=None)
     section = request.config.getoption('driver_section', default='backend')
 
@@ -124,9 +134,11 @@ def harness(request, tmp_path):
             return Configuration(manila_lite.conf.new(files=[file]), section)
         return Configuration.from_values(options)
 
-    harness = kind(request.param, configure)
-    if request.param == CEPHFS:
+    harness = kind(request.param.removesuffix('-nfs'), configure)
+    if request.param in (CEPHFS, CEPHFS_NFS):
         harness.client = request.getfixturevalue('ceph_root')
+    if request.param == CEPHFS_NFS:
+        harness.gateways = request.getfixturevalue('gateways')
     if request.param == BTRFS and not file:
         harness.server_options = lambda: request.getfixturevalue('btrfs_server_options')
     yield harness

@@ -152,17 +152,31 @@ def _clients_at(
         assert not file.exists()
         return set()
     configured = re.findall(r'Clients = (\S+); Access_Type = (\S+);', file.read_text())
+    return displayed_clients(_bus_of(folder), number) | {
+        ('ip', to, level.lower()) for to, level in configured
+    }
+
+
+def displayed_clients(socket: pathlib.Path, number: int) -> set[tuple[str, str, str]]:
+    """Return the clients that the NFS server on a bus lets in."""
     return {
         ('ip', network.removesuffix('/32'), 'rw' if flags & _WRITE else 'ro')
-        for network, *_, flags, _ in nfs_export(folder, number)[4]
-    } | {('ip', to, level.lower()) for to, level in configured}
+        for network, *_, flags, _ in displayed_export(socket, number)[4]
+    }
 
 
 def nfs_export(folder: pathlib.Path, number: int) -> tuple:
     """Return what the NFS server of a folder says about an export."""
+    return displayed_export(_bus_of(folder), number)
+
+
+def _bus_of(folder: pathlib.Path) -> pathlib.Path:
     socket = folder.parent / 'bus'
-    if not socket.exists():
-        socket = folder.parent / 'nfs' / 'bus.sock'
+    return socket if socket.exists() else folder.parent / 'nfs' / 'bus.sock'
+
+
+def displayed_export(socket: pathlib.Path, number: int) -> tuple:
+    """Return what the NFS server on a bus says about an export."""
     manager = jeepney.DBusAddress(
         '/org/ganesha/nfsd/ExportMgr',
         bus_name='org.ganesha.nfsd',

@@ -8,12 +8,14 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.context import FencingToken, fenced
+from manila_lite.share.drivers.cephfs.cluster import GATEWAYS
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers.ceph_harness import CephHarness
+from tests.drivers.ceph_harness import CephHarness, CephNfsHarness
 from tests.drivers.contract import delete
 from tests.drivers.crashes import interrupted_at, killed_at_steps
 from tests.drivers.driver_harness import CTX
 from tests.support import ceph as ceph_support, sampling
+from tests.support.processes import wait_until
 
 pytestmark = ceph_support.limited
 
@@ -22,12 +24,20 @@ def calls_ceph(event: str, args: tuple) -> bool:
     return event == 'manila_lite.ceph'
 
 
+def changes_ceph(event: str, args: tuple) -> bool:
+    """Leave out how often a call looks whether gateways have done something."""
+    return calls_ceph(event, args) and f'/{GATEWAYS}/' not in args[0]
+
+
 class Scene:
     """A share with a snapshot and a user, and items that are not managed."""
 
-    def __init__(self, cluster):
-        configuration = Configuration.from_values(cluster.options())
-        self.harness = CephHarness('cephfs', lambda: configuration)
+    def __init__(self, cluster, gateways=None):
+        options = gateways.options if gateways else cluster.options()
+        configuration = Configuration.from_values(options)
+        kind = CephNfsHarness if gateways else CephHarness
+        self.harness = kind('cephfs', lambda: configuration)
+        self.harness.gateways = gateways
         self.driver = self.harness.start()
         self.share = self.harness.share(size=3)
         self.driver.create_share(CTX, self.share)
@@ -37,7 +47,7 @@ class Scene:
         self.new_snapshot = self.harness.snapshot(self.share)
         self.path = self.path_of(self.share)
         self.old, self.new = (
-            self.harness.rule(self.share, name) for name in ('old', 'new')
+            self.harness.rule(self.share, name) for name in ('10.0.0.1', '10.0.0.2')
         )
         self.driver.apply_access(CTX, self.share, [self.old], [self.old])
 
@@ -85,6 +95,11 @@ class Scene:
         """Return the names in the records."""
         keys = self.driver.backend.records.get_all('')
         return {name for key in keys for name in key.split(':')[-1].split('@')}
+
+    def gateway_users(self) -> set[str]:
+        """Return the Ceph users by which gateways use the share."""
+        found = self.driver.backend.cluster.mon('auth ls')['auth_dump']
+        return {one['entity'] for one in found if self.share.name in one['entity']}
 
     def clone(self):
         """Create the new share, until its clone is complete."""
@@ -228,6 +243,60 @@ def test_operation_killed_at_every_call_can_be_repeated(name, ceph):
         return scene
 
     for scene in killed_at_steps(build, operation.act, calls_ceph, most=1, least=3):
+        scene.restart()
+        assert operation.may_leave(scene)
+        operation.act(scene)
+        assert operation.ended(scene)
+        scene.clean_up()
+
+
+def _may_have_users(scene, *users) -> bool:
+    """Tell whether the gateways come to let in no others, all the same."""
+
+    def is_so():
+        with contextlib.suppress(AssertionError):
+            return scene.users() <= {rule['access_to'] for rule in users}
+        return False
+
+    return wait_until(is_so, 'gateways let in no others', 10)
+
+
+NFS_OPERATIONS = {
+    'access': dataclasses.replace(
+        OPERATIONS['access'], may_leave=lambda s: _may_have_users(s, s.old, s.new)
+    ),
+    'sync': dataclasses.replace(
+        OPERATIONS['sync'], may_leave=lambda s: _may_have_users(s, s.old, s.new)
+    ),
+    'deny all': Operation(
+        act=lambda s: s.driver.apply_access(CTX, s.share, [], [], [s.old]),
+        may_leave=lambda s: _may_have_users(s, s.old),
+        ended=lambda s: s.users() == set() and not s.gateway_users(),
+    ),
+    'delete': Operation(
+        prepare=lambda s: s.driver.delete_snapshot(CTX, s.snapshot),
+        act=lambda s: delete(s.driver, s.share),
+        may_leave=lambda s: _may_have_users(s, s.old),
+        ended=lambda s: (
+            s.status(s.share) == 'gone'
+            and s.share.name not in s.subvolumes() | s.keys()
+            and not s.gateway_users()
+        ),
+    ),
+}
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('name', sampling.sample(NFS_OPERATIONS, 1))
+def test_change_of_exports_killed_at_every_call_can_be_repeated(name, ceph, gateways):
+    operation = NFS_OPERATIONS[name]
+
+    def build(_):
+        scene = Scene(ceph, gateways)
+        operation.prepare(scene)
+        return scene
+
+    for scene in killed_at_steps(build, operation.act, changes_ceph, most=1, least=3):
         scene.restart()
         assert operation.may_leave(scene)
         operation.act(scene)

@@ -138,3 +138,39 @@ def accepted(
             else:
                 found.append(handle)
     return found
+
+
+def of_cephfs(own: bytes, other: bytes) -> Iterator[bytes]:
+    """Yield handles of NFS-Ganesha for a CephFS that lead to another export.
+
+    They have the number of the export, the inode and the snapshot, which is one of
+    these numbers for what is no snapshot.
+    """
+    top = (1).to_bytes(8, 'little'), (1 << 40).to_bytes(8, 'little')
+    for inode in (other[5:13], *top):
+        for snapshot in (own[13:21], *_SNAPSHOTS):
+            for export in (own[2:4], other[2:4]):
+                yield own[:2] + export + own[4:5] + inode + snapshot + own[21:]
+
+
+_SNAPSHOTS = [
+    number.to_bytes(8, 'little')
+    for number in (0, 1, 2, 3, 4, 5, (1 << 64) - 3, (1 << 64) - 2, (1 << 64) - 1)
+]
+
+
+def replies(client: NfsClient, handle: bytes) -> Iterator[str]:
+    """Yield what a server lets a client do with a handle; nothing is right."""
+    for attempt in tries(client, handle):
+        found = refusal(attempt)
+        if found not in ('STALE', 'BADHANDLE', 'ACCESS'):
+            yield found or 'done'
+
+
+def refusal(attempt: Callable[[], object]) -> str | None:
+    """Return the name of the error with which a server refuses something."""
+    try:
+        attempt()
+    except NfsError as error:
+        return str(error).split()[0].removeprefix('NFS4ERR_')
+    return None

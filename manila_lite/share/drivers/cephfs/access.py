@@ -1,16 +1,14 @@
-"""Access rules of the CephFS driver: Ceph users and their keys."""
+"""Access rules of shares that are mounted natively: Ceph users and their keys."""
 
 import errno
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.cephfs.backend import MISSING, CephfsBackend, State
+from manila_lite.share.drivers.cephfs.backend import MISSING, NFS, CephfsBackend, State
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+from manila_lite.share.drivers.cephfs.exports import CephfsExports
+from manila_lite.share.drivers.cephfs.users import CEPHX, INTERNAL, list_users, revoke
 from manila_lite.share.drivers.contract.access import RuleChanges
-
-CEPHX = 'cephx'
-INTERNAL = 'manila-lite-'
-"""The names of users that the driver makes for itself begin so."""
 
 _LEVELS = {'rw': 'rw', 'ro': 'r'}
 _REFUSED = (errno.EPERM, errno.EACCES, errno.EINVAL)
@@ -19,8 +17,9 @@ _REFUSED = (errno.EPERM, errno.EACCES, errno.EINVAL)
 class CephfsAccess:
     """A Ceph user for each rule, with capabilities for one path only."""
 
-    def __init__(self, backend: CephfsBackend):
+    def __init__(self, backend: CephfsBackend, exports: CephfsExports):
         self._backend = backend
+        self._exports = exports
 
     def update_access(
         self, share: base.ShareForDriver, rules: RuleChanges
@@ -34,6 +33,8 @@ class CephfsAccess:
             raise exception.ShareResourceNotFound(share_id=share['id'])
         subvolume = record['subvolume']
         try:
+            if share['share_proto'].upper() == NFS:
+                return self._exports.update_access(share, record, rules)
             return self._apply(share, subvolume, rules)
         except CommandFailed as error:
             if error.errno != MISSING:
@@ -106,43 +107,3 @@ def _unsupported(rule: base.AccessRuleForDriver) -> str | None:
     if rule['access_level'] not in _LEVELS:
         return f'there is no access level {rule["access_level"]}'
     return None
-
-
-def list_users(backend: CephfsBackend, subvolume: str) -> dict[str, str]:
-    """Return the users with access to a subvolume, and their levels."""
-    found = _list_all(backend, subvolume)
-    return {
-        user: level for user, level in found.items() if not user.startswith(INTERNAL)
-    }
-
-
-def _list_all(backend: CephfsBackend, subvolume: str) -> dict[str, str]:
-    found = backend.ask('subvolume authorized_list', sub_name=subvolume)
-    return {user: level for one in found for user, level in one.items()}
-
-
-def revoke(backend: CephfsBackend, subvolume: str, user: str) -> None:
-    """Let a user in no more, and cut its clients off, open files too.
-
-    In this order: a client that was cut off first would come back. One of the driver
-    does not, and it is found as long as its user exists.
-    """
-    if user.startswith(INTERNAL):
-        backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
-    try:
-        backend.order('subvolume deauthorize', sub_name=subvolume, auth_id=user)
-    except CommandFailed as error:
-        if error.errno != MISSING or not error.status.startswith('auth ID'):
-            raise
-    backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
-
-
-def revoke_all(backend: CephfsBackend, subvolume: str, prefix: str = '') -> None:
-    """Do this to all users whose names begin so, if the subvolume is there."""
-    try:
-        for user in _list_all(backend, subvolume):
-            if user.startswith(prefix):
-                revoke(backend, subvolume, user)
-    except CommandFailed as error:
-        if error.errno != MISSING:
-            raise

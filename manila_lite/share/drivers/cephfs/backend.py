@@ -6,6 +6,9 @@ import errno
 import functools
 import json
 from typing import Any
+import zlib
+
+from oslo_utils import netutils
 
 from manila_lite import exception
 from manila_lite.share.drivers import base, disk_identity
@@ -21,7 +24,7 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.contract.statistics import Disk, DiskRegistry
 from manila_lite.share.drivers.space import GIB
 
-PROTOCOL = 'CEPHFS'
+NATIVE, NFS = 'CEPHFS', 'NFS'
 
 MISSING = errno.ENOENT
 RETAINED = 'snapshot-retained'
@@ -51,12 +54,10 @@ class CephfsBackend:
         self.clock = clock
         self.sleep = sleep
         self.group: str = configuration.cephfs_volume_group
-        self.cluster = Cluster(
-            interpreter=configuration.cephfs_python,
-            conffile=configuration.cephfs_conf_path,
-            client_id=configuration.cephfs_auth_id,
-            keyring=configuration.cephfs_keyring_path,
-            limit=configuration.cephfs_command_timeout,
+        self.cluster = cluster_as(
+            configuration,
+            configuration.cephfs_auth_id,
+            configuration.cephfs_keyring_path,
         )
         self.filesystem = ''
         self.data_pool = ''
@@ -175,6 +176,17 @@ class CephfsBackend:
 
     # Where clients find shares
 
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """The protocols that shares may have."""
+        return (NATIVE, NFS) if self.configuration.cephfs_nfs_gateways else (NATIVE,)
+
+    def gateways_of(self, path: str) -> list[str]:
+        """Return the addresses of the gateways, the one a share prefers first."""
+        found = sorted(self.configuration.cephfs_nfs_gateways)
+        first = zlib.crc32(path.encode()) % len(found)
+        return found[first:] + found[:first]
+
     def monitors(self) -> str:
         """Return the addresses of the monitors, as clients name them.
 
@@ -190,15 +202,33 @@ class CephfsBackend:
         return ','.join(sorted(found))
 
     def export_locations(
-        self, path: str, monitors: str | None = None
+        self, share_proto: str, path: str, monitors: str | None = None
     ) -> list[base.ExportLocation]:
+        if share_proto.upper() == NFS:
+            hosts = [netutils.escape_ipv6(one) for one in self.gateways_of(path)]
+        else:
+            hosts = [monitors or self.monitors()]
         return [
             {
-                'path': f'{monitors or self.monitors()}:{path}',
+                'path': f'{host}:{path}',
                 'is_admin_only': False,
-                'metadata': {'preferred': 'True'},
+                'metadata': {'preferred': str(host == hosts[0])},
             }
+            for host in hosts
         ]
+
+
+def cluster_as(
+    configuration: Configuration, client_id: str, keyring: str | None
+) -> Cluster:
+    """Return the cluster of a back end as one of its Ceph users sees it."""
+    return Cluster(
+        interpreter=configuration.cephfs_python,
+        conffile=configuration.cephfs_conf_path,
+        client_id=client_id,
+        keyring=keyring,
+        limit=configuration.cephfs_command_timeout,
+    )
 
 
 def require(share_id: str, record: Record | None) -> Record:

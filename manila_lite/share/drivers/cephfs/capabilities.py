@@ -5,6 +5,7 @@ import errno
 from manila_lite import exception
 from manila_lite.share.drivers.cephfs.backend import CephfsBackend
 from manila_lite.share.drivers.cephfs.cluster import (
+    GATEWAYS,
     NAMESPACE,
     CommandFailed,
     ConnectionRefused,
@@ -36,8 +37,27 @@ def check(backend: CephfsBackend) -> None:
         raise _explained(backend, error, 'mgr') from error
     try:
         backend.records.try_to_write()
+        if backend.configuration.cephfs_nfs_gateways:
+            backend.cluster.read(backend.records.name, ['probe'], GATEWAYS)
     except CommandFailed as error:
         raise _explained(backend, error, 'osd') from error
+
+
+def check_gateway(backend: CephfsBackend) -> None:
+    """Do the same for an NFS gateway, with its own Ceph user."""
+    try:
+        backend.find_filesystem()
+        name = backend.records.name
+        backend.cluster.read(name, ['probe'])
+        backend.cluster.write(name, {}, {'probe': '0'}, namespace=GATEWAYS)
+    except (CommandFailed, ConnectionRefused) as error:
+        if isinstance(error, CommandFailed) and error.errno not in _DENIED:
+            raise
+        raise backend.bad_option(
+            f'the Ceph cluster refuses client.{backend.cluster.client_id}: '
+            f'{error.status}. This command gives it all that a gateway needs: '
+            f'{gateway_caps(backend)}'
+        ) from error
 
 
 def _explained(
@@ -60,7 +80,19 @@ def _explained(
 def auth_caps(backend: CephfsBackend) -> str:
     """Return the command that gives a user the least that is needed."""
     pool = backend.cluster.pool or 'POOL'
+    gateways = backend.configuration.cephfs_nfs_gateways
+    more = f', allow r pool={pool} namespace={GATEWAYS}' if gateways else ''
     return (
         f"ceph auth caps client.{backend.cluster.client_id} mon 'allow r' "
-        f"mgr 'allow rw' osd 'allow rw pool={pool} namespace={NAMESPACE}'"
+        f"mgr 'allow rw' osd 'allow rw pool={pool} namespace={NAMESPACE}{more}'"
+    )
+
+
+def gateway_caps(backend: CephfsBackend) -> str:
+    """Return the command that gives the user of gateways the least it needs."""
+    pool = backend.cluster.pool or 'POOL'
+    return (
+        f"ceph auth caps client.{backend.cluster.client_id} mon 'allow r' "
+        f"osd 'allow r pool={pool} namespace={NAMESPACE}, "
+        f"allow rw pool={pool} namespace={GATEWAYS}'"
     )

@@ -26,6 +26,9 @@ LOG = log.getLogger(__name__)
 NAMESPACE = 'manila_lite'
 """The RADOS namespace of the objects that the driver writes."""
 
+GATEWAYS = 'manila_lite_nfs'
+"""That of the objects that NFS gateways write."""
+
 _SCRIPT = pathlib.Path(rados_worker.__file__)
 _MARGIN = 5
 """So much longer is the limit of librados, which would not forget the call."""
@@ -242,13 +245,15 @@ class Cluster:
             self._command('mon', {'prefix': prefix, **arguments, 'format': 'json'})
         )
 
-    def read(self, name: str, keys: Sequence[str]) -> dict[str, str]:
+    def read(
+        self, name: str, keys: Sequence[str], namespace: str = NAMESPACE
+    ) -> dict[str, str]:
         """Return the values of those keys of an object that exist."""
-        return self._on_object('read', name, keys=list(keys))['values']
+        return self._on_object('read', name, namespace, keys=list(keys))['values']
 
     def read_all(self, name: str, prefix: str) -> dict[str, str]:
         """Return all keys of an object that begin so."""
-        return self._on_object('read', name, prefix=prefix)['values']
+        return self._on_object('read', name, NAMESPACE, prefix=prefix)['values']
 
     def write(
         self,
@@ -256,6 +261,7 @@ class Cluster:
         compare: Mapping[str, str],
         values: Mapping[str, str],
         remove: Iterable[str] = (),
+        namespace: str = NAMESPACE,
     ) -> bool:
         """Change keys of an object in one step, and return whether it was done.
 
@@ -266,6 +272,7 @@ class Cluster:
             self._on_object(
                 'write',
                 name,
+                namespace,
                 compare=dict(compare),
                 set=dict(values),
                 remove=list(remove),
@@ -276,13 +283,15 @@ class Cluster:
             raise
         return True
 
-    def _on_object(self, kind: str, name: str, **values: Any) -> dict[str, Any]:
+    def _on_object(
+        self, kind: str, name: str, namespace: str, **values: Any
+    ) -> dict[str, Any]:
         return self._call(
-            f'{kind} {self.pool}/{NAMESPACE}/{name}',
+            f'{kind} {self.pool}/{namespace}/{name}',
             {
                 'kind': kind,
                 'pool': self.pool,
-                'namespace': NAMESPACE,
+                'namespace': namespace,
                 'object': name,
                 **values,
             },

@@ -11,7 +11,8 @@ from typing import Any
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs import capabilities
 from manila_lite.share.drivers.cephfs.access import CephfsAccess
-from manila_lite.share.drivers.cephfs.backend import PROTOCOL, CephfsBackend, State
+from manila_lite.share.drivers.cephfs.backend import CephfsBackend, State
+from manila_lite.share.drivers.cephfs.exports import CephfsExports
 from manila_lite.share.drivers.cephfs.managing import CephfsManaging
 from manila_lite.share.drivers.cephfs.records import SHARE
 from manila_lite.share.drivers.cephfs.reverts import CephfsReverts
@@ -54,10 +55,11 @@ class CephfsDriver(
     ):
         super().__init__(False, *args, **kwargs)
         self.backend = CephfsBackend(self.configuration, clock, sleep)
-        self.shares = CephfsShares(self.backend)
+        self.exports = CephfsExports(self.backend)
+        self.shares = CephfsShares(self.backend, self.exports)
         self.snapshots = CephfsSnapshots(self.backend)
         self.reverts = CephfsReverts(self.backend)
-        self.access = CephfsAccess(self.backend)
+        self.access = CephfsAccess(self.backend, self.exports)
         self.managing = CephfsManaging(self.backend)
 
     def check_for_setup_error(self) -> None:
@@ -72,6 +74,10 @@ class CephfsDriver(
         self.backend.run('subvolumegroup getpath')
         self.backend.records.try_to_write()
         self.backend.records.forget_old_tokens()
+
+    def keep_serving(self) -> None:
+        """Cut off NFS gateways that have died, and let in those that are back."""
+        self.exports.watch()
 
     def get_pool(self, share: base.ShareForDriver) -> str:
         return self.backend.filesystem
@@ -90,7 +96,10 @@ class CephfsDriver(
         pool = self.pool_stats(
             self.backend.filesystem, stats['stored'] / GIB + free, free, provisioned
         )
-        vendor = {'vendor_name': 'manila_lite', 'storage_protocol': PROTOCOL}
+        vendor = {
+            'vendor_name': 'manila_lite',
+            'storage_protocol': '_'.join(self.backend.protocols),
+        }
         super()._update_share_stats(vendor | {'pools': [pool]} | (data or {}))
 
     def get_configured_ip_versions(self) -> list[int]:

@@ -6,7 +6,6 @@ import re
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.backend import (
-    PROTOCOL,
     CephfsBackend,
     State,
     owner_key,
@@ -42,14 +41,17 @@ class CephfsManaging:
             raise exception.ManageInvalidShare(reason=f'{location}: {error}') from error
         return {
             'size': record['size'],
-            'export_locations': self._backend.export_locations(record['path']),
+            'export_locations': self._backend.export_locations(
+                share['share_proto'], record['path']
+            ),
         }
 
     def _manage(
         self, share: base.ShareForDriver, location: str, requested: str | None
     ) -> Record:
-        if share['share_proto'].upper() != PROTOCOL:
-            raise ValueError(f'it can be a share of {PROTOCOL} only')
+        protocols = self._backend.protocols
+        if share['share_proto'].upper() not in protocols:
+            raise ValueError(f'it can be a share of {" or ".join(protocols)} only')
         path = location[location.find(':/') + 1 :] if ':/' in location else location
         subvolume = self._subvolume_at(path)
         info = self._backend.get_info(share['id'], subvolume)

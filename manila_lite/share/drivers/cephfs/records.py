@@ -10,6 +10,8 @@ nothing, whichever node it is on.
     owner:SUBVOLUME      the name of the share that owns a subvolume
     owner:SUBVOLUME@NAME the name of the snapshot that owns one of Ceph
     token:RESOURCE       the latest token, and when it was seen
+    export:SUBVOLUME     how NFS gateways export it, see `exports`
+    exports              the numbers of exports
     identity             a UUID that no other back end has
     probe                written to see whether that works
 
@@ -50,8 +52,8 @@ class Records:
     """The records of one back end."""
 
     def __init__(self, cluster: Cluster, name: str, clock: Callable[[], float]):
+        self.name = name
         self._cluster = cluster
-        self._name = name
         self._clock = clock
         self._forgotten_at = 0.0
         self._identity: str | None = None  # as it was claimed
@@ -67,7 +69,7 @@ class Records:
     def get_all(self, prefix: str) -> dict[str, Record]:
         """Return all values of keys with a prefix, by the rest of the key."""
         self._read(())
-        found = self._cluster.read_all(self._name, prefix)
+        found = self._cluster.read_all(self.name, prefix)
         return {
             key.removeprefix(prefix): json.loads(value) for key, value in found.items()
         }
@@ -101,20 +103,20 @@ class Records:
             if not changes and not removed:
                 return values
             compared = {key: found.get(key, '') for key in read} | self._own
-            if self._cluster.write(self._name, compared, changes, removed):
+            if self._cluster.write(self.name, compared, changes, removed):
                 return values | wanted
             time.sleep(random.uniform(0, 0.005 * attempt))
         raise exception.ShareBackendException(
-            msg=f'{self._name} is changed by others all the time'
+            msg=f'{self.name} is changed by others all the time'
         )
 
     def find_identity(self) -> str | None:
-        return _value(self._cluster.read(self._name, [IDENTITY]).get(IDENTITY, ''))
+        return _value(self._cluster.read(self.name, [IDENTITY]).get(IDENTITY, ''))
 
     def create_identity(self) -> str:
         """Write a new identity, unless there is one; return what is there."""
         new = json.dumps(str(uuid.uuid4()))
-        self._cluster.write(self._name, {IDENTITY: ''}, {IDENTITY: new})
+        self._cluster.write(self.name, {IDENTITY: ''}, {IDENTITY: new})
         found = self.find_identity()
         assert found is not None
         return found
@@ -131,11 +133,11 @@ class Records:
         return {IDENTITY: json.dumps(self._identity)}
 
     def _read(self, keys: Iterable[str]) -> dict[str, str]:
-        found = self._cluster.read(self._name, [*keys, *self._own])
+        found = self._cluster.read(self.name, [*keys, *self._own])
         identity = _value(found.get(IDENTITY, ''))
         if self._identity not in (None, identity):
             raise exception.StorageUnavailable(
-                reason=f'the cluster is not the one that has the shares: {self._name} '
+                reason=f'the cluster is not the one that has the shares: {self.name} '
                 f'is {identity or "new"} there and not {self._identity}'
             )
         return found
@@ -148,11 +150,11 @@ class Records:
         """
         claim = json.dumps(f'{_CLAIM}{uuid.uuid4()}')
         absent = {owner: ''} | self._own
-        if not self._cluster.write(self._name, absent, {owner: claim}):
+        if not self._cluster.write(self.name, absent, {owner: claim}):
             yield False
             return
         yield True
-        self._cluster.write(self._name, {owner: claim}, {}, [owner])
+        self._cluster.write(self.name, {owner: claim}, {}, [owner])
 
     def admit_call(self) -> None:
         """Record the token of the current call.
@@ -186,7 +188,7 @@ class Records:
     def try_to_write(self) -> None:
         """Raise an error if the object cannot be written to."""
         now = json.dumps(int(self._clock()))
-        self._cluster.write(self._name, {}, {PROBE: now})
+        self._cluster.write(self.name, {}, {PROBE: now})
 
     def forget_old_tokens(self) -> None:
         """Once a day, remove the tokens of workers that cannot exist."""
@@ -194,7 +196,7 @@ class Records:
         if now - self._forgotten_at < _FORGET_INTERVAL:
             return
         self._forgotten_at = now
-        found = self._cluster.read_all(self._name, TOKEN)
+        found = self._cluster.read_all(self.name, TOKEN)
         old = [
             key
             for key, value in found.items()
@@ -203,7 +205,7 @@ class Records:
         for start in range(0, len(old), _REMOVED_AT_ONCE):
             keys = old[start : start + _REMOVED_AT_ONCE]
             # If one was seen meanwhile, all of them wait another day.
-            self._cluster.write(self._name, {key: found[key] for key in keys}, {}, keys)
+            self._cluster.write(self.name, {key: found[key] for key in keys}, {}, keys)
 
 
 def _token_key(token: FencingToken) -> str:

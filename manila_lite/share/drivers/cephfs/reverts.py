@@ -20,11 +20,11 @@ import uuid
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs import revert_worker
-from manila_lite.share.drivers.cephfs.access import INTERNAL, revoke_all
 from manila_lite.share.drivers.cephfs.backend import CephfsBackend, State, require
 from manila_lite.share.drivers.cephfs.cluster import Process, error_for
 from manila_lite.share.drivers.cephfs.records import SHARE, SNAPSHOT, Record, Values
 from manila_lite.share.drivers.cephfs.snapshots import is_there
+from manila_lite.share.drivers.cephfs.users import INTERNAL, REVERTING, revoke_all
 
 _SCRIPT = pathlib.Path(revert_worker.__file__)
 
@@ -47,7 +47,7 @@ class CephfsReverts:
         record = require(snapshot['share_id'], self._backend.records.get(key))
         # An earlier call stops at its next check, as this one was admitted; what
         # it has mounted by then is cut off.
-        revoke_all(self._backend, record['subvolume'], INTERNAL)
+        revoke_all(self._backend, record['subvolume'], REVERTING)
         with self._mounted(record, source) as process:
             self._set_state(snapshot, State.REVERTING, {})
             self._rewrite(process)
@@ -83,7 +83,7 @@ class CephfsReverts:
 
         A later call cuts off this one by its user, whatever is in flight.
         """
-        user = f'{INTERNAL}revert-{uuid.uuid4().hex}'
+        user = f'{REVERTING}{uuid.uuid4().hex}'
         names = {'sub_name': subvolume, 'auth_id': user}
         key = self._backend.order(
             'subvolume authorize', access_level='rw', tenant_id=INTERNAL, **names

@@ -1,6 +1,6 @@
 """Shares of the CephFS driver: subvolumes, and clones of snapshots."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 import errno
 from typing import Any
@@ -9,10 +9,9 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.cephfs.access import revoke_all
 from manila_lite.share.drivers.cephfs.backend import (
     MISSING,
-    PROTOCOL,
+    NFS,
     CephfsBackend,
     State,
     owner_key,
@@ -21,7 +20,9 @@ from manila_lite.share.drivers.cephfs.backend import (
     require,
 )
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+from manila_lite.share.drivers.cephfs.exports import CephfsExports
 from manila_lite.share.drivers.cephfs.records import SHARE, Record, Values
+from manila_lite.share.drivers.cephfs.users import CEPHX, revoke_all
 from manila_lite.share.drivers.space import GIB
 
 LOG = log.getLogger(__name__)
@@ -36,8 +37,9 @@ _CLONE_INTERVAL = 0.1
 class CephfsShares:
     """A subvolume each, in the group of the back end."""
 
-    def __init__(self, backend: CephfsBackend):
+    def __init__(self, backend: CephfsBackend, exports: CephfsExports):
         self._backend = backend
+        self._exports = exports
 
     # Creation
 
@@ -46,7 +48,7 @@ class CephfsShares:
         if record['state'] == State.CREATING:
             self._backend.order('subvolume create', **self._new_subvolume(share))
             record = self._finish(share, record)
-        return self._backend.export_locations(record['path'])
+        return self._backend.export_locations(share['share_proto'], record['path'])
 
     def create_share_from_snapshot(
         self, share: base.ShareForDriver, snapshot: base.SnapshotForDriver
@@ -58,7 +60,7 @@ class CephfsShares:
             if not self._wait_for_clone(record):
                 return {'status': CREATING_FROM_SNAPSHOT}
             record = self._finish(share, record)
-        return self._backend.export_locations(record['path'])
+        return self._backend.export_locations(share['share_proto'], record['path'])
 
     def _begin(self, share: base.ShareForDriver, more: Record | None = None) -> Record:
         """Write that a share is being created, and return its record.
@@ -66,9 +68,11 @@ class CephfsShares:
         The subvolume belongs to the share before it is there, so that
         another call finds what a call that ended has left.
         """
-        if share['share_proto'].upper() != PROTOCOL:
+        protocols = self._backend.protocols
+        if share['share_proto'].upper() not in protocols:
             raise exception.ShareRefused(
-                reason=f'it has shares of {PROTOCOL}, not of {share["share_proto"]}'
+                reason=f'it has shares of {" and ".join(protocols)}, not of '
+                f'{share["share_proto"]}'
             )
         key, owner = SHARE + share['name'], owner_key(share['name'])
 
@@ -200,6 +204,8 @@ class CephfsShares:
 
         record = self._backend.records.change(key, decide=decide)[key]
         subvolume = record['subvolume']
+        if share['share_proto'].upper() == NFS:
+            self._exports.withdraw(subvolume)
         if 'clone' not in record:
             revoke_all(self._backend, subvolume)
         self._backend.records.check_call()
@@ -261,8 +267,10 @@ class CephfsShares:
         return {
             'status': 'available',
             'size': quota_gib(info) or record['size'],
-            'share_proto': PROTOCOL,
-            'export_locations': self._backend.export_locations(record['path']),
+            'share_proto': share['share_proto'],
+            'export_locations': self._backend.export_locations(
+                share['share_proto'], record['path']
+            ),
         }
 
     def _clone_status(
@@ -291,6 +299,7 @@ class CephfsShares:
             'filesystem': self._backend.filesystem,
             'group': self._backend.group,
             'monitors': self._backend.monitors(),
+            'nfs_gateways': ' '.join(self._backend.configuration.cephfs_nfs_gateways),
         }
 
     def ensure_shares(
@@ -301,13 +310,18 @@ class CephfsShares:
         present = {one['name'] for one in self._backend.ask('subvolume ls')}
         monitors = self._backend.monitors()
         return {
-            share['id']: self._ensured(records.get(share['name']), present, monitors)
+            share['id']: self._ensured(share, records, present, monitors)
             for share in shares
         }
 
     def _ensured(
-        self, record: Record | None, present: set[str], monitors: str
+        self,
+        share: base.ShareForDriver,
+        records: Mapping[str, Record],
+        present: set[str],
+        monitors: str,
     ) -> base.EnsureReply:
+        record = records.get(share['name'])
         if (
             record is None
             or record['state'] != State.AVAILABLE
@@ -318,7 +332,7 @@ class CephfsShares:
             'status': 'available',
             'reapply_access_rules': True,
             'export_locations': self._backend.export_locations(
-                record['path'], monitors
+                share['share_proto'], record['path'], monitors
             ),
         }
 
@@ -326,8 +340,8 @@ class CephfsShares:
         return self.get_share_status(share).get('export_locations')
 
     def transfer_accept(self, access_rules: base.AccessRules | None = None) -> None:
-        """Refuse to give away rules: each Ceph user belongs to one project."""
-        if access_rules:
+        """Refuse to give away Ceph users: each belongs to one project."""
+        if any(rule['access_type'] == CEPHX for rule in access_rules or ()):
             raise exception.DriverCannotTransferShareWithRules()
 
 

@@ -4,7 +4,6 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.backend import (
     MISSING,
-    PROTOCOL,
     CephfsBackend,
     State,
     owner_key,
@@ -126,7 +125,7 @@ class CephfsSnapshots:
         return {
             'status': 'available',
             'size': record['size'],
-            'share_proto': PROTOCOL,
+            'share_proto': snapshot['share_proto'],
             'provider_location': location_of(record),
         }
 

@@ -8,8 +8,11 @@ import shlex
 import pytest
 
 from manila_lite import exception
+from manila_lite.share.drivers.cephfs.gateway import Gateway
+from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.driver_harness import CTX
 from tests.support import ceph as ceph_support
+from tests.support.nfs_gateways import caps
 from tests.unit.share.drivers.cephfs.sites import new_harness
 
 pytestmark = [ceph_support.limited, ceph_support.on_cluster]
@@ -46,6 +49,49 @@ def test_missing_capability_is_named_with_the_command_that_gives_it(ceph, lackin
     assert f'lacks a capability for "{kind}"' in str(caught.value)
     command = re.search('ceph (auth caps .*)', str(caught.value))
     assert shlex.split(command[1])[:3] == ['auth', 'caps', f'client.{user.name}']
+
+
+def test_driver_with_gateways_has_to_read_what_they_write(ceph):
+    with ceph.user(**ALL) as user:
+        harness = new_harness(
+            ceph,
+            cephfs_auth_id=user.name,
+            cephfs_keyring_path=str(user.keyring),
+            cephfs_nfs_gateways=['192.0.2.1'],
+        )
+        with pytest.raises(exception.BadConfiguration) as caught:
+            harness.start()
+        grant(ceph, caught.value)
+        harness.start()
+
+
+@pytest.mark.parametrize('kind', ['mon', 'osd', 'osd, only the records'])
+def test_gateway_names_the_command_that_gives_it_what_it_lacks(ceph, kind, tmp_path):
+    lacking = caps() | {kind.partition(',')[0]: ''}
+    if 'records' in kind:
+        lacking['osd'] = 'allow r pool=data namespace=manila_lite'
+    with ceph.user(**{name: cap for name, cap in lacking.items() if cap}) as user:
+        configuration = Configuration.from_values(
+            ceph.options(
+                cephfs_nfs_auth_id=user.name,
+                cephfs_nfs_keyring_path=str(user.keyring),
+                cephfs_nfs_gateways=['192.0.2.1'],
+            )
+        )
+        gateway = Gateway(configuration, '192.0.2.1', tmp_path, 2049)
+        with pytest.raises(exception.BadConfiguration) as caught:
+            gateway.check()
+        grant(ceph, caught.value)
+        gateway.check()
+
+
+def grant(cluster, error):
+    """Carry out the command that an error names."""
+    text = str(error).replace('POOL', 'data')  # it may not be known
+    command = re.search('ceph auth caps (.*)', text)
+    entity, *words = shlex.split(command[1])
+    with contextlib.suppress(json.JSONDecodeError):  # it says nothing
+        cluster.admin.mon('auth caps', entity=entity, caps=words)
 
 
 @pytest.mark.parametrize('kind', ['mgr', 'osd'])

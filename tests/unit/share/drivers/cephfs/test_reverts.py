@@ -4,7 +4,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.context import FencingToken, fenced
-from manila_lite.share.drivers.cephfs.access import INTERNAL
+from manila_lite.share.drivers.cephfs.users import INTERNAL
 from tests.drivers.crashes import interrupted_at, killed_at
 from tests.drivers.driver_harness import CTX, DriverHarness
 from tests.support import ceph as ceph_support

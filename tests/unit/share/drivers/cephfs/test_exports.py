@@ -1,0 +1,338 @@
+"""Shares on CephFS by NFS, through two gateways."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.share.drivers.cephfs import exports
+from manila_lite.share.drivers.cephfs.exports import EXPORT
+from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers.ceph_harness import CephNfsHarness
+from tests.drivers.driver_harness import CTX
+from tests.support import ceph as ceph_support, file_handles, sampling
+from tests.support.nfs_client import NfsError
+from tests.support.nfs_gateways import in_time
+from tests.support.processes import wait_until
+
+pytestmark = [
+    ceph_support.limited,
+    sampling.suite('NFS gateways of the cephfs driver', 3),
+]
+
+WRITER, READER, STRANGER = '127.0.0.2', '127.0.0.3', '127.0.0.4'
+FAIL_OVER_SECONDS = 15
+
+
+@pytest.fixture
+def harness(gateways):
+    configuration = Configuration.from_values(gateways.options)
+    harness = CephNfsHarness('cephfs', lambda: configuration)
+    harness.gateways = gateways
+    yield harness
+    with contextlib.suppress(exception.DriverError):
+        harness.clean_up()
+
+
+class Shared:
+    """A share with a client that writes and one that reads."""
+
+    def __init__(self, harness, driver):
+        self.driver = driver
+        self.share = harness.share()
+        self.locations = driver.create_share(CTX, self.share)
+        self.path = driver.backend.get_share(self.share)['path']
+        self.writer = harness.rule(self.share, WRITER)
+        self.reader = harness.rule(self.share, READER, access_level='ro')
+        rules = [self.writer, self.reader]
+        driver.apply_access(CTX, self.share, rules, rules)
+
+    def write(self, gateway, name: str, data: bytes, address=WRITER):
+        with contextlib.closing(gateway.client(address)) as client:
+            in_time(lambda: client.write(self.path, name, data))
+
+    def read(self, gateway, name: str, address=READER) -> bytes:
+        with contextlib.closing(gateway.client(address)) as client:
+            return in_time(lambda: client.read(self.path, name))
+
+    def users(self) -> set[str]:
+        found = self.driver.backend.cluster.mon('auth ls')['auth_dump']
+        return {one['entity'] for one in found if self.share.name in one['entity']}
+
+    def export(self):
+        return self.driver.backend.records.get(EXPORT + self.share.name)
+
+
+@pytest.fixture
+def shared(harness, driver):
+    return Shared(harness, driver)
+
+
+def test_clients_of_all_gateways_see_the_same_files(shared, gateways):
+    one, two = gateways.each
+    shared.write(one, 'notes', b'hello' * 1000)
+    assert shared.read(two, 'notes') == b'hello' * 1000
+    shared.write(two, 'notes', b'world')
+    assert shared.read(one, 'notes')[:5] == b'world'
+    with pytest.raises(NfsError, match='ROFS'):
+        shared.write(two, 'notes', b'no', READER)
+    with pytest.raises(NfsError, match='NOENT'):
+        shared.read(two, 'notes', STRANGER)
+
+
+def test_locations_are_those_of_all_gateways_and_one_is_preferred(harness, driver):
+    preferred = set()
+    for _ in range(12):
+        share = harness.share()
+        locations = driver.backend.export_locations('NFS', f'/volumes/g/{share.name}')
+        hosts = {one['path'].partition(':/')[0]: one['metadata'] for one in locations}
+        assert hosts.keys() == set(harness.gateways.options['cephfs_nfs_gateways'])
+        (one,) = [
+            host for host, values in hosts.items() if values['preferred'] == 'True'
+        ]
+        preferred.add(one)
+    assert len(preferred) == 2
+
+
+def test_denied_client_loses_its_open_file_and_others_go_on(shared, gateways):
+    one, two = gateways.each
+    shared.write(one, 'notes', b'hello')
+    with contextlib.closing(one.client(WRITER)) as client:
+        file = in_time(lambda: client.open(shared.path, 'log', create=True))
+        client.write_at(file, 0, b'one')
+        shared.driver.apply_access(
+            CTX, shared.share, [shared.reader], [], [shared.writer]
+        )
+        with pytest.raises(NfsError, match='ACCESS'):
+            client.write_at(file, 0, b'two')
+    for gateway in (one, two):
+        assert shared.read(gateway, 'log') == b'one'
+        with pytest.raises(NfsError, match='NOENT'):
+            shared.read(gateway, 'log', WRITER)
+
+
+def test_share_without_rules_has_no_export_and_no_user(shared, gateways):
+    shared.write(gateways.each[0], 'notes', b'hello')
+    assert len(shared.users()) == 2
+    shared.driver.apply_access(
+        CTX, shared.share, [], [], [shared.writer, shared.reader]
+    )
+    assert not shared.users()
+    assert shared.export() is None
+    for gateway in gateways.each:
+        with pytest.raises(NfsError, match='NOENT'):
+            shared.read(gateway, 'notes')
+
+
+def test_deleted_share_is_not_exported_and_has_no_user(shared, gateways):
+    shared.write(gateways.each[0], 'notes', b'hello')
+    shared.driver.delete_share(CTX, shared.share)
+    assert not shared.users()
+    assert shared.export() is None
+    for gateway in gateways.each:
+        with pytest.raises(NfsError, match='NOENT'):
+            shared.read(gateway, 'notes')
+
+
+def test_client_is_denied_though_a_gateway_is_paused(shared, gateways, monkeypatch):
+    """Its NFS server goes on, and would let the client write for ever."""
+    monkeypatch.setattr(exports, 'APPLY_SECONDS', 3.0)
+    one, two = gateways.each
+    shared.write(two, 'notes', b'hello')
+    with contextlib.closing(one.client(WRITER)) as client:
+        file = in_time(lambda: client.open(shared.path, 'log', create=True))
+        client.write_at(file, 0, b'one')
+        with one.paused():
+            shared.driver.apply_access(
+                CTX, shared.share, [shared.reader], [], [shared.writer]
+            )
+            with pytest.raises((NfsError, TimeoutError)):
+                client.write_at(file, 0, b'two')
+            assert shared.read(two, 'log') == b'one'
+    # It is let in again when it answers, to the clients of now.
+    wait_until(lambda: is_let_in(shared, one), 'it serves the share again', 30)
+    assert shared.read(one, 'log') == b'one'
+    with pytest.raises(NfsError, match='NOENT'):
+        shared.read(one, 'log', WRITER)
+
+
+def is_let_in(shared, gateway, name='log') -> bool:
+    shared.driver.keep_serving()
+    with contextlib.suppress(NfsError):
+        return bool(shared.read(gateway, name))
+    return False
+
+
+def test_other_gateway_writes_what_a_killed_one_had_open(shared, gateways):
+    """Nobody waits for the session of the killed one, which lasts 300 s."""
+    one, two = gateways.each
+    with watched(shared.driver):
+        with contextlib.closing(one.client(WRITER)) as client:
+            file = in_time(lambda: client.open(shared.path, 'log', create=True))
+            client.write_at(file, 0, b'one')
+            killed_at = time.monotonic()
+            one.kill()
+        shared.write(two, 'log', b'two')
+        assert shared.read(two, 'log') == b'two'
+        assert time.monotonic() - killed_at < FAIL_OVER_SECONDS
+        # A gateway that comes back learns what it is to export.
+        one.start()
+        one.wait()
+        wait_until(lambda: is_let_in(shared, one), 'it serves the share again', 30)
+        assert shared.read(one, 'log') == b'two'
+
+
+@contextlib.contextmanager
+def watched(driver):
+    """Do what a share service does every second."""
+    ended = threading.Event()
+
+    def watch():
+        while not ended.wait(1):
+            with contextlib.suppress(exception.DriverError):
+                driver.keep_serving()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_gateway_started_again_serves_what_was_changed_meanwhile(
+    harness, shared, gateways
+):
+    one, two = gateways.each
+    shared.write(one, 'notes', b'hello')
+    one.kill()
+    other = Shared(harness, shared.driver)
+    shared.driver.apply_access(CTX, shared.share, [shared.reader], [], [shared.writer])
+    one.start()
+    one.wait()
+    shared.driver.keep_serving()
+    wait_until(lambda: is_exported(one, other), 'it has learned all exports', 30)
+    other.write(one, 'notes', b'other')
+    assert other.read(two, 'notes') == b'other'
+    wait_until(lambda: is_exported(one, shared), 'it has learned all exports', 30)
+    assert shared.read(one, 'notes') == b'hello'
+    with pytest.raises(NfsError, match='NOENT'):
+        shared.read(one, 'notes', WRITER)
+
+
+def test_client_denied_while_a_gateway_starts_is_not_let_in(shared, gateways):
+    """Its NFS server begins with what was allowed before."""
+    one = gateways.each[0]
+    shared.write(one, 'notes', b'hello')
+    one.kill()
+    config = one.folder / 'server.conf'
+    config.unlink()
+    one.start()
+    wait_until(config.exists, 'the NFS server starts', 30)
+    shared.driver.apply_access(CTX, shared.share, [shared.reader], [], [shared.writer])
+    one.wait()
+    wait_until(lambda: is_let_in(shared, one, 'notes'), 'it serves the share', 30)
+    with pytest.raises(NfsError, match='NOENT'):
+        shared.read(one, 'notes', WRITER)
+
+
+def is_exported(gateway, shared) -> bool:
+    shared.driver.keep_serving()
+    return shared.export()['number'] in gateway.server.numbers()
+
+
+def test_gateway_ends_with_its_nfs_server(shared, gateways):
+    """Whoever has started it starts another one, which has all exports."""
+    one = gateways.each[0]
+    pid = one.server_pid
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: one.has_ended, 'the gateway has ended', 20)
+    one.start()
+    one.wait()
+    shared.write(one, 'notes', b'hello')
+
+
+def test_reverted_share_stays_exported(harness, shared, gateways):
+    one, two = gateways.each
+    shared.write(one, 'notes', b'before')
+    snapshot = harness.snapshot(shared.share)
+    shared.driver.create_snapshot(CTX, snapshot)
+    shared.write(one, 'notes', b'after!')
+    shared.driver.revert_to_snapshot(CTX, snapshot, [], [])
+    for gateway in (one, two):
+        assert shared.read(gateway, 'notes') == b'before'
+    shared.write(two, 'notes', b'later.')
+    assert shared.read(one, 'notes') == b'later.'
+
+
+def test_share_is_managed_by_its_location(harness, shared, gateways):
+    shared.write(gateways.each[0], 'notes', b'hello')
+    location = shared.locations[1]['path']
+    shared.driver.unmanage(shared.share)
+    assert shared.read(gateways.each[0], 'notes') == b'hello'
+    again = harness.at(location)
+    assert shared.driver.manage_existing(again, {})['size'] == 1
+    rule = harness.rule(again, STRANGER)
+    shared.driver.apply_access(CTX, again, [rule])
+    assert shared.read(gateways.each[1], 'notes', STRANGER) == b'hello'
+    with pytest.raises(NfsError, match='NOENT'):
+        shared.read(gateways.each[0], 'notes')
+
+
+@pytest.mark.parametrize(
+    'values', [{'access_type': 'cephx'}, {'access_level': 'unheard-of'}]
+)
+def test_rule_that_can_never_apply_says_why(harness, shared, values):
+    rule = harness.rule(shared.share, '10.0.0.4', **values)
+    rules = [shared.reader, rule]
+    replies = shared.driver.apply_access(CTX, shared.share, rules, [rule])
+    assert replies[rule.id]['state'] == 'error'
+    assert replies[rule.id]['reason'].startswith('NFS takes')
+
+
+def test_handle_of_another_share_opens_nothing(harness, shared, gateways):
+    """A client of one share makes up handles of another one."""
+    other = Shared(harness, shared.driver)
+    other.driver.apply_access(CTX, other.share, [other.reader], [], [other.writer])
+    for gateway in gateways.each:
+        with (
+            contextlib.closing(gateway.client(WRITER)) as client,
+            contextlib.closing(gateway.client(READER)) as owner,
+        ):
+            own, foreign = client.look_up(shared.path), owner.look_up(other.path)
+            found = [
+                (handle.hex(), reply)
+                for handle in file_handles.of_cephfs(own, foreign)
+                for reply in file_handles.replies(client, handle)
+            ]
+            assert not found
+
+
+def test_gateway_that_ends_while_its_clients_reclaim_is_not_waited_for(
+    shared, gateways
+):
+    """All let no client open files until it has its place again, or has lost it."""
+    one, two = gateways.each
+    shared.write(two, 'notes', b'hello')
+    one.kill()
+    one.start()
+    one.wait()
+    wait_until(lambda: is_reclaiming(shared, two), 'clients reclaim', 20)
+    one.kill()
+    assert is_reclaiming(shared, two)
+    with contextlib.closing(two.client(WRITER)) as client:
+        in_time(lambda: client.write(shared.path, 'notes', b'world'), 60)
+
+
+def is_reclaiming(shared, gateway) -> bool:
+    with contextlib.closing(gateway.client(WRITER)) as client:
+        found = file_handles.refusal(
+            lambda: client.open(shared.path, 'new', create=True)
+        )
+        assert found in (None, 'GRACE')
+        return found is not None
