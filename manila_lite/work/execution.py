@@ -138,6 +138,7 @@ class Executor:
         self.clock = clock
         self.release = release
         self.draining = Draining()
+        self.call_log = driver_calls.CallLog()
         self._running: set[JobContext] = set()
         self.blocked = BlockedWork()
         self._unchecked: collections.deque[table.Claim] = collections.deque()
@@ -260,6 +261,7 @@ class Executor:
             lease.Lease(started + self.settings.lease, self.clock),
             self.draining,
             repeatable=not self._has_rescue(self.handlers[claim.kind]),
+            call_log=self.call_log,
         )
 
     def _handle_unprepared(

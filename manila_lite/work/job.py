@@ -13,6 +13,7 @@ from manila_lite import exception
 from manila_lite.context import FencingToken, RequestContext
 from manila_lite.db.session import Database, Session
 from manila_lite.work import operation_log, table
+from manila_lite.work.driver_calls import CallLog
 from manila_lite.work.lease import Draining, Lease
 
 
@@ -52,8 +53,10 @@ class JobContext:
         draining: Draining | None = None,
         *,
         repeatable: bool = False,
+        call_log: CallLog | None = None,
     ):
         self.db = db
+        self._call_log = call_log
         self.claim = claim
         self.settings = settings
         self.lease = lease
@@ -175,7 +178,9 @@ class JobContext:
         operation_log.finished(self.claim)
 
     def _finish(self, session: Session, function: Callable, args: tuple) -> None:
-        ended = table.finish(session, self.claim, pause=self.settings.pause)
+        ended = table.finish(
+            session, self.claim, pause=self.settings.pause, call_log=self._call_log
+        )
         self.wake_after = None if ended else self.settings.pause
         function(session, *args)
 

@@ -168,6 +168,7 @@ class Runner:
         with self._changed:
             batch = self._next_batch() if self._hints else None
         if batch is None:
+            self._write_calls()
             if not self.sweep():
                 return False
             return self.step()
@@ -250,6 +251,7 @@ class Runner:
         self._stopped.set()
         if self._renewer is None:
             return True
+        self._write_calls()
         self._renewer.join(max(0.0, deadline - time.monotonic()))
         return not self._renewer.is_alive()
 
@@ -403,6 +405,7 @@ class Runner:
     def _sweep_forever(self) -> None:
         while not self._stop.is_set():
             self._idle.clear()
+            self._write_calls()
             # After a full batch, sweep again as soon as it is done.
             pause = self._idle if self._sweep_once() else self._stop
             pause.wait(self.settings.sweep_interval)
@@ -420,6 +423,13 @@ class Runner:
             return False
         self._swept_at = time.monotonic()
         return found >= self.settings.batch
+
+    def _write_calls(self) -> None:
+        """Record the driver calls of work that has succeeded since."""
+        try:
+            self.executor.call_log.write(self.db.write)
+        except Exception:
+            LOG.exception('Driver calls of %s were not recorded yet', self.queues)
 
     def _may_find_work(self) -> bool:
         return self._probe is None or self._probe.may_find(

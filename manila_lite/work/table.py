@@ -22,7 +22,12 @@ from manila_lite.db.dialects import db_now
 from manila_lite.db.session import Hint, Session
 from manila_lite.release import NUMBER as THIS_RELEASE
 from manila_lite.work import operation_log, statements as sql
-from manila_lite.work.driver_calls import DriverCalls, record_ended, record_running
+from manila_lite.work.driver_calls import (
+    CallLog,
+    DriverCalls,
+    record_ended,
+    record_running,
+)
 from manila_lite.work.statements import QUEUED, RUNNING, WORK
 
 
@@ -318,14 +323,21 @@ def checkpoint(session: Session, claim: Claim, step: str) -> None:
     record_ended(session, claim)
 
 
-def finish(session: Session, claim: Claim, *, pause: float = 0.0) -> bool:
+def finish(
+    session: Session,
+    claim: Claim,
+    *,
+    pause: float = 0.0,
+    call_log: CallLog | None = None,
+) -> bool:
     """Delete finished work; raise ClaimLost when fenced off.
 
     Returns False when coalesced work was requested again meanwhile; it
-    is queued again instead, due after `pause` seconds.
+    is queued again instead, due after `pause` seconds. The `call_log` of a
+    worker that has succeeded may write its driver calls later.
     """
     if session.run(sql.REMOVE, **_fence(claim), seen_asked=claim.asked):
-        record_ended(session, claim)
+        record_ended(session, claim, call_log)
         return True
     _give_up(session, claim, sql.REQUEUE, delay=pause)
     if not pause:

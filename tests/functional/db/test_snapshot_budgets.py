@@ -26,11 +26,11 @@ def test_take_snapshot(cloud, metadata, statements):
     taken(cloud, share)  # the first one inserts rows of quota usage
     _, accepted = cost(cloud, create_snapshot, cloud.api, share, metadata=metadata)
     assert accepted == statements
-    assert cost(cloud, budgets.carry_out, cloud)[1] == 11
+    assert cost(cloud, budgets.carry_out, cloud)[1] == 10
 
 
 @pytest.mark.parametrize(
-    'size, accepted, carried_out', [(2, 8, 15), (4, 9, 18), (1, 8, 18)]
+    'size, accepted, carried_out', [(2, 8, 14), (4, 9, 17), (1, 8, 17)]
 )
 def test_revert(cloud, size, accepted, carried_out):
     enable_snapshot_features(cloud)
@@ -47,7 +47,7 @@ def test_revert(cloud, size, accepted, carried_out):
 def test_delete_snapshot(cloud):
     snapshot = taken(cloud, created(cloud), metadata={'color': 'red'})
     assert cost(cloud, delete_snapshot, cloud.api, snapshot)[1] == 6
-    assert cost(cloud, budgets.carry_out, cloud)[1] == 11
+    assert cost(cloud, budgets.carry_out, cloud)[1] == 10
 
 
 @pytest.mark.parametrize('version', ['2.0', '2.99'])

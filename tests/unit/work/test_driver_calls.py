@@ -132,3 +132,81 @@ def test_errors_are_masked_and_cut(db, claimed):
     (row,) = recorded(db)
     assert 'hunter2' not in row.error
     assert len(row.error) <= 1000
+
+
+# Work that has succeeded
+
+
+@pytest.fixture
+def log():
+    return driver_calls.CallLog()
+
+
+def finish(db, claimed, log):
+    job = jobs.JobContext(
+        db, claimed, jobs.Settings(), lease.Lease(lease.boot_time()), call_log=log
+    )
+    job.finish()
+
+
+def test_calls_of_work_that_has_succeeded_are_written_together(db, log):
+    for number in range(3):
+        claimed = claim(db, submit_work(db, resource_id=str(number)))
+        call(db, claimed)
+        finish(db, claimed, log)
+    assert recorded(db) == []
+    statements = []
+    db.on_step = statements.append
+    log.write(db.write)
+    assert statements.count('statement') == 1
+    assert {row.resource_id for row in recorded(db)} == {'0', '1', '2'}
+    log.write(db.write)
+    assert len(recorded(db)) == 3
+
+
+@pytest.mark.parametrize('reason', ['failed', 'written', 'many'])
+def test_calls_do_not_wait_if_they(db, claimed, log, reason, monkeypatch):
+    if reason == 'failed':
+        call(db, claimed, outcome='failed', error=ValueError('x'))
+    elif reason == 'many':
+        monkeypatch.setattr(driver_calls, 'MOST_WAITING', 0)
+        call(db, claimed)
+    else:
+        running = claimed.driver_calls.begin(db.new_id(), 'paint', db.utcnow())
+        db.write(driver_calls.record_running, claimed)
+        claimed.driver_calls.end(running, db.utcnow(), 'ok', None, is_poll=False)
+    finish(db, claimed, log)
+    assert [row.ended_at is not None for row in recorded(db)] == [True]
+
+
+def test_calls_of_work_whose_end_is_rolled_back_do_not_wait(db, claimed, log):
+    call(db, claimed)
+
+    def fail(session):
+        table.finish(session, claimed, call_log=log)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        db.write(fail)
+    log.write(db.write)
+    assert recorded(db) == []
+    db.write(table.finish, claimed)
+    assert len(recorded(db)) == 1
+
+
+@sampling.dialects
+@pytest.mark.parametrize('committed', [False, True])
+def test_calls_that_may_be_written_are_written_once(db, claimed, log, committed):
+    call(db, claimed)
+    finish(db, claimed, log)
+
+    def lose(function, rows, **kwargs):
+        if committed:
+            db.write(function, rows, **kwargs)
+        raise exception.OutcomeUnknown
+
+    with pytest.raises(exception.OutcomeUnknown):
+        log.write(lose)
+    log.write(db.write)
+    log.write(db.write)
+    assert len(recorded(db)) == 1

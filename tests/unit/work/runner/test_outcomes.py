@@ -1,9 +1,12 @@
 """One piece of work: success, and every kind of failure."""
 
+import threading
+
 import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.queries.recovery.recovery import CALL
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Detail
 from manila_lite.rpc import contract
@@ -238,3 +241,67 @@ def test_results_for_another_status_are_not_written(
     assert status_of('i') == 'deleting'
     assert painter.calls[-1] == 'dropped'
     assert (reserved(db), row(db, work_id)) == (0, None)
+
+
+# Driver calls
+
+
+def paint(db):
+    """Return what a handler does that calls a driver."""
+
+    def call(job):
+        calls = job.claim.driver_calls
+        one = calls.begin(db.new_id(), 'paint', db.utcnow())
+        calls.end(one, db.utcnow(), 'ok', None, is_poll=False)
+
+    return call
+
+
+def count_calls(db):
+    return db.read(
+        lambda session: session.value(sa.select(sa.func.count()).select_from(CALL))
+    )
+
+
+def rename(db, table, to):
+    statement = sa.text(f'ALTER TABLE {table} RENAME TO {to}')
+    db.write(lambda session: session.run(statement))
+
+
+def test_sweep_writes_the_calls_of_work_that_has_succeeded(runner, ask, painter, db):
+    painter.does['widen'] = paint(db)
+    ask()
+    assert runner.step()
+    assert count_calls(db) == 0
+    assert not runner.step()
+    assert count_calls(db) == 1
+
+
+def test_stop_writes_the_calls_of_work_that_has_succeeded(new_runner, ask, painter, db):
+    runner = new_runner(sweep_interval=3600.0)
+    painter.does['widen'] = paint(db)
+    ended = threading.Event()
+    db.on_step = lambda name: name == 'committed' and painter.calls and ended.set()
+    runner.start()
+    ask()
+    assert ended.wait(30)
+    assert runner.stop(30)
+    assert count_calls(db) == 1
+
+
+def test_calls_that_cannot_be_written_delay_no_work(runner, ask, painter, db):
+    painter.does['widen'] = paint(db)
+    ask()
+    assert runner.step()
+    db.write(
+        lambda session: session.run(sa.text('ALTER TABLE driver_calls RENAME TO x'))
+    )
+    db.deliver = lambda hints: None
+    ask(instance_id='another')
+    assert runner.step()
+    assert painter.calls == ['prepare', 'widen'] * 2
+    db.write(
+        lambda session: session.run(sa.text('ALTER TABLE x RENAME TO driver_calls'))
+    )
+    assert not runner.step()
+    assert count_calls(db) == 2
