@@ -16,7 +16,7 @@ from manila_lite.db.queries import share_backups
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.rows import ShareBackupRow, ShareTarget
 from manila_lite.db.session import Session
-from manila_lite.quota.backups import remove_and_credit
+from manila_lite.quota.removal import remove_backup
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.states.share_backup import BackupStatus
@@ -160,7 +160,7 @@ class BackupsEndpoint:
                 self._copying(job, 0, share_backups.set_progress),
                 lambda how: self.driver.delete(share_backup_id, how),
             )
-            job.finish(remove_and_credit, job.prepared)
+            job.finish(remove_backup, job.prepared)
 
     # Both directions
 

@@ -7,6 +7,8 @@ import threading
 import time
 import typing
 
+from manila_lite import exception
+
 LOG = logging.getLogger(__name__)
 
 BROKER_TIMEOUT = 5.0
@@ -24,6 +26,7 @@ REASONS = {
 """What the replies of AMQP mean, in words that anyone may read."""
 
 REFUSES = 'refuses to let servers listen'
+SILENT = 'does not accept messages'
 
 
 class Refusals:
@@ -173,3 +176,20 @@ class Server:
 def _end(server: typing.Any) -> None:
     server.stop()
     server.wait()
+
+
+def send_ping(transport: typing.Any, topic: str) -> str | None:
+    """Send a message to a topic; return what is wrong, without addresses.
+
+    That includes what keeps the servers of this process from listening.
+    """
+    if refused := transport.refusals.reason:
+        return f'the broker {refused}'
+    try:
+        transport.client(topic).cast(None, 'ping', {})
+    except exception.ServiceUnavailable as error:
+        if type(error.__cause__).__name__ == 'MessageUndeliverable':
+            return None  # the broker answers, without a listener
+        refused = reason_of(error)
+        return f'the broker {refused}' if refused else SILENT
+    return None

@@ -25,7 +25,7 @@ from manila_lite.db.rows import ExpiredShareRow, InstanceRow, StuckRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action, Detail
-from manila_lite.quota.groups import remove_and_credit as remove_group_and_credit
+from manila_lite.quota.removal import remove_group
 from manila_lite.quota.shares import remove_and_credit, remove_replica_and_credit
 from manila_lite.quota.snapshots import remove_and_credit as remove_snapshot_and_credit
 from manila_lite.states.access_rule import (
@@ -138,7 +138,7 @@ class OrphanSweep:
         """Remove a group that is deleted; give up any other."""
         rescue = SHARE_GROUP.in_flight[row.status]
         if isinstance(rescue, Repeat):
-            remove_group_and_credit(session, share_groups.get(session, row.id))
+            remove_group(session, share_groups.get(session, row.id))
             action, status_after = 'repeated', GONE
         else:
             event = rescue.events[-1]

@@ -18,10 +18,7 @@ from manila_lite.db.queries.networks import security_services, share_networks, s
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.servers import views as server_views
 from manila_lite.db.queries.shares import instances as share_instances, shares
-from manila_lite.db.queries.snapshots import (
-    instance_views as snapshot_instance_views,
-    snapshots,
-)
+from manila_lite.db.queries.snapshots import snapshots, views as snapshot_views
 from manila_lite.db.session import Database
 from manila_lite.states import snapshot_instance
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
@@ -209,7 +206,7 @@ class SnapshotInstanceTargetController(wsgi.Controller):
     ) -> rows.SnapshotInstanceViewRow:
         # Checked before the row is read, so that a 404 reveals nothing.
         req.ctx.authorize('share_snapshot_instance:show')
-        return self.services.db.read(snapshot_instance_views.get, snapshot_instance_id)
+        return self.services.db.read(snapshot_views.get_instance, snapshot_instance_id)
 
 
 class ShareReplicaTargetController(wsgi.Controller):

@@ -17,7 +17,7 @@ from manila_lite.db import errors
 from manila_lite.db.queries.services import incarnations, services
 from manila_lite.db.rows import LivenessRow, ServiceRow
 from manila_lite.db.session import Database
-from manila_lite.rpc import bus_probe
+from manila_lite.rpc import listening
 from manila_lite.rpc.data import TOPIC as DATA_TOPIC
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.rpc.share import BINARY as SHARE, TOPIC as SHARE_TOPIC
@@ -207,7 +207,7 @@ def _bus_check(
         return {}
 
     def probe() -> str | None:
-        return bus_probe.send_ping(process.transport, topic) or others()
+        return listening.send_ping(process.transport, topic) or others()
 
     return {
         'bus': Throttled(
@@ -215,7 +215,7 @@ def _bus_check(
             BUS_INTERVAL,
             BUS_INTERVAL,
             patience=BUS_PATIENCE,
-            late=bus_probe.SILENT,
+            late=listening.SILENT,
             wait=0.0,
         )
     }

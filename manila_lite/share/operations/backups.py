@@ -21,9 +21,9 @@ from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, insert_row
 from manila_lite.host import Host
 from manila_lite.quota import charges
-from manila_lite.quota.backups import deltas_of
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.limits import DefaultLimits
+from manila_lite.quota.removal import backup_deltas
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import TOPIC as COPIES, BackupsRpc
 from manila_lite.rpc.share import TOPIC as DRIVERS, DriverBackupsRpc
@@ -83,7 +83,7 @@ class ShareBackups:
                 'all backups of a share have the same one'
             )
         owner = Owner(instance.project_id, ctx.user_id)
-        charges.charge(session, owner, deltas_of(instance.size), limits=self.limits)
+        charges.charge(session, owner, backup_deltas(instance.size), limits=self.limits)
         topic = DRIVERS if options else COPIES
         backup_id = session.new_id()
         insert_row(

@@ -10,11 +10,7 @@ import sqlalchemy as sa
 
 from manila_lite.api import paging
 from manila_lite.db.models import shares, snapshots as models
-from manila_lite.db.queries.snapshots import (
-    instance_views,
-    snapshots,
-    views as snapshot_views,
-)
+from manila_lite.db.queries.snapshots import snapshots, views as snapshot_views
 from tests.functional.db.query_plans import plans
 from tests.support.rows import SHARE_FLAGS, insert_type
 
@@ -174,7 +170,7 @@ def test_later_page_is_read_in_the_order_of_an_index(db, wanted, index):
 @pytest.mark.parametrize('later', [False, True])
 def test_page_of_instances_is_read_in_the_order_of_an_index(db, later):
     (plan,) = plans(
-        db, instance_views.list_instances, None, later_page(db) if later else page()
+        db, snapshot_views.list_instances, None, later_page(db) if later else page()
     )
     assert INSTANCES in plan
     slow = {*SLOW[db.dialect]} - {'SCAN share_snapshot_'}

@@ -9,7 +9,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.rpc import bus_probe, hints, listening
+from manila_lite.rpc import hints, listening
 from tests.functional.rpc.conftest import HOST, PORT, transport_to
 from tests.support import rpc_servers
 from tests.support.processes import wait_until
@@ -186,8 +186,8 @@ def test_service_starts_while_its_broker_refuses_it(
     far = rpc_servers.transport_to(url)
     for server in ('one', 'two'):
         serving(hints.HintListener(far, topic, server, woken.put))
-    wait_until(lambda: bus_probe.send_ping(far, topic) is not None, 'it is known')
-    assert bus_probe.send_ping(far, topic) == f'the broker {WORDS[kind]}'
+    wait_until(lambda: listening.send_ping(far, topic) is not None, 'it is known')
+    assert listening.send_ping(far, topic) == f'the broker {WORDS[kind]}'
     sender = hints.HintSender(far)
     sender.send(topic, 'one', 'w1')
     sender.stop(timeout=20)

@@ -31,11 +31,7 @@ from manila_lite.db.queries.shares import (
     instances,
     shares,
 )
-from manila_lite.db.queries.snapshots import (
-    exports,
-    instance_views as snapshot_views,
-    snapshots,
-)
+from manila_lite.db.queries.snapshots import exports, snapshots, views as snapshot_views
 from manila_lite.db.queries.types import group_types, types as share_types
 
 SELECTED = [
@@ -100,7 +96,7 @@ SELECTED = [
     (rows.ShareTarget, shares._TARGET),
     (rows.SnapshotExportLocationRow, exports._OF_INSTANCE),
     (rows.SnapshotInstanceRow, snapshots._ONE),
-    (rows.SnapshotInstanceViewRow, snapshot_views._ONE),
+    (rows.SnapshotInstanceViewRow, snapshot_views._ONE_INSTANCE),
     (rows.SnapshotParentRow, snapshots._PARENT),
     (rows.SnapshotRuleRow, snapshot_rules._ON_SHARE_INSTANCE),
     (rows.SnapshotTarget, snapshots._TARGET),

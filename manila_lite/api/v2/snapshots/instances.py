@@ -14,7 +14,7 @@ from manila_lite.api.v2.targets import (
     SnapshotTargetController,
 )
 from manila_lite.db import rows
-from manila_lite.db.queries.snapshots import exports as snapshot_exports, instance_views
+from manila_lite.db.queries.snapshots import exports as snapshot_exports, views
 
 _OF_ALL = (Field('id'), Field('snapshot_id'), Field('status'))
 
@@ -58,7 +58,7 @@ class SnapshotInstancesController(SnapshotInstanceTargetController):
     def _list(self, req: wsgi.Request, view: View, path: str) -> dict:
         page = paging.parse(req.query, cap=self._max_limit)
         rows = self.services.db.read(
-            instance_views.list_instances, req.query.get('snapshot_id'), page
+            views.list_instances, req.query.get('snapshot_id'), page
         )
         items = view.many(req.minor, True)(rows)
         return paging.answer(req, page, path, 'snapshot_instances', items, rows)

@@ -13,11 +13,12 @@ import typing
 
 import sqlalchemy as sa
 
+from manila_lite import exception
 from manila_lite.db.models import shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import by_parent, has_pairs
 from manila_lite.db.queries.snapshots.snapshots import METADATA
-from manila_lite.db.rows import Page
+from manila_lite.db.rows import Page, SnapshotInstanceViewRow
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
 from manila_lite.states.share_replica import UP_TO_DATE
@@ -280,3 +281,28 @@ def _conditions(criteria: SnapshotFilter) -> list[sa.ColumnElement]:
         made = sa.exists().where(SHARE.c.snapshot_id == SNAPSHOT.c.id)
         found.append(made if criteria.used else ~made)
     return found
+
+
+# Snapshot instances as administrators see them
+
+_INSTANCES = sa.select(INSTANCE, SNAPSHOT.c.share_id).select_from(
+    INSTANCE.join(SNAPSHOT)
+)
+_ONE_INSTANCE = _INSTANCES.where(INSTANCE.c.id == sa.bindparam('instance_id'))
+
+
+def get_instance(session: Session, instance_id: str) -> SnapshotInstanceViewRow:
+    row = session.one(_ONE_INSTANCE, instance_id=instance_id)
+    if row is None:
+        raise exception.SnapshotInstanceNotFound(snapshot_instance_id=instance_id)
+    return row
+
+
+def list_instances(
+    session: Session, snapshot_id: str | None, page: Page
+) -> Sequence[SnapshotInstanceViewRow]:
+    """Return a page of all instances, or of those of a snapshot."""
+    statement = _INSTANCES
+    if snapshot_id is not None:
+        statement = statement.where(INSTANCE.c.snapshot_id == snapshot_id)
+    return session.rows(pages.select_page(statement, page, INSTANCE))

@@ -14,7 +14,7 @@ from manila_lite.db.queries.groups import member_sources, share_groups, snapshot
 from manila_lite.db.rows import ShareGroupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.quota.groups import remove_and_credit
+from manila_lite.quota.removal import remove_group
 from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.share import ShareGroupsRpc
 from manila_lite.share.drivers.base import GroupReply, ShareDriver, ShareGroupSupport
@@ -128,7 +128,7 @@ class ShareGroupsEndpoint:
         job.finish(self._deleted, group.row)
 
     def _deleted(self, session: Session, row: ShareGroupRow) -> None:
-        remove_and_credit(session, row)
+        remove_group(session, row)
         self.servers.release(session, row.share_server_id)
 
     def _remove(self, group: LoadedGroup) -> None:

@@ -15,7 +15,7 @@ from manila_lite.db.moves.snapshots import release_shares
 from manila_lite.db.queries.groups import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.quota.groups import remove_snapshot_and_credit
+from manila_lite.quota.removal import remove_group_snapshot
 from manila_lite.rpc.contract import implements, work
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
 from manila_lite.share.drivers.base import (
@@ -145,7 +145,7 @@ class ShareGroupSnapshotsEndpoint:
     ) -> None:
         snapshot: LoadedGroupSnapshot = job.prepared
         self._remove(snapshot)
-        job.finish(remove_snapshot_and_credit, snapshot.row)
+        job.finish(remove_group_snapshot, snapshot.row)
 
     def _remove(self, snapshot: LoadedGroupSnapshot) -> None:
         """Remove the snapshots of all members; a missing one is success."""

@@ -14,7 +14,7 @@ from manila_lite.db.moves import backups as moves
 from manila_lite.db.queries import share_backups
 from manila_lite.db.session import Session
 from manila_lite.messages import Detail
-from manila_lite.quota.backups import remove_and_credit
+from manila_lite.quota.removal import remove_backup
 from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.share import DriverBackupsRpc
 from manila_lite.share.drivers.base import (
@@ -149,7 +149,7 @@ class DriverBackupsEndpoint:
         self._supporting_driver().delete_backup(
             driver_context(), given.backup, given.share, given.server
         )
-        job.finish(remove_and_credit, backup.row)
+        job.finish(remove_backup, backup.row)
 
     # All of them
 

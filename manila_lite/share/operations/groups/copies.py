@@ -23,8 +23,8 @@ from manila_lite.db.transitions import insert_row
 from manila_lite.quota import charges, shares as share_quota
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.encryption_keys import charge_key
-from manila_lite.quota.groups import DELTAS
 from manila_lite.quota.limits import DefaultLimits
+from manila_lite.quota.removal import GROUP_DELTAS
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ProvisioningRpc, ShareGroupsRpc
 from manila_lite.share.operations import network_rules
@@ -105,7 +105,7 @@ class ShareGroupCopies:
     ) -> None:
         project_id = typing.cast(str, ctx.project_id)
         charges.charge(
-            session, Owner(project_id, ctx.user_id), DELTAS, limits=self.limits
+            session, Owner(project_id, ctx.user_id), GROUP_DELTAS, limits=self.limits
         )
         for type_id, share_type in types.items():
             sizes = [one.size for one in members if one.share_type_id == type_id]

@@ -21,8 +21,8 @@ from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
-from manila_lite.quota.groups import DELTAS, remove_and_credit
 from manila_lite.quota.limits import DefaultLimits
+from manila_lite.quota.removal import GROUP_DELTAS, remove_group
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import ShareGroupsRpc
@@ -84,7 +84,7 @@ class ShareGroups:
         charges.charge(
             session,
             Owner(typing.cast(str, ctx.project_id), ctx.user_id),
-            DELTAS,
+            GROUP_DELTAS,
             limits=self.limits,
         )
         group_id = session.new_id()
@@ -184,7 +184,7 @@ class ShareGroups:
         self._refuse_snapshots(session, group_id)
         group = share_groups.get(session, group_id)
         if group.host is None:
-            remove_and_credit(session, group)
+            remove_group(session, group)
             return
         self.groups.on(group.host).delete_share_group(
             session, ctx, share_group_id=group_id
@@ -201,7 +201,7 @@ class ShareGroups:
         """
         group = share_groups.lock(session, group_id)
         self._refuse_snapshots(session, group_id)
-        remove_and_credit(session, group, 'force_delete')
+        remove_group(session, group, 'force_delete')
         share_groups.release_members(session, group_id)
 
     def _refuse_snapshots(self, session: Session, group_id: str) -> None:

@@ -20,8 +20,8 @@ from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, fire_all, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
-from manila_lite.quota.groups import SNAPSHOT_DELTAS, remove_snapshot_and_credit
 from manila_lite.quota.limits import DefaultLimits
+from manila_lite.quota.removal import GROUP_SNAPSHOT_DELTAS, remove_group_snapshot
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
@@ -77,7 +77,7 @@ class ShareGroupSnapshots:
         charges.charge(
             session,
             Owner(locked.project_id, ctx.user_id),
-            SNAPSHOT_DELTAS,
+            GROUP_SNAPSHOT_DELTAS,
             limits=self.limits,
         )
         snapshot_id = session.new_id()
@@ -137,7 +137,7 @@ class ShareGroupSnapshots:
         release_shares(
             session, [one.share_instance_id for one in members], excluding=snapshot_id
         )
-        remove_snapshot_and_credit(session, snapshot, 'force_delete')
+        remove_group_snapshot(session, snapshot, 'force_delete')
 
     @transaction
     def reset_status(
