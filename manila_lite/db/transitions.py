@@ -220,15 +220,23 @@ class TransitionBatch:
         for id, status in sorted(leaving.items()):
             self._record(machine, id, event, status, move.target)
 
-    def fire_one(self, machine: machines.Machine, id: str, event: str) -> None:
-        """Make a move that has one source status; raises as `fire` does.
+    def fire_one(
+        self,
+        machine: machines.Machine,
+        id: str,
+        event: str,
+        *,
+        touch: bool = False,
+        **values: object,
+    ) -> None:
+        """Make a move that has one source status, as the function `fire` does.
 
         The row need not have been read: the guard proves its status.
         """
         move = machine[event]
         (source,) = move.sources
-        values = _stamped(self.session, machine, event, {})
-        _, guarded = _statements(machine, event, tuple(values), _ONE)
+        values = _stamped(self.session, machine, event, values, touch)
+        _, guarded = _statements(machine, event, tuple(sorted(values)), _ONE)
         changed = {f'new_{name}': value for name, value in values.items()}
         if self.session.run(guarded, guard_id=id, **changed) != 1:
             raise _refusal(self.session, machine, id, move)

@@ -13,7 +13,13 @@ from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire, fire_all, fire_matching, insert_rows
+from manila_lite.db.transitions import (
+    TransitionBatch,
+    fire,
+    fire_all,
+    fire_matching,
+    insert_rows,
+)
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
@@ -84,18 +90,26 @@ def remove_rules_on(session: Session, share_instance_id: str) -> None:
 
 
 def release_share(
-    session: Session, share_instance_id: str, *, excluding: str = ''
+    session: Session,
+    share_instance_id: str,
+    *,
+    excluding: str = '',
+    batch: TransitionBatch | None = None,
 ) -> None:
     """Make a snapshotting share instance available again.
 
     It stays snapshotting while a snapshot other than `excluding` is
-    creating. A share in any other status is left unchanged.
+    creating. A share in any other status is left unchanged. The caller writes
+    the `batch`, if the move is made in one.
     """
     status = snapshots.lock_share_instance(session, share_instance_id)
     if status == InstanceStatus.SNAPSHOTTING and not snapshots.is_snapshot_in_progress(
         session, share_instance_id, excluding
     ):
-        fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')
+        if batch is None:
+            fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')
+        else:
+            batch.fire_one(SHARE_INSTANCE, share_instance_id, 'snapshotted')
 
 
 def release_shares(

@@ -20,7 +20,7 @@ from manila_lite.db.queries.access import share_rules, snapshot_rules
 from manila_lite.db.queries.snapshots import exports as snapshot_exports, snapshots
 from manila_lite.db.rows import AccessRuleRow, SnapshotInstanceRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire, fire_matching
+from manila_lite.db.transitions import TransitionBatch, fire, fire_matching
 from manila_lite.messages import Action, Detail
 from manila_lite.quota import charges
 from manila_lite.quota.shares import lock_instances, resize
@@ -130,9 +130,9 @@ class SnapshotsEndpoint:
 
         Values missing in the reply stay unchanged.
         """
-        release_share(session, row.share_instance_id, excluding=row.id)
-        fire(
-            session,
+        moves = TransitionBatch(session)
+        release_share(session, row.share_instance_id, excluding=row.id, batch=moves)
+        moves.fire_one(
             SNAPSHOT_INSTANCE,
             row.id,
             'created',
@@ -140,6 +140,7 @@ class SnapshotsEndpoint:
             touch=True,
             provider_location=_location(row, reply),
         )
+        moves.write()
         self._resize(session, row, reply.get('size'))
         if row.mount_snapshot_support:
             snapshot_exports.replace(

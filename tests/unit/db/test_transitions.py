@@ -9,7 +9,13 @@ import sqlalchemy as sa
 
 from manila_lite import context, exception
 from manila_lite.db.models import engine, shares
-from manila_lite.db.transitions import fire, fire_all, fire_known, fire_matching
+from manila_lite.db.transitions import (
+    TransitionBatch,
+    fire,
+    fire_all,
+    fire_known,
+    fire_matching,
+)
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from tests.support import sampling
 
@@ -267,6 +273,52 @@ def test_move_of_many_sets_other_columns(db, add_instance):
             row.progress for row in session.rows(sa.select(INSTANCE.c.progress))
         }
     ) == {'100%'}
+
+
+def in_batch(*moves):
+    """Return a transaction that makes moves of one row each, as a batch."""
+
+    def make(session):
+        batch = TransitionBatch(session)
+        for id, event, values in moves:
+            batch.fire_one(SHARE_INSTANCE, id, event, **values)
+        batch.write()
+
+    return make
+
+
+def test_moves_of_a_batch_share_the_journal_and_set_other_columns(db, add_instance):
+    for id in ('i', 'j'):
+        add_instance(id)
+        db.write(fire, SHARE_INSTANCE, id, 'created')
+    steps = []
+    db.on_step = steps.append
+    db.write(
+        in_batch(
+            ('i', 'extend', {'progress': '5%', 'touch': True}), ('j', 'shrink', {})
+        )
+    )
+    assert steps.count('statement') == 3
+    rows = db.read(
+        lambda session: {
+            row.id: (row.status, row.progress, row.updated_at is not None)
+            for row in session.rows(sa.select(INSTANCE))
+        }
+    )
+    assert rows['i'] == ('extending', '5%', True)
+    assert rows['j'][0] == 'shrinking'
+    assert journal(db, 'i')[-1] == ('extend', 'available', 'extending')
+    assert journal(db, 'j')[-1] == ('shrink', 'available', 'shrinking')
+
+
+def test_batch_with_a_refused_move_changes_nothing(db, add_instance):
+    add_instance('i')
+    add_instance('j')
+    db.write(fire, SHARE_INSTANCE, 'i', 'created')
+    before = journal(db, 'i')
+    with pytest.raises(exception.InvalidStatus):
+        db.write(in_batch(('i', 'extend', {}), ('j', 'extend', {})))
+    assert (status(db, 'i'), journal(db, 'i')) == ('available', before)
 
 
 def test_move_of_matching_rows_leaves_the_others_alone(db, add_instance):
