@@ -139,6 +139,9 @@ def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer
     snapshots = api.find(
         '/snapshots/detail', share_id=share_id, limit=PARTS, all_tenants=1
     )
+    locks = api.find(
+        '/resource-locks', resource_id=share_id, limit=PARTS, all_projects=1
+    )
     replicas = None
     if share['replication_type']:
         replicas = api.find('/share-replicas/detail', share_id=share_id, limit=PARTS)
@@ -166,6 +169,7 @@ def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer
             (one, mounting.steps(share, one['path'], rules))
             for one in (locations or {}).get('export_locations', [])
         ],
+        locks=(locks or {}).get('resource_locks', []),
         snapshots=by_newest,
         replicas=replicas and replicas['share_replicas'],
         synced=synced,

@@ -151,6 +151,22 @@ def test_reason_stays_on_the_page_when_its_message_is_deleted(
     assert 'could not extend the share' in root.open(path(share)).text
 
 
+def test_owner_is_shown_who_has_locked_a_share_and_why(share, admin_api, alice):
+    assert 'Locked' not in alice.open(path(share)).text
+    lock = {
+        'resource_id': share['id'],
+        'resource_type': 'share',
+        'resource_action': 'delete',
+        'lock_reason': 'audit until May',
+    }
+    answer = admin_api.request(
+        'POST', '/resource-locks', {'resource_lock': lock}, expect=200
+    )
+    owner = answer.json['resource_lock']['user_id']
+    page = alice.open(path(share)).text
+    assert f'against delete by {owner} (admin): audit until May' in page
+
+
 def test_failed_snapshot_says_why_and_what_to_do_next(cloud, share, api, alice):
     for name in cloud.backend_names:
         cloud.driver(name).faults.fail_next('create_snapshot', error=ValueError('x'))
