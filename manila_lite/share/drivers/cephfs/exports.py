@@ -263,30 +263,44 @@ class CephfsExports:
         if not self._gateways.names:
             return
         alive = self._alive()
-        version = (self._backend.records.get(CHANGES) or NO_CHANGE)['version']
+        version = self._find_version()
         found = version, sorted(alive)
         if self._complete == found:
             return
         deadline = time.monotonic() + _WATCH_SECONDS
-        for subvolume, export in self._all().items():
+        for subvolume, export in sorted(
+            self._all().items(), key=lambda one: self._prefers(one[1], alive)
+        ):
             if time.monotonic() > deadline:
                 return  # the rest is done by the next call
             if export['clients']:
-                self._complete_export(subvolume, export, alive.keys())
-        if version == (self._backend.records.get(CHANGES) or NO_CHANGE)['version']:
+                self._complete_export(subvolume, export, alive)
+        if version == self._find_version():
             self._complete = found
 
+    def _prefers(self, export: Record, alive: Mapping[str, Record]) -> bool:
+        """Tell whether a share prefers a gateway that lives; others are urgent."""
+        return gateway_name(self._backend.gateways_of(export['path'])[0]) in alive
+
+    def _find_version(self) -> int:
+        return (self._backend.records.get(CHANGES) or NO_CHANGE)['version']
+
     def _complete_export(
-        self, subvolume: str, export: Record, alive: Iterable[str]
+        self, subvolume: str, export: Record, alive: Mapping[str, Record]
     ) -> None:
+        """Let exactly the gateways that live use a share."""
         users = export['users']
         lost = {name for name, key in users.items() if not key or name not in alive}
-        if lost:
-            self._cut_off(subvolume, lost)
-        new = set(alive) - users.keys()
-        if new:
-            keys = {name: self._authorize(name, subvolume) for name in new}
-            self._let_in(subvolume, keys)
+        new = alive.keys() - users.keys()
+        try:
+            if lost:
+                self._cut_off(subvolume, lost)
+            if new:
+                keys = {name: self._authorize(name, subvolume) for name in new}
+                self._let_in(subvolume, keys)
+        except CommandFailed as error:
+            # Other shares need not wait for one that was removed.
+            LOG.error('%s is not exported everywhere: %s', subvolume, error)
 
     def _let_in(self, subvolume: str, keys: Mapping[str, str]) -> None:
         key = EXPORT + subvolume

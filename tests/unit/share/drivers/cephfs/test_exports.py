@@ -24,6 +24,9 @@ pytestmark = [
     sampling.suite('NFS gateways of the cephfs driver', 3),
 ]
 
+restarts = sampling.suite('NFS gateways that are started again', 1)
+"""Marks those that wait until clients have reclaimed what they had open."""
+
 WRITER, READER, STRANGER = '127.0.0.2', '127.0.0.3', '127.0.0.4'
 FAIL_OVER_SECONDS = 15
 
@@ -160,6 +163,25 @@ def test_client_is_denied_though_a_gateway_is_paused(shared, gateways, monkeypat
         shared.read(one, 'log', WRITER)
 
 
+def test_eviction_that_was_missed_is_made_when_the_denial_is_repeated(shared, gateways):
+    """The worker ended after the gateway, which hangs, had lost the path."""
+    one = gateways.each[0]
+    with contextlib.closing(one.client(WRITER)) as client:
+        file = in_time(lambda: client.open(shared.path, 'log', create=True))
+        client.write_at(file, 0, b'one')
+        with one.paused():
+            shared.driver.backend.run(
+                'subvolume deauthorize',
+                sub_name=shared.share.name,
+                auth_id=exports.user_of(one.name, shared.share.name),
+            )
+            client.write_at(file, 0, b'two')
+            denied = [shared.writer, shared.reader]
+            shared.driver.apply_access(CTX, shared.share, [], [], denied)
+            with pytest.raises((NfsError, TimeoutError)):
+                client.write_at(file, 0, b'three')
+
+
 def is_let_in(shared, gateway, name='log') -> bool:
     shared.driver.keep_serving()
     with contextlib.suppress(NfsError):
@@ -167,6 +189,7 @@ def is_let_in(shared, gateway, name='log') -> bool:
     return False
 
 
+@restarts
 def test_other_gateway_writes_what_a_killed_one_had_open(shared, gateways):
     """Nobody waits for the session of the killed one, which lasts 300 s."""
     one, two = gateways.each
@@ -205,6 +228,7 @@ def watched(driver):
         thread.join()
 
 
+@restarts
 def test_gateway_started_again_serves_what_was_changed_meanwhile(
     harness, shared, gateways
 ):
@@ -225,6 +249,7 @@ def test_gateway_started_again_serves_what_was_changed_meanwhile(
         shared.read(one, 'notes', WRITER)
 
 
+@restarts
 def test_client_denied_while_a_gateway_starts_is_not_let_in(shared, gateways):
     """Its NFS server begins with what was allowed before."""
     one = gateways.each[0]
@@ -246,6 +271,7 @@ def is_exported(gateway, shared) -> bool:
     return shared.export()['number'] in gateway.server.numbers()
 
 
+@restarts
 def test_gateway_ends_with_its_nfs_server(shared, gateways):
     """Whoever has started it starts another one, which has all exports."""
     one = gateways.each[0]
@@ -255,6 +281,23 @@ def test_gateway_ends_with_its_nfs_server(shared, gateways):
     one.start()
     one.wait()
     shared.write(one, 'notes', b'hello')
+
+
+def test_share_that_was_removed_does_not_keep_others_from_a_gateway(
+    harness, driver, gateways
+):
+    """It is the first one that is looked at."""
+    shares = [Shared(harness, driver) for _ in range(2)]
+    removed, other = sorted(shares, key=lambda each: each.share.name)
+    for each in shares:
+        key = EXPORT + each.share.name
+        lost = each.export() | {'users': {}}
+        driver.backend.records.change(key, decide=lambda _, k=key, v=lost: {k: v})
+    driver.backend.run('subvolume rm', sub_name=removed.share.name)
+    driver.exports.watch()
+    assert not removed.export()['users']
+    assert len(other.export()['users']) == 2
+    other.write(gateways.each[0], 'notes', b'hello')
 
 
 def test_reverted_share_stays_exported(harness, shared, gateways):
@@ -313,6 +356,7 @@ def test_handle_of_another_share_opens_nothing(harness, shared, gateways):
             assert not found
 
 
+@restarts
 def test_gateway_that_ends_while_its_clients_reclaim_is_not_waited_for(
     shared, gateways
 ):
