@@ -53,7 +53,7 @@ class Page(typing.NamedTuple):
     marker: str | None = None
     must_be_empty: bool = False
 
-    def cut(self, rows: typing.Sequence) -> typing.Sequence:
+    def slice_rows(self, rows: typing.Sequence) -> typing.Sequence:
         """Return the page of a list that is already in memory."""
         start = self.offset
         if self.marker is not None:

@@ -130,7 +130,7 @@ def _serve(args: typing.Any) -> None:
             db.write(table.expire_leases, runner.queues)
         db.write(incarnations.deregister_all)
         with start.if_possible('Retiring back ends'):
-            share.retire_others(process)
+            share.mark_others_down(process)
         app, _ = build_api(process, checks=checks_of_backends(share.backends))
         server = web_server(app, conf)
         for service in (scheduler, data):

@@ -92,7 +92,7 @@ def serve(conf: cfg.ConfigOpts, forked: running.Forked | None = None) -> None:
         with start.if_possible('Taking over from dead processes'):
             reap_dead(folder, lambda id: share.take_over_from_dead(process, id))
         with start.if_possible('Retiring back ends'):
-            share.retire_others(process)
+            share.mark_others_down(process)
         if running.serve_until_stopped(
             process, signals, [*monitored, share], has_backends=True, forked=forked
         ):

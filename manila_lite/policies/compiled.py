@@ -54,8 +54,8 @@ class _RefersToItself(Exception):
     """The rule refers to itself, directly or through other rules."""
 
 
-class Closures(dict[str, Predicate]):
-    """Closures by rule name; undefined names get the default rule."""
+class CompiledRules(dict[str, Predicate]):
+    """The compiled rules by name; undefined names have the default rule."""
 
     def __init__(self, enforcer: policy.Enforcer):
         compiler = _Compiler(enforcer)
@@ -193,11 +193,11 @@ def _filled(match: str) -> Callable[[Any], str | None]:
         return lambda target: _format(match, target)
     key = one_key[1]
 
-    def fill(target: Any) -> str | None:
+    def format_key(target: Any) -> str | None:
         value = _value(target, key)
         return None if value is _MISSING else str(value)
 
-    return fill
+    return format_key
 
 
 def _format(match: str, target: Any) -> str | None:

@@ -82,12 +82,12 @@ class Enforcer:
                 paths += [entry.path for entry in os.scandir(folder)]
         return [_stamp(path) for path in sorted(filter(None, paths))]
 
-    def _load(self) -> compiled.Closures:
+    def _load(self) -> compiled.CompiledRules:
         library = load_library(self._conf, self._policy_file)
         # The library evaluates the remaining checks by these rules; only
         # this class reads files.
         library.use_conf = False
-        return compiled.Closures(library)
+        return compiled.CompiledRules(library)
 
 
 def load_library(

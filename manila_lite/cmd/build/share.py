@@ -50,11 +50,11 @@ class ShareService(Service):
                 backend.deregister(id)
         process.db.write(incarnations.forget, id)
 
-    def retire_others(self, process: Process) -> None:
+    def mark_others_down(self, process: Process) -> None:
         """Show back ends as down that are not in the configuration."""
         conf = process.conf
         for host in process.db.write(
-            incarnations.retire,
+            incarnations.mark_unserved_down,
             node=conf.host,
             binary=BINARY,
             served={backend.host for backend in self.backends},

@@ -33,7 +33,7 @@ def activate(
 ) -> None:
     """Make a replica active and its rules effective as users gave them.
 
-    If only one may be active, the previous one must be retired first: the
+    If only one may be active, the previous one must be demoted first: the
     unique key of `sole_active_of` rejects a second one.
     """
     fire(
@@ -48,7 +48,7 @@ def activate(
     )
 
 
-def retire(
+def demote(
     session: Session,
     replica: IdRow,
     replication_type: str | None,

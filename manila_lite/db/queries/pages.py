@@ -57,7 +57,7 @@ def select_page(
     key: sa.ColumnElement | None = None,
 ) -> sa.Select:
     """Return the rows of a page of this statement."""
-    return cut(select_head(statement, page, table, key, limited=False), page)
+    return limit_to_page(select_head(statement, page, table, key, limited=False), page)
 
 
 def list_rows(
@@ -85,7 +85,7 @@ def list_rows(
     return session.rows(select_page(statement, page, table))
 
 
-def cut(statement: sa.Select, page: Page) -> sa.Select:
+def limit_to_page(statement: sa.Select, page: Page) -> sa.Select:
     """Return the rows of a page of an ordered statement."""
     offset = _skipped(page)
     if page.limit is not None or offset:

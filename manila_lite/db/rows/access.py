@@ -126,7 +126,7 @@ class ResourceLockRow(Protocol):
     updated_at: datetime.datetime | None
 
 
-class HidingLockRow(Protocol):
+class VisibilityLockRow(Protocol):
     """The owner of a lock that hides an access rule."""
 
     user_id: str

@@ -260,7 +260,7 @@ def test_dead_process_is_forgotten_beside_a_frozen_one(node, build_node):
 @on_servers
 def test_locked_service_is_not_retired(node):
     with frozen_session(node.db.url, LOCK_SERVICES), promptly():
-        node.share.retire_others(node.process)
+        node.share.mark_others_down(node.process)
 
 
 @on_servers

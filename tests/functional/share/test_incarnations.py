@@ -231,7 +231,7 @@ def test_removed_back_end_is_down_at_once_and_gets_no_share(former):
     old, new = former
     for backend in old.share.backends:
         assert backend.stop(TIMEOUT)
-    new.share.retire_others(new.process)
+    new.share.mark_others_down(new.process)
     new.register()
     assert states(new) == {'node@alpha': False, 'node@beta': True}
     assert shown(new).health == incarnations.REMOVED
@@ -243,12 +243,12 @@ def test_removed_back_end_is_down_at_once_and_gets_no_share(former):
 
 def test_back_end_of_another_process_or_node_is_not_removed(former):
     old, new = former
-    new.share.retire_others(new.process)
+    new.share.mark_others_down(new.process)
     assert states(new) == {'node@alpha': True, 'node@beta': True}
     for backend in old.share.backends:
         assert backend.stop(TIMEOUT)
     new.db.write(
-        incarnations.retire,
+        incarnations.mark_unserved_down,
         node='nod',
         binary='manila-share',
         served=set(),
@@ -260,7 +260,7 @@ def test_back_end_of_another_process_or_node_is_not_removed(former):
 def test_back_end_of_a_killed_process_is_removed(former):
     old, new = former
     new.share.take_over_from_dead(new.process, old.process.id)
-    new.share.retire_others(new.process)
+    new.share.mark_others_down(new.process)
     assert states(new)['node@alpha'] is False
     assert processes(new) == set()
 
@@ -269,10 +269,10 @@ def test_removed_back_end_that_is_configured_again_is_up(former, build_node):
     old, new = former
     for backend in old.share.backends:
         assert backend.stop(TIMEOUT)
-    new.share.retire_others(new.process)
+    new.share.mark_others_down(new.process)
     assert (
         new.db.write(
-            incarnations.retire,
+            incarnations.mark_unserved_down,
             node='node',
             binary='manila-share',
             served={'node@beta'},

@@ -99,7 +99,7 @@ def test_order_is_without_effect_if_not_supported():
 
 
 @pytest.mark.parametrize(
-    'query, cut',
+    'query, slice_',
     [
         ({}, [0, 1, 2, 3]),
         ({'limit': '2'}, [0, 1]),
@@ -108,8 +108,8 @@ def test_order_is_without_effect_if_not_supported():
         ({'limit': '2', 'offset': '9'}, []),
     ],
 )
-def test_list_in_memory_is_cut(query, cut):
-    assert paging.parse(query).cut([0, 1, 2, 3]) == cut
+def test_list_in_memory_is_sliced(query, slice_):
+    assert paging.parse(query).slice_rows([0, 1, 2, 3]) == slice_
 
 
 @pytest.mark.parametrize(
@@ -244,9 +244,9 @@ def test_large_offset_is_for_links_only():
     for text in (beyond, '9223372036854775807', '9' * 5000):
         page = paging.parse({'offset': text, 'limit': '7'})
         assert (page.limit, page.offset) == (1, paging.MAX_OFFSET)
-        assert not page.cut(range(paging.MAX_OFFSET))
+        assert not page.slice_rows(range(paging.MAX_OFFSET))
         with pytest.raises(exception.InvalidInput, match=f'at most {largest}'):
-            page.cut(range(paging.MAX_OFFSET + 1))
+            page.slice_rows(range(paging.MAX_OFFSET + 1))
     linked = paging.parse({'offset': beyond, 'after': f'{beyond},{MADE},b'})
     assert linked.after == (MADE, 'b')
 

@@ -49,7 +49,7 @@ SELECTED = [
     (rows.WorkCountRow, figures._WORK),
     (rows.ServicePoolRow, figures._SERVICES),
     (rows.ProjectQuotaRow, figures._QUOTAS),
-    (rows.HidingLockRow, locks._HIDING),
+    (rows.VisibilityLockRow, locks._HIDING),
     (rows.IdStatusRow, instances._page(('available', 'ensuring'))),
     (rows.InFlightRow, recovery._in_flight('share_instance')),
     (rows.InFlightRow, recovery._in_flight('snapshot_access_rule')),

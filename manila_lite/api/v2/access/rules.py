@@ -122,7 +122,7 @@ def _more(req: wsgi.Request, listing: access_views.AccessRuleListing) -> dict:
 
 
 def _hidden_rules(
-    req: wsgi.Request, locks: Mapping[str, Iterable[rows.HidingLockRow]]
+    req: wsgi.Request, locks: Mapping[str, Iterable[rows.VisibilityLockRow]]
 ) -> set[str]:
     """Return the ids of rules hidden from the caller by a lock."""
     return {
@@ -132,7 +132,7 @@ def _hidden_rules(
     }
 
 
-def _may_see(ctx: RequestContext, locks: Iterable[rows.HidingLockRow]) -> bool:
+def _may_see(ctx: RequestContext, locks: Iterable[rows.VisibilityLockRow]) -> bool:
     return all(
         ctx.can('resource_lock:bypass_locked_show_action', lock) for lock in locks
     )

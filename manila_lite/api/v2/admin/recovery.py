@@ -75,7 +75,7 @@ class RecoveryController(wsgi.Controller):
             resource_type=_resource_type(req),
             host=req.query.get('host'),
         )
-        return IN_FLIGHT.many(req.minor)(page.cut(found), {})
+        return IN_FLIGHT.many(req.minor)(page.slice_rows(found), {})
 
     @wsgi.method(
         'recovery:log',

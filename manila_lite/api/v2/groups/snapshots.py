@@ -128,7 +128,7 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
     def members(self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow) -> dict:
         """List the members, with as much as users may know of them."""
         page = paging.parse(req.query, cap=self._max_limit)
-        found = page.cut(self._members(snapshot.id)[snapshot.id])
+        found = page.slice_rows(self._members(snapshot.id)[snapshot.id])
         more = {'project_id': snapshot.project_id}
         return {'share_group_snapshot_members': MEMBER.many(req.minor)(found, more)}
 

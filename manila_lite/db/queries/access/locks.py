@@ -11,7 +11,7 @@ from manila_lite.db.models import access, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.records import Records
-from manila_lite.db.rows import HidingLockRow, LockableRow, Page, ResourceLockRow
+from manila_lite.db.rows import LockableRow, Page, ResourceLockRow, VisibilityLockRow
 from manila_lite.db.session import Session
 from manila_lite.states.locks import ResourceAction
 
@@ -170,9 +170,9 @@ def list_for_resource(
 
 def list_hiding_locks(
     session: Session, share_id: str
-) -> dict[str, list[HidingLockRow]]:
+) -> dict[str, list[VisibilityLockRow]]:
     """Return the locks that hide access rules of a share, by rule id."""
-    found: dict[str, list[HidingLockRow]] = {}
+    found: dict[str, list[VisibilityLockRow]] = {}
     for row in session.rows(_HIDING, of_share=share_id):
         found.setdefault(row.access_id, []).append(row)
     return found

@@ -16,7 +16,7 @@ from manila_lite import exception
 from manila_lite.db.models import access, shares
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.metadata import MetadataTable, has_pairs
-from manila_lite.db.rows import AccessRuleTarget, HidingLockRow
+from manila_lite.db.rows import AccessRuleTarget, VisibilityLockRow
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import STATES_BY_RANK, aggregate_status
 
@@ -94,7 +94,7 @@ class AccessRuleListing(typing.NamedTuple):
     rules: list[AccessRuleView]
     rules_status: str
     metadata: dict[str, dict[str, str]]
-    locks: dict[str, list[HidingLockRow]]
+    locks: dict[str, list[VisibilityLockRow]]
 
 
 def get_target(session: Session, access_id: str) -> AccessRuleTarget:

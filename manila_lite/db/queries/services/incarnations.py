@@ -145,7 +145,7 @@ _UNSERVED = (
     # A row that another session has locked is left as it is.
     .with_for_update(skip_locked=True)
 )
-_RETIRE = (
+_MARK_DOWN = (
     sa.update(SERVICE)
     .where(SERVICE.c.id == sa.bindparam('service_id'))
     .values(
@@ -407,7 +407,7 @@ def forget(session: Session, incarnation: str) -> None:
         session.run(_END, of_service=row.service_id, of_incarnation=incarnation)
 
 
-def retire(
+def mark_unserved_down(
     session: Session,
     *,
     node: str,
@@ -415,16 +415,18 @@ def retire(
     served: Collection[str],
     down_time: float,
 ) -> Sequence[str]:
-    """Show as down what this node served once and no process serves now.
+    """Mark services of this node that no process serves any more as down.
 
-    `served` are the hosts that are in its configuration. Their last
-    heartbeat is not trusted any more, so they get no new shares. Returns
-    the retired hosts.
+    `served` are the hosts in its configuration. The last heartbeat of the
+    others no longer counts, so that they get no new shares. Returns their
+    hosts.
     """
     hosts = []
     for row in session.rows(_UNSERVED, of_binary=binary, silence=down_time):
         if row.host not in served and row.host.rpartition('@')[0] == node:
-            session.run(_RETIRE, service_id=row.id, silence=down_time, now=session.now)
+            session.run(
+                _MARK_DOWN, service_id=row.id, silence=down_time, now=session.now
+            )
             hosts.append(row.host)
     return hosts
 

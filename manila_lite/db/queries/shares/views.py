@@ -345,7 +345,7 @@ def _page(criteria: ShareFilter, page: Page, *columns: sa.ColumnElement) -> sa.S
     )
     # SQLite has no parentheses around selections with a limit.
     union = sa.union_all(*(sa.select(head) for head in heads)).subquery()
-    return pages.cut(
+    return pages.limit_to_page(
         sa.select(*(union.c[column.name] for column in columns)).order_by(
             *pages.order(page, union, union.c.sort_value)
         ),

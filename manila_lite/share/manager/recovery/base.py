@@ -189,7 +189,7 @@ class ProbedRecovery(ResourceRecovery[Row, Loaded]):
         """Return whether the back end may differ from a row at rest."""
         return False
 
-    def correct(
+    def store_differences(
         self, session: Session, case: RescueCase[Row, Loaded], facts: typing.Any
     ) -> bool:
         """Store what differs on the back end; return whether it did."""

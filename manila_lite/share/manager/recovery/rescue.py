@@ -117,7 +117,7 @@ class RescueRun:
             return
 
         def correct(session: Session, job: Claim) -> None:
-            changed = self._probed.correct(session, case, verdict.facts)
+            changed = self._probed.store_differences(session, case, verdict.facts)
             if changed or job.args.get('asked_by'):
                 self._log_decision(
                     session,

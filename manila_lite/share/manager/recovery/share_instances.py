@@ -293,7 +293,9 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
             and case.row.replica_state not in PASSIVE
         )
 
-    def correct(self, session: Session, case: InstanceCase, facts: typing.Any) -> bool:
+    def store_differences(
+        self, session: Session, case: InstanceCase, facts: typing.Any
+    ) -> bool:
         size, _ = facts
         if case.row.replica_state == ReplicaState.ACTIVE:
             # Its role may differ as well. As in requests, the work is locked

@@ -154,7 +154,7 @@ class PromotionWriter:
         state: str | None,
     ) -> None:
         if row.replica_state == ReplicaState.ACTIVE:
-            replica_moves.retire(
+            replica_moves.demote(
                 session, row, replication_type, _RETIRED.get(state, 'retired')
             )
         elif state != row.replica_state:

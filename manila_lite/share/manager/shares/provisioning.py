@@ -122,7 +122,7 @@ class ProvisioningEndpoint:
                 driver_context(), share, share_server=server
             )
         except exception.ShareRefused as error:
-            self.rescheduling.hand_back(job, instance, error)
+            self.rescheduling.reschedule(job, instance, error)
             return
         self._finish_or_undo(
             job,
@@ -256,7 +256,7 @@ class ProvisioningEndpoint:
                 parent_share=snapshot.share,
             )
         except exception.ShareRefused as error:
-            self.rescheduling.hand_back(job, instance, error)
+            self.rescheduling.reschedule(job, instance, error)
             return
         reported = parse_reply(reply)
         if reported.status == InstanceStatus.AVAILABLE:

@@ -49,10 +49,10 @@ class Rescheduling:
         try:
             return self.setup.provide_server(job, instance, snapshot)
         except exception.InvalidShareServer as error:
-            self.hand_back(job, instance, error)
+            self.reschedule(job, instance, error)
             return None
 
-    def hand_back(
+    def reschedule(
         self, job: JobContext, instance: LoadedInstance, error: Exception
     ) -> None:
         """Return the share to the scheduler, or raise the error.
@@ -62,7 +62,7 @@ class Rescheduling:
         """
         if job.args.get('placement') is None:
             raise error
-        job.hand_over(self._hand_back, job.claim, instance.row, error)
+        job.hand_over(self._reschedule, job.claim, instance.row, error)
         LOG.warning(
             'Share instance %s of request %s is to be placed elsewhere, as '
             '%s refused it: %s',
@@ -72,7 +72,7 @@ class Rescheduling:
             error,
         )
 
-    def _hand_back(
+    def _reschedule(
         self, session: Session, job: Claim, row: InstanceRow, error: Exception
     ) -> None:
         placement = job.args['placement']

@@ -333,7 +333,7 @@ def _add_missing_snapshots(
     ):
         return
     if replica.replica_state == ReplicaState.ACTIVE:
-        replica_moves.retire(session, replica, replica.replication_type)
+        replica_moves.demote(session, replica, replica.replication_type)
     elif replica.replica_state == ReplicaState.IN_SYNC:
         fire(session, SHARE_REPLICA, replica.id, 'fell_behind', touch=True)
     replicas.advance_generation(session, replica.share_id)

@@ -163,7 +163,7 @@ def test_replica_whose_creation_reply_was_lost_gets_its_exports(cloud):
 
 def test_writable_replicas_become_active_when_reported(tmp_path):
     cloud = ReplicaUpdateCloud(tmp_path, style='writable')
-    cloud.db.write(replica_moves.retire, cloud.replica(cloud.replica_id), 'writable')
+    cloud.db.write(replica_moves.demote, cloud.replica(cloud.replica_id), 'writable')
     cloud.stub_driver(update_replica_state=NotImplementedError())
     cloud.update()  # need not support it
     assert cloud.show() == ('available', 'out_of_sync')
