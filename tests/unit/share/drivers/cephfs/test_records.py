@@ -44,7 +44,7 @@ def token(value, resource='share_instance:1'):
 def test_value_is_read_by_others(ceph, clock, records):
     assert records.get('share:a') is None
     put(records, 'share:a', {'size': 1})
-    assert Records(ceph.admin, records._name, clock).get('share:a') == {'size': 1}
+    assert Records(ceph.admin, records.name, clock).get('share:a') == {'size': 1}
     put(records, 'share:a', None)
     assert records.get('share:a') is None
     assert records.get_all('share:') == {}
