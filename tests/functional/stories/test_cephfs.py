@@ -5,6 +5,7 @@ Requests use the official command line, and clients are those of Ceph.
 
 import contextlib
 import functools
+import json
 import os
 import pathlib
 import signal
@@ -20,6 +21,8 @@ from tests.support.ceph import CephCluster, ClientError
 from tests.support.cli import Cli
 from tests.support.installation import SEPARATE, SERVE, Installation
 from tests.support.make_run import MakeRun
+from tests.support.nfs_client import NfsError
+from tests.support.nfs_gateways import ADDRESSES, in_time
 from tests.support.processes import Command, wait_until
 from tests.support.rest_client import RestClient
 
@@ -40,18 +43,20 @@ class Deployment(typing.NamedTuple):
 
         return wait_until(found, f'{noun} {id} is available', 120)
 
-    def create(self, *args: object) -> str:
+    def create(self, *args: object, share_proto: str = 'CEPHFS') -> str:
         """Ask for a share; return its id."""
-        return self.cli('share create', 'CEPHFS', 1, *args)['id']
+        return self.cli('share create', share_proto, 1, *args)['id']
 
     def location(self, share: str) -> str:
         locations = self.rest.get(f'/shares/{share}/export_locations')
         return locations['export_locations'][0]['path']
 
-    def allow(self, share: str, user: str, level: str = 'rw') -> dict:
+    def allow(
+        self, share: str, user: str, level: str = 'rw', kind: str = 'cephx'
+    ) -> dict:
         """Allow a user; return the rule with its key."""
         rule = self.cli(
-            'share access create', share, 'cephx', user, '--access-level', level
+            'share access create', share, kind, user, '--access-level', level
         )
         return wait_until(lambda: self._rule(share, rule['id']), 'the rule applies')
 
@@ -78,12 +83,12 @@ class Deployment(typing.NamedTuple):
 
 
 @contextlib.contextmanager
-def deployed(cluster, folder, kind=SERVE):
+def deployed(cluster, folder, kind=SERVE, **options):
     with new_installation(
         folder / 'installation',
         kind=kind,
-        options='default_share_type = ceph\nenabled_share_protocols = CEPHFS',
-        backends={'ceph': {**cluster.options(), 'share_driver': 'cephfs'}},
+        options='default_share_type = ceph\nenabled_share_protocols = CEPHFS, NFS',
+        backends={'ceph': {**cluster.options(), **options, 'share_driver': 'cephfs'}},
     ) as installation:
         installation.start()
         cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
@@ -128,6 +133,49 @@ def test_share_its_snapshot_and_its_copy_have_the_bytes_of_clients(ceph, tmp_pat
                 deployment.deny(share, rule['id'])
                 assert not log.write(b'two')
             assert reading.read('notes') == b'now'
+
+
+def test_nfs_share_has_the_bytes_of_clients_of_both_gateways(ceph, gateways, tmp_path):
+    options = gateways.options | {'cephfs_nfs_gateways': ','.join(ADDRESSES)}
+    with deployed(ceph, tmp_path, **options) as deployment:
+        share = deployment.create(share_proto='NFS')
+        deployment.wait('share', share)
+        rule = deployment.allow(share, '127.0.0.2', kind='ip')
+        deployment.allow(share, '127.0.0.3', 'ro', kind='ip')
+        locations = deployment.rest.get(f'/shares/{share}/export_locations')
+        found = [one['path'].split(':', 1) for one in locations['export_locations']]
+        assert {address for address, _ in found} == set(ADDRESSES)
+        path = found[0][1]
+        one, two = gateways.each
+        with (
+            contextlib.closing(one.client('127.0.0.2')) as writer,
+            contextlib.closing(two.client('127.0.0.3')) as reader,
+        ):
+            in_time(lambda: writer.write(path, 'notes', b'then'))
+            assert reader.read(path, 'notes') == b'then'
+            snapshot = deployment.cli('share snapshot create', share)['id']
+            deployment.wait('snapshot', snapshot)
+            writer.write(path, 'notes', b'now!')
+            assert reader.read(path, 'notes') == b'now!'
+            deployment.cli('share revert', snapshot)
+            deployment.wait('share', share)
+            assert reader.read(path, 'notes') == b'then'
+            file = writer.open(path, 'log', create=True)
+            writer.write_at(file, 0, b'one')
+            deployment.deny(share, rule['id'])
+            with pytest.raises(NfsError, match='ACCESS'):
+                writer.write_at(file, 0, b'two')
+            assert reader.read(path, 'log') == b'one'
+            deployment.cli('share snapshot delete', snapshot, '--wait')
+            deployment.cli('share delete', share)
+            wait_until(
+                lambda: path not in _users_of_shares(ceph), 'its users are gone', 60
+            )
+
+
+def _users_of_shares(cluster) -> str:
+    """Return what all Ceph users may use."""
+    return json.dumps(cluster.admin.mon('auth ls'))
 
 
 @contextlib.contextmanager
