@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import share_groups, shares
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.groups import share_groups as share_group_rows, snapshots
 from manila_lite.db.rows import MemberSourceRow, ShareGroupSnapshotRow
 from manila_lite.db.session import Session
@@ -21,17 +22,7 @@ INSTANCE = shares.ShareInstance.__table__
 _CREATING = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
 
 _SOURCES = (
-    sa.select(
-        MEMBER.c.id,
-        MEMBER.c.size,
-        MEMBER.c.share_proto,
-        SHARE.c.id.label('share_id'),
-        SHARE.c.create_share_from_snapshot_support,
-        INSTANCE.c.host,
-        INSTANCE.c.share_type_id,
-        INSTANCE.c.availability_zone_id,
-        INSTANCE.c.encryption_key_ref,
-    )
+    sa.select(*columns(MemberSourceRow, MEMBER, INSTANCE, SHARE, share_id=SHARE.c.id))
     .select_from(
         MEMBER.join(INSTANCE, INSTANCE.c.id == MEMBER.c.share_instance_id).join(
             SHARE, SHARE.c.id == INSTANCE.c.share_id

@@ -29,13 +29,7 @@ RECORDS: Records[ShareNetworkRow] = Records(
     NETWORK,
     exception.ShareNetworkNotFound,
     'share_network_id',
-    sa.select(
-        NETWORK.c.id,
-        NETWORK.c.project_id,
-        NETWORK.c.user_id,
-        NETWORK.c.name,
-        NETWORK.c.status,
-    ),
+    sa.select(*columns(ShareNetworkRow, NETWORK)),
 )
 
 _SERVERS = (

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import engine, services, shares, types
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import (
     DetailedInstance,
     ExportLocationRow,
@@ -144,13 +145,7 @@ _HAS_PATH = (
     INSTANCE.c.service_host == sa.bindparam('of_service'),
 )
 _PATH_CLAIMS = (
-    sa.select(
-        INSTANCE.c.id,
-        INSTANCE.c.share_id,
-        INSTANCE.c.status,
-        INSTANCE.c.share_server_id,
-        SHARE.c.project_id,
-    )
+    sa.select(*columns(PathClaimRow, INSTANCE, SHARE))
     .select_from(EXPORT.join(INSTANCE).join(SHARE))
     .where(*_HAS_PATH)
     .limit(2)
