@@ -12,6 +12,7 @@ from tests.functional.stories.conftest import new_installation
 from tests.support.cli import Cli
 from tests.support.go_client import GoClient, Options
 from tests.support.processes import wait_until
+from tests.support.share_backups import EXPERIMENTAL
 
 PASSWORDS = {'root': 'the first secret', 'alice': 'another secret'}
 PROJECTS = {'root': 'ops', 'alice': 'red'}
@@ -195,6 +196,89 @@ def test_sdk_signs_in_and_finds_the_services(installation):
     sdk.delete_share(share)
     sdk.wait_for_delete(share, interval=0.1, wait=60)
     cloud.close()
+
+
+LISTED = 4
+"""How many there are of what the SDK lists: pages of 1, 2 and 4 are full."""
+
+
+@pytest.fixture(scope='module')
+def listing(installation):
+    """A connection of an administrator, to a project with several of each."""
+    cloud = openstack.connection.Connection(
+        auth_type='password',
+        auth=options(installation, 'root'),
+        region_name='RegionOne',
+        shared_file_system_default_microversion='2.82',
+    )
+    sdk = cloud.shared_file_system
+    rest = installation.rest(headers={'X-Auth-Token': cloud.auth_token})
+
+    def post(path, expect=200, **body):
+        return rest.request('POST', path, body, expect, **EXPERIMENTAL)
+
+    def share(**body):
+        body = {'share_protocol': 'NFS', 'size': 1, **body}
+        return sdk.create_share(name=next(_names), **body)
+
+    def available(**body):
+        return sdk.wait_for_status(share(**body), 'available', interval=0.1, wait=60)
+
+    name = next(_names)
+    nowhere = {'driver_handles_share_servers': 'False', 'share_backend_name': 'none'}
+    post('/types', share_type={'name': name, 'extra_specs': nowhere})
+    specs = {'driver_handles_share_servers': 'False', 'snapshot_support': 'True'}
+    created = post('/types', share_type={'name': next(_names), 'extra_specs': specs})
+    type_id = created['share_type']['id']
+    group_type = {'name': name, 'share_types': [type_id]}
+    created = post('/share-group-types', share_group_type=group_type)
+    group_type_id = created['share_group_type']['id']
+    first = available(share_type=type_id)
+    for _ in range(LISTED):
+        sdk.create_share_snapshot(share_id=first.id, name=next(_names))
+        lock = {'resource_id': available().id, 'resource_type': 'share'}
+        sdk.create_resource_lock(resource_action='delete', **lock)
+        sdk.create_share_network(name=next(_names))
+        share(share_type=name)
+        post(
+            '/share-groups',
+            202,
+            share_group={
+                'share_group_type_id': group_type_id,
+                'share_types': [type_id],
+            },
+        )
+    wait_until(lambda: not installation.pending_work(), 'no work is pending')
+    yield sdk
+    cloud.close()
+
+
+@pytest.mark.parametrize('limit', [1, 2, 3, LISTED, LISTED + 1])
+@pytest.mark.parametrize(
+    'kind',
+    [
+        'resource_locks',
+        'share_group_snapshots',
+        'share_groups',
+        'share_instances',
+        'share_networks',
+        'share_replicas',
+        'share_snapshot_instances',
+        'share_snapshots',
+        'shares',
+        'user_messages',
+    ],
+)
+def test_sdk_reads_every_list_in_pages(listing, kind, limit):
+    """Types and access rules are published without pages.
+
+    The SDK takes a list of transfers for one transfer.
+    """
+    read = getattr(listing, kind)
+    expected = [one.id for one in read()]
+    if kind not in ('share_group_snapshots', 'share_replicas'):
+        assert len(expected) >= LISTED
+    assert [one.id for one in read(limit=limit)] == expected
 
 
 def test_dashboard_signs_in_and_out(installation):
