@@ -184,6 +184,25 @@ def query_keys(sort_keys: typing.Iterable[str] | None = None) -> tuple[Filter, .
     )
 
 
+MARKER = Filter('marker')
+"""The query key of lists without pages that `behind_marker` reads."""
+
+
+def behind_marker(
+    req: wsgi.Request, items: typing.Sequence[dict], key: str = 'id'
+) -> typing.Sequence[dict]:
+    """Return what follows the item that the query names as `marker`.
+
+    For lists that are answered as a whole: clients that read every list in
+    pages, as openstacksdk does, ask for what follows the last item.
+    """
+    marker = req.query.get('marker')
+    if not marker:
+        return items
+    names = [str(item[key]) for item in items]
+    return items[names.index(marker) + 1 :] if marker in names else []
+
+
 _boolean = schema.boolean.at(0)
 
 

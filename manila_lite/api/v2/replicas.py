@@ -272,6 +272,7 @@ class ShareReplicaExportLocationsController(ShareReplicaTargetController):
         'share_replica_export_location:index',
         target=True,
         answer={'export_locations': [LOCATIONS]},
+        query=(paging.MARKER,),
     )
     def index(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> dict:
         return views.show_export_locations(req, self._listing(replica), LOCATIONS)

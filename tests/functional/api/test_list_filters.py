@@ -4,15 +4,18 @@ A filter that is accepted and does nothing would show everything, whatever
 its value is.
 """
 
+import re
 import typing
 import urllib.parse
 
 from manila_lite.api import paging, routes, wsgi
 from manila_lite.api.description import parameters
 from manila_lite.api.router import RouteIndex
+from tests.functional.api import published_api
 from tests.functional.api.examples.registry import example
 from tests.functional.api.published_api import by_key
 from tests.functional.api.test_published_surface import SERVED
+from tests.functional.api.views.registry import VIEWS
 
 INDEX = RouteIndex(routes.ROUTES, '[0-9a-f]{32}')
 ALL_PROJECTS = {'all_tenants', 'all_projects'}
@@ -138,3 +141,46 @@ def test_list_is_in_the_order_of_a_field_that_it_shows(sample, operation):
             values = [one.get(key) for one in found]
             if None not in values:
                 assert values == sorted(values, reverse=way == 'desc'), key
+
+
+# Markers of lists without pages
+
+
+class _Listening:
+    """A client that keeps the lists that it is answered, by path."""
+
+    def __init__(self, api):
+        self._api = api
+        self.lists = {}
+
+    def __getattr__(self, name):
+        return getattr(self._api, name)
+
+    def get(self, path, **options):
+        answer = self._api.get(path, **options)
+        for key, items in answer.items():
+            if (
+                key not in ('versions', 'values')
+                and not re.search(r'\b(marker|limit)=', path)
+                and isinstance(items, list)
+                and items
+                and {'id', 'name'} & items[0].keys()
+            ):
+                self.lists[path, key] = options, items
+        return answer
+
+
+def test_marker_of_every_list_names_the_last_item_seen(sample):
+    """Clients such as openstacksdk read a list until nothing follows."""
+    seen = set()
+    for view in VIEWS:
+        api = _Listening(sample.apis[view.personas[0]])
+        view.fetch_items(sample, api, published_api.VERSIONS[-1])
+        for (path, key), (options, items) in list(api.lists.items()):
+            names = [item.get('id', item.get('name')) for item in items]
+            for number in {0, len(items) - 1}:
+                separator = '&' if '?' in path else '?'
+                marked = f'{path}{separator}marker={names[number]}'
+                assert api.get(marked, **options)[key] == items[number + 1 :], marked
+            seen.add(key)
+    assert seen >= {'share_types', 'access_list', 'services', 'pools', 'shares'}

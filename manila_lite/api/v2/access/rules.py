@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema as s, wsgi
+from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.fields import Field, FieldValue, child, fields, fn, fn2
 from manila_lite.api.filters import Filter, Parser, filters
 from manila_lite.api.v2 import literals
@@ -110,7 +110,8 @@ def show_all(
     more, rules = _more(req, listing), listing.rules
     if by_target:
         rules = [rule for rule in rules if rule.id not in more['hidden']]
-    return {'access_list': IN_LIST.many(req.minor)(rules, more)}
+    items = IN_LIST.many(req.minor)(rules, more)
+    return {'access_list': paging.behind_marker(req, items)}
 
 
 def _more(req: wsgi.Request, listing: access_views.AccessRuleListing) -> dict:
@@ -256,7 +257,7 @@ class ShareAccessRulesController(AccessRuleTargetController):
         'share_access_rule:index',
         refused={exception.ShareNotFound: exception.InvalidInput},
         answer={'access_list': [IN_LIST]},
-        query=(Filter('share_id', required=True), _EXACT, _OTHERS),
+        query=(Filter('share_id', required=True), _EXACT, _OTHERS, paging.MARKER),
     )
     def index(self, req: wsgi.Request) -> dict:
         """List the rules of the share that the query must name."""
@@ -356,7 +357,9 @@ class SnapshotAccessListController(SnapshotTargetController):
         'share_snapshot:access_list',
         target=True,
         answer={'snapshot_access_list': [SNAPSHOT_RULE]},
+        query=(paging.MARKER,),
     )
     def index(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> dict:
         rules = self.services.db.read(snapshot_rules.list_rules, snapshot.id)
-        return {'snapshot_access_list': SNAPSHOT_RULE.many(req.minor)(rules)}
+        items = SNAPSHOT_RULE.many(req.minor)(rules)
+        return {'snapshot_access_list': paging.behind_marker(req, items)}

@@ -7,7 +7,7 @@ import typing
 import orjson
 
 from manila_lite import exception
-from manila_lite.api import versions, wsgi
+from manila_lite.api import paging, versions, wsgi
 from manila_lite.api.fields import Field, View, fields
 from manila_lite.api.filters import Filter, exact
 from manila_lite.api.services import ApiServices
@@ -33,6 +33,7 @@ _QUERY = (
     *exact(*_FILTERS),
     Filter('capabilities', parse=literals.parse),
     Filter('share_type', since='2.23'),
+    paging.MARKER,
 )
 
 
@@ -90,7 +91,8 @@ class SchedulerStatsController(wsgi.Controller):
             if query.matches(pool)
             and self.services.pool_matches(pool.capabilities, specs)
         ]
-        return {'pools': view.many(req.minor)(found)}
+        items = view.many(req.minor)(found)
+        return {'pools': paging.behind_marker(req, items, 'name')}
 
     def _serves(self, row: PoolRow) -> bool:
         return not row.disabled and service_queries.is_up(row, self._down_time)

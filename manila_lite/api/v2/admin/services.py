@@ -4,7 +4,7 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema, wsgi
+from manila_lite.api import paging, schema, wsgi
 from manila_lite.api.fields import Field, fields, fn2
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
@@ -102,18 +102,21 @@ class ServicesController(wsgi.Controller):
         super().__init__(services)
         self._more = {'down_time': services.conf.service_down_time}
 
-    @wsgi.method('service:index', answer={'services': [LIST_ITEM]}, query=(_FILTERS,))
+    @wsgi.method(
+        'service:index',
+        answer={'services': [LIST_ITEM]},
+        query=(_FILTERS, paging.MARKER),
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List the services whose fields match the query."""
         wanted = _FILTERS.values(req)
         rows = self.services.db.read(queries.list_all)
-        return {
-            'services': [
-                item
-                for item in LIST_ITEM.many(req.minor)(rows, self._more)
-                if all(item[name] == value for name, value in wanted.items())
-            ]
-        }
+        items = [
+            item
+            for item in LIST_ITEM.many(req.minor)(rows, self._more)
+            if all(item[name] == value for name, value in wanted.items())
+        ]
+        return {'services': paging.behind_marker(req, items)}
 
     @wsgi.method('service:update', body=UPDATE, answer=UPDATED)
     def update(self, req: wsgi.Request, args: dict, verb: str) -> dict:

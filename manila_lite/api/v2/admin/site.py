@@ -3,7 +3,7 @@
 import typing
 
 from manila_lite import exception
-from manila_lite.api import wsgi
+from manila_lite.api import paging, wsgi
 from manila_lite.api.fields import Field, FieldValue, fields
 from manila_lite.db.queries.quotas.quotas import Scope
 from manila_lite.db.queries.services import services
@@ -13,11 +13,16 @@ ITEM = fields(Field('id'), Field('name'), Field('created_at'), Field('updated_at
 
 
 class AvailabilityZonesController(wsgi.Controller):
-    @wsgi.method('availability_zone:index', answer={'availability_zones': [ITEM]})
+    @wsgi.method(
+        'availability_zone:index',
+        answer={'availability_zones': [ITEM]},
+        query=(paging.MARKER,),
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List all zones by name."""
         rows = self.services.db.read(services.list_zones)
-        return {'availability_zones': ITEM.many(req.minor)(rows)}
+        items = ITEM.many(req.minor)(rows)
+        return {'availability_zones': paging.behind_marker(req, items)}
 
 
 class ExtensionsController(wsgi.Controller):

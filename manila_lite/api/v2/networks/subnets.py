@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 import typing
 
-from manila_lite.api import schema as s, versions, wsgi
+from manila_lite.api import paging, schema as s, versions, wsgi
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.metadata import IdentifiedRow, MetadataController
 from manila_lite.api.v2.networks import views
@@ -32,15 +32,13 @@ class ShareNetworkSubnetsController(SubnetTargetController):
         'share_network_subnet:index',
         target=True,
         answer={'share_network_subnets': [views.SUBNET]},
+        query=(paging.MARKER,),
     )
     def index(self, req: wsgi.Request, network: rows.ShareNetworkRow) -> dict:
-        return {
-            'share_network_subnets': views.show_subnets(
-                req,
-                network,
-                self.services.db.read(subnets.list_for_network, network.id),
-            )
-        }
+        items = views.show_subnets(
+            req, network, self.services.db.read(subnets.list_for_network, network.id)
+        )
+        return {'share_network_subnets': paging.behind_marker(req, items)}
 
     @wsgi.method(
         'share_network_subnet:show',

@@ -78,6 +78,7 @@ _QUERY = (
         *_EXACT, 'task_state', 'project_id', 'share_network', 'share_network_subnet_id'
     ),
     *(Filter(flag, parse=paging.parse_flag) for flag in _FLAGS),
+    paging.MARKER,
 )
 
 
@@ -90,7 +91,8 @@ class ShareServersController(ShareServerTargetController):
             server_views.list_servers, parse_filter(req.query)
         )
         view = SUMMARY.many(req.minor, True)
-        return {'share_servers': view(found.rows, found.children)}
+        items = view(found.rows, found.children)
+        return {'share_servers': paging.behind_marker(req, items)}
 
     @wsgi.method('share_server:show', answer={'share_server': DETAIL})
     def show(self, req: wsgi.Request, share_server_id: str) -> dict:
@@ -166,7 +168,7 @@ def parse_filter(query: typing.Mapping[str, str]) -> server_views.ShareServerFil
             found.network = value
         elif key == 'share_network_subnet_id':
             found.subnet_id = value
-        else:
+        elif key != paging.MARKER.key:
             found.match_nothing = True
     return found
 

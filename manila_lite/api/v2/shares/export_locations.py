@@ -4,7 +4,7 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import schema as s, wsgi
+from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.fields import Field, View, fields, fn2
 from manila_lite.api.v2.metadata import IdentifiedRow, MetadataController
 from manila_lite.api.v2.targets import (
@@ -57,7 +57,8 @@ def show_export_locations(
     admin = req.ctx.is_admin
     rows = [row for row in found.rows if admin or not row.is_admin_only]
     many = view.many(req.minor, admin)
-    return {'export_locations': many(rows, {'metadata': found.metadata})}
+    items = many(rows, {'metadata': found.metadata})
+    return {'export_locations': paging.behind_marker(req, items)}
 
 
 def show_export_location(
@@ -100,6 +101,7 @@ class ShareExportLocationsController(ShareTargetController):
         'share_export_location:index',
         target=True,
         answer={'export_locations': [SUMMARY]},
+        query=(paging.MARKER,),
     )
     def index(self, req: wsgi.Request, share: rows.ShareTarget) -> dict:
         return show_export_locations(
@@ -147,6 +149,7 @@ class ShareInstanceExportLocationsController(ShareInstanceTargetController):
         'share_instance_export_location:index',
         target=True,
         answer={'export_locations': [SUMMARY]},
+        query=(paging.MARKER,),
     )
     def index(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
         return show_export_locations(req, self._listing(instance))

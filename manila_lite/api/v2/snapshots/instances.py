@@ -98,7 +98,8 @@ LOCATION = fields(*LOCATIONS.rows, Field('created_at'), Field('updated_at'))
 
 def _response(req: wsgi.Request, rows: typing.Sequence, snapshot_id: str) -> dict:
     view = LOCATIONS.many(req.minor, req.ctx.is_admin)
-    return {'share_snapshot_export_locations': view(rows, _more(req, snapshot_id))}
+    items = view(rows, _more(req, snapshot_id))
+    return {'share_snapshot_export_locations': paging.behind_marker(req, items)}
 
 
 def _one_response(req: wsgi.Request, row: typing.Any, snapshot_id: str) -> dict:
@@ -116,6 +117,7 @@ class SnapshotExportLocationsController(SnapshotTargetController):
         'share_snapshot_export_location:index',
         target=True,
         answer={'share_snapshot_export_locations': [LOCATIONS]},
+        query=(paging.MARKER,),
     )
     def index(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> dict:
         rows = [
@@ -155,6 +157,7 @@ class SnapshotInstanceExportLocationsController(SnapshotInstanceTargetController
         'share_snapshot_instance_export_location:index',
         target=True,
         answer={'share_snapshot_export_locations': [LOCATIONS]},
+        query=(paging.MARKER,),
     )
     def index(self, req: wsgi.Request, instance: rows.SnapshotInstanceViewRow) -> dict:
         return _response(req, self._listing(instance), instance.snapshot_id)

@@ -53,7 +53,7 @@ def _query(controller: type['TypesController']) -> tuple:
     by_specs = Filter(
         controller.specs_key, since=controller.filters_since, parse=literals.parse
     )
-    return (WHICH_PUBLIC, by_specs)
+    return (WHICH_PUBLIC, by_specs, paging.MARKER)
 
 
 class TypesController(wsgi.Controller):
@@ -89,6 +89,7 @@ class TypesController(wsgi.Controller):
             [record for record in found if self.matches(req, record, wanted)],
             self._more(req),
         )
+        items = paging.behind_marker(req, items)
         return {f'{key}s': items for key in self.keys}
 
     @wsgi.method('default', answer=_one)
