@@ -7,6 +7,7 @@ finds work without a hint and work abandoned by another process.
 import collections
 from collections.abc import Callable, Collection, Iterator, Mapping
 import contextlib
+import functools
 import heapq
 import logging
 import math
@@ -427,7 +428,8 @@ class Runner:
     def _write_calls(self) -> None:
         """Record the driver calls of work that has succeeded since."""
         try:
-            self.executor.call_log.write(self.db.write)
+            # They are for diagnosis: after a power failure some may be missing.
+            self.executor.call_log.write(functools.partial(self.db.write, fsync=False))
         except Exception:
             LOG.exception('Driver calls of %s were not recorded yet', self.queues)
 

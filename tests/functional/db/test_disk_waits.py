@@ -45,11 +45,11 @@ def test_create_syncs_before_the_response_and_before_the_driver_call(cloud):
     assert accepted == ['waits']
     _, worked = happened(cloud, cloud.run_pending)
     assert worked == [
-        'goes on',
         'goes on',  # the scheduler's
         'waits',
         'before create_share',
         'goes on',
+        'goes on',  # the record of the driver call
     ]
     assert cloud.api.show(share['id'])['status'] == 'available'
 
@@ -65,4 +65,5 @@ def test_delete_syncs_before_the_response_and_before_the_driver_call(cloud):
         'waits',  # it is recorded that the removal has begun
         'before delete_share',
         'goes on',
+        'goes on',  # the records of the driver calls
     ]
