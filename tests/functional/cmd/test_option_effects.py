@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from manila_lite import conf as options
 from manila_lite.db.models.shares import Transfer
 from manila_lite.db.queries.shares import migrations as migration_rows
-from manila_lite.scheduler import weighers
 from manila_lite.scheduler.weighers import PoolWeigher
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.plain_driver import PlainDriver
@@ -71,12 +70,11 @@ def test_first_runs_of_tasks_are_spread_over_the_fuzzy_delay(build_cloud, monkey
 def test_multiplier_of_the_pool_weigher(build_cloud, monkeypatch):
     built = []
 
-    class Watched(PoolWeigher):
-        def __init__(self, multiplier=1.0):
-            super().__init__(multiplier)
-            built.append(self.multiplier)
+    def init(weigher, multiplier=1.0):
+        super(PoolWeigher, weigher).__init__(multiplier)
+        built.append(weigher.multiplier)
 
-    monkeypatch.setattr(weighers, 'PoolWeigher', Watched)
+    monkeypatch.setattr(PoolWeigher, '__init__', init)
     build_cloud(
         'pool_weight_multiplier = -3\nscheduler_default_weighers = PoolWeigher',
         prepared=False,
