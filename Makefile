@@ -94,9 +94,9 @@ check: lint
 	    $(call ends_after,360) \
 	    tests/unit $(STORY) $(ARGS)
 
-# One worker more than cores: stories wait for their services.
+# Two workers more than cores: stories wait for their services.
 test: lint
-	$(BIN)/pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 \
+	$(BIN)/pytest -n $$(($$(nproc) + 2)) --maxprocesses 6 \
 	    --dist worksteal --durations=15 $(CASES) $(call budget,test) \
 	    $(call ends_after,660) $(ARGS)
 
