@@ -17,6 +17,7 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.moves import access_rules
 from manila_lite.db.queries import pages
+from manila_lite.db.queries.access import share_rules, snapshot_rules
 from manila_lite.db.session import Database, Session
 from manila_lite.work import execution, table
 from manila_lite.work.execution import Executor
@@ -63,9 +64,9 @@ _OF_RESOURCES = (
     .order_by(WORK.c.created_at, WORK.c.id)
 )
 # One piece of work changes many rules; only those that it has begun fail.
-_BEGINNINGS = {
-    'access.sync_access': access_rules.begin_share_rules,
-    'snapshot_access.sync_snapshot_access': access_rules.begin_snapshot_rules,
+_RULES_OF_WORK = {
+    'access.sync_access': share_rules.RULES,
+    'snapshot_access.sync_snapshot_access': snapshot_rules.RULES,
 }
 
 
@@ -179,7 +180,7 @@ def cancel(
         raise WorkIsBlocked(id=row.id) from error
     if claim is None:
         raise WorkIsRunning(id=work_id, owner=row.owner or 'another process')
-    begin = _BEGINNINGS.get(claim.kind)
-    if begin is not None:
-        begin(session, claim.resource_id)
+    rules = _RULES_OF_WORK.get(claim.kind)
+    if rules is not None:
+        access_rules.begin_changes(session, rules, claim.resource_id)
     executor.fail(session, claim, handler, reason)

@@ -1,93 +1,64 @@
 """Moves of access rules."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
-from manila_lite.db.queries.access import share_rules, snapshot_rules
-from manila_lite.db.rows import AccessRuleRow
+from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.access.rules import RuleTables
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.states.access_rule import (
     ACCESS_RULE,
     DENIED,
     SHARE_INSTANCE_ACCESS,
-    SNAPSHOT_ACCESS_RULE,
     RuleState,
 )
-from manila_lite.states.machine import Machine
+from manila_lite.states.machine import GONE
 
 
-def begin_share_rules(session: Session, instance_id: str) -> None:
+def fire_on(session: Session, rules: RuleTables, instance_id: str, event: str) -> int:
+    """Make a move for all rules of an instance that may make it; count them."""
+    return fire_matching(
+        session,
+        rules.machine,
+        event,
+        {rules.instance_column: instance_id},
+        touch=rules.machine[event].target is not GONE,
+    )
+
+
+def begin_changes(session: Session, rules: RuleTables, instance_id: str) -> None:
     """Start all pending changes to the rules of an instance.
 
     What fails next then fails for all of them.
     """
     for event in ('apply', 'update', 'withdraw'):
-        fire_matching(
-            session, ACCESS_RULE, event, {'share_instance_id': instance_id}, touch=True
-        )
+        if event in rules.machine:
+            fire_on(session, rules, instance_id, event)
 
 
-def begin_snapshot_rules(session: Session, snapshot_instance_id: str) -> None:
-    """Do the same for the rules of a snapshot instance."""
-    for event in ('apply', 'withdraw'):
-        fire_matching(
-            session,
-            SNAPSHOT_ACCESS_RULE,
-            event,
-            {'share_snapshot_instance_id': snapshot_instance_id},
-            touch=True,
-        )
-
-
-def retry_failed_rules(session: Session, instance_id: str, active_id: str) -> None:
+def retry_failed(
+    session: Session,
+    rules: RuleTables,
+    instance_id: str,
+    states_on_active: Mapping[str, str],
+) -> None:
     """Requeue the failed rules of a replica, to match the active replica.
 
     What has failed there, too, is left in error. The work that syncs is
     submitted in the same transaction.
     """
-    _retry_failed(
-        session,
-        ACCESS_RULE,
-        share_rules.list_for_instance(session, instance_id),
-        {
-            row.id: row.state
-            for row in share_rules.list_for_instance(session, active_id)
-        },
-    )
-    share_rules.mark_stale(session, instance_id)
-
-
-def retry_failed_snapshot_rules(
-    session: Session, snapshot_id: str, snapshot_instance_id: str
-) -> None:
-    """Do the same for the rules of a snapshot on a replica."""
-    _retry_failed(
-        session,
-        SNAPSHOT_ACCESS_RULE,
-        snapshot_rules.list_for_instance(session, snapshot_instance_id),
-        snapshot_rules.get_states_on_active_replica(session, snapshot_id),
-    )
-    snapshot_rules.mark_stale(session, snapshot_instance_id)
-
-
-def _retry_failed(
-    session: Session,
-    machine: Machine,
-    rules: Iterable[AccessRuleRow],
-    wanted: Mapping[str, str],
-) -> None:
-    """Queue rules in error, by the states of the same rules elsewhere."""
     events: dict[str, list[str]] = {'reapply': [], 'deny': []}
-    for row in rules:
+    for row in rules.list_for_instance(session, instance_id):
         if row.state == RuleState.ERROR:
-            state = wanted.get(row.id)
+            state = states_on_active.get(row.id)
             if state is None or state in DENIED:
                 events['deny'].append(row.mapping_id)
             elif state != RuleState.ERROR:
                 events['reapply'].append(row.mapping_id)
     for event, ids in events.items():
         if ids:
-            fire_matching(session, machine, event, {'id': ids}, touch=True)
+            fire_matching(session, rules.machine, event, {'id': ids}, touch=True)
+    rules.mark_stale(session, instance_id)
 
 
 def deny_all(session: Session, instance_id: str) -> None:

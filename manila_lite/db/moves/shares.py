@@ -25,13 +25,13 @@ def remove_instance(
         else []
     )
     if rules:
-        share_rules.lock_rules(session, rules)
+        share_rules.RULES.lock_rules(session, rules)
     fire_matching(session, ACCESS_RULE, 'removed', {'share_instance_id': instance.id})
     fire(session, SHARE_INSTANCE, instance.id, event)
     has_instances, has_hints = shares.read_remainder(session, instance.share_id)
     if has_instances:
         if rules:
-            share_rules.remove_unmapped(session, rules)
+            share_rules.RULES.remove_unmapped(session, rules)
         private_data.delete_all(session, [instance.id])
         return False
     private_data.delete_all(session, [instance.id, instance.share_id])

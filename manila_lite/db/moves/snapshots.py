@@ -42,7 +42,7 @@ def remove_instance(
     )
     fire(session, SNAPSHOT_INSTANCE, instance.id, event)
     if snapshots.has_instances(session, instance.snapshot_id):
-        snapshot_rules.remove_unmapped(session, rules)
+        snapshot_rules.RULES.remove_unmapped(session, rules)
         private_data.delete_all(session, [instance.id])
         return False
     private_data.delete_all(session, [instance.id, instance.snapshot_id])
@@ -53,14 +53,14 @@ def _remove_rules(session: Session, snapshot_instance_id: str) -> list[str]:
     """Fire the last move of all rules on an instance; return their ids.
 
     The rules stay locked for the caller, who has to call
-    `snapshot_rules.remove_unmapped`.
+    `snapshot_rules.RULES.remove_unmapped`.
     """
     ids = [
         row.id
         for row in snapshot_rules.list_for_instance(session, snapshot_instance_id)
     ]
     if ids:
-        snapshot_rules.lock_rules(session, ids)
+        snapshot_rules.RULES.lock_rules(session, ids)
         fire_matching(
             session,
             SNAPSHOT_ACCESS_RULE,
@@ -75,7 +75,7 @@ def remove_rules_on(session: Session, share_instance_id: str) -> None:
     rules = snapshot_rules.list_on_share_instance(session, share_instance_id)
     if rules:
         ids = {row.access_id for row in rules}
-        snapshot_rules.lock_rules(session, ids)
+        snapshot_rules.RULES.lock_rules(session, ids)
         fire_matching(
             session,
             SNAPSHOT_ACCESS_RULE,
@@ -86,7 +86,7 @@ def remove_rules_on(session: Session, share_instance_id: str) -> None:
                 )
             },
         )
-        snapshot_rules.remove_unmapped(session, ids)
+        snapshot_rules.RULES.remove_unmapped(session, ids)
 
 
 def release_share(

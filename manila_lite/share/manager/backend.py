@@ -22,8 +22,10 @@ from manila_lite.db.session import Database, Session
 from manila_lite.rpc.contract import Handler, endpoint_handlers
 from manila_lite.rpc.share import BINARY, TOPIC
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.access.share_rules import AccessEndpoint
-from manila_lite.share.manager.access.snapshot_rules import SnapshotAccessEndpoint
+from manila_lite.share.manager.access.rules import (
+    AccessEndpoint,
+    SnapshotAccessEndpoint,
+)
 from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
 from manila_lite.share.manager.groups.snapshots import ShareGroupSnapshotsEndpoint
 from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint

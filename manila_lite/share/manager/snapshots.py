@@ -37,11 +37,11 @@ from manila_lite.share.drivers.base import (
     SnapshotSupport,
     normalise_export_locations,
 )
-from manila_lite.share.manager.access.snapshot_rules import (
+from manila_lite.share.manager.access.teardown import (
     SnapshotTeardown,
-    deny_all,
-    fail_denials,
-    queue_denials,
+    deny_all_to_snapshot,
+    fail_snapshot_denials,
+    queue_snapshot_denials,
 )
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import (
@@ -176,7 +176,7 @@ class SnapshotsEndpoint:
     def prepare_delete_snapshot_instance(
         self, session: Session, job: Claim
     ) -> SnapshotTeardown:
-        return queue_denials(
+        return queue_snapshot_denials(
             session, expect(session, job, SnapshotStatus.DELETING), self.driver
         )
 
@@ -203,7 +203,7 @@ class SnapshotsEndpoint:
             )
         # A missing snapshot of a share that is there is success.
         with _absent_is_success():
-            deny_all(self.driver, view, removal)
+            deny_all_to_snapshot(self.driver, view, removal)
         with _absent_is_success():
             self._snapshot_driver.delete_snapshot(
                 driver_context(), view, share_server=snapshot.share_server
@@ -215,7 +215,7 @@ class SnapshotsEndpoint:
     ) -> bool:
         """Force delete ignores driver errors and removes the rows."""
         if not job.args['force']:
-            fail_denials(session, job.resource_id)
+            fail_snapshot_denials(session, job.resource_id)
             return False
         remove_and_credit(session, expect(session, job, SnapshotStatus.DELETING).row)
         return True
@@ -223,7 +223,7 @@ class SnapshotsEndpoint:
     def prepare_delete_snapshot_instance_deferred(
         self, session: Session, job: Claim
     ) -> SnapshotTeardown:
-        return queue_denials(
+        return queue_snapshot_denials(
             session, expect(session, job, SnapshotStatus.DEFERRED_DELETING), self.driver
         )
 
@@ -237,7 +237,7 @@ class SnapshotsEndpoint:
     def failed_delete_snapshot_instance_deferred(
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
-        fail_denials(session, job.resource_id)
+        fail_snapshot_denials(session, job.resource_id)
         return False
 
     # Revert

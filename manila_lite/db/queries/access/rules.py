@@ -5,28 +5,43 @@ with the state of the rule there, and says whether its rules on the back end
 may differ from ours.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 import typing
 
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.rows import AccessRuleRow
 from manila_lite.db.session import Session
+from manila_lite.states.machine import Machine
 
 
 class RuleTables:
-    """The rules, mappings and instances of one kind of resource."""
+    """The rules, mappings and instances of one kind of resource.
+
+    `instance_column` is the column of a mapping that names its instance, and
+    `machine` has the states of mappings. `selected` selects each mapping as
+    an `AccessRuleRow`.
+    """
 
     def __init__(
         self,
+        machine: Machine,
         rule: sa.Table,
         mapping: sa.Table,
         instance: sa.Table,
         *,
+        instance_column: str,
+        selected: sa.Select,
         exists: type[exception.ManilaLiteError],
     ):
+        self.machine = machine
+        self.instance_column = instance_column
         self._exists = exists
+        self._of_instance = selected.where(
+            mapping.c[instance_column] == sa.bindparam('of_instance')
+        ).order_by(rule.c.created_at, rule.c.id)
         self._insert = sa.insert(rule)
         ids: sa.BindParameter[str] = sa.bindparam('rule_ids', expanding=True)
         self._lock_rules = (
@@ -53,6 +68,18 @@ class RuleTables:
                 'access': values['access_to'],
             }
             raise self._exists(**named) from None
+
+    def list_for_instance(
+        self, session: Session, instance_id: str
+    ) -> Sequence[AccessRuleRow]:
+        """Return the rules of an instance with their states, oldest first."""
+        return session.rows(self._of_instance, of_instance=instance_id)
+
+    def get_states(self, session: Session, instance_id: str) -> dict[str, str]:
+        """Return the states of the rules of an instance, by rule."""
+        return {
+            row.id: row.state for row in self.list_for_instance(session, instance_id)
+        }
 
     def lock_rules(self, session: Session, access_ids: Collection[str]) -> None:
         """Lock rules, so that others wait to remove mappings of them."""

@@ -16,6 +16,7 @@ from manila_lite.db.rows import (
     RuleMappingRow,
 )
 from manila_lite.db.session import Session
+from manila_lite.states.access_rule import ACCESS_RULE
 
 RULE = access.AccessRule.__table__
 METADATA = access.AccessRuleMetadata.__table__
@@ -26,10 +27,18 @@ NETWORK = networks.ShareNetwork.__table__
 _AT_ONCE = 500
 """The most ids named in one statement."""
 
-RULES = RuleTables(RULE, MAPPING, INSTANCE, exists=exception.ShareAccessExists)
-lock_rules, remove_unmapped = RULES.lock_rules, RULES.remove_unmapped
-mark_stale, mark_sync_failed = RULES.mark_stale, RULES.mark_sync_failed
-clear_sync_failed = RULES.clear_sync_failed
+RULES = RuleTables(
+    ACCESS_RULE,
+    RULE,
+    MAPPING,
+    INSTANCE,
+    instance_column='share_instance_id',
+    selected=sa.select(
+        *columns(AccessRuleRow, RULE, MAPPING, mapping_id=MAPPING.c.id)
+    ).select_from(MAPPING.join(RULE)),
+    exists=exception.ShareAccessExists,
+)
+list_for_instance, mark_stale = RULES.list_for_instance, RULES.mark_stale
 
 
 _LOCK_INSTANCES = (
@@ -64,12 +73,6 @@ _SET_LEVEL = (
     sa.update(RULE)
     .where(RULE.c.id == sa.bindparam('rule_id'))
     .values(access_level=sa.bindparam('new_level'), updated_at=sa.bindparam('now'))
-)
-_OF_INSTANCE = (
-    sa.select(*columns(AccessRuleRow, RULE, MAPPING, mapping_id=MAPPING.c.id))
-    .select_from(MAPPING.join(RULE))
-    .where(MAPPING.c.share_instance_id == sa.bindparam('of_instance'))
-    .order_by(RULE.c.created_at, RULE.c.id)
 )
 _WITH_RULES = (
     sa.select(MAPPING.c.share_instance_id)
@@ -139,13 +142,6 @@ def list_mappings(
 
 def set_level(session: Session, access_id: str, level: str) -> None:
     session.run(_SET_LEVEL, rule_id=access_id, new_level=level, now=session.now)
-
-
-def list_for_instance(
-    session: Session, instance_id: str
-) -> typing.Sequence[AccessRuleRow]:
-    """Return the rules of an instance with their states, oldest first."""
-    return session.rows(_OF_INSTANCE, of_instance=instance_id)
 
 
 def list_instances_with_rules(

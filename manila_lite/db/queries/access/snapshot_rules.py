@@ -25,12 +25,26 @@ READ_ONLY = 'ro'
 """The level of every rule: snapshots are read-only."""
 
 RULES = RuleTables(
-    RULE, ON_INSTANCE, INSTANCE, exists=exception.ShareSnapshotAccessExists
+    SNAPSHOT_ACCESS_RULE,
+    RULE,
+    ON_INSTANCE,
+    INSTANCE,
+    instance_column='share_snapshot_instance_id',
+    selected=sa.select(
+        *columns(
+            AccessRuleRow,
+            RULE,
+            SNAPSHOT,
+            ON_INSTANCE,
+            access_level=sa.literal(READ_ONLY),
+            access_key=sa.null(),
+            mapping_id=ON_INSTANCE.c.id,
+        )
+    ).select_from(ON_INSTANCE.join(RULE).join(SNAPSHOT)),
+    exists=exception.ShareSnapshotAccessExists,
 )
-insert = RULES.insert
-lock_rules, remove_unmapped = RULES.lock_rules, RULES.remove_unmapped
-mark_stale, mark_sync_failed = RULES.mark_stale, RULES.mark_sync_failed
-clear_sync_failed = RULES.clear_sync_failed
+insert, list_for_instance = RULES.insert, RULES.list_for_instance
+mark_stale = RULES.mark_stale
 
 
 _LOCK_INSTANCES_SHARED = (
@@ -75,22 +89,6 @@ _SHOWN = (
         .join(SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id)
     )
     .where(RULE.c.share_snapshot_id == sa.bindparam('of_snapshot'))
-    .order_by(RULE.c.created_at, RULE.c.id)
-)
-_OF_INSTANCE = (
-    sa.select(
-        *columns(
-            AccessRuleRow,
-            RULE,
-            SNAPSHOT,
-            ON_INSTANCE,
-            access_level=sa.literal(READ_ONLY),
-            access_key=sa.null(),
-            mapping_id=ON_INSTANCE.c.id,
-        )
-    )
-    .select_from(ON_INSTANCE.join(RULE).join(SNAPSHOT))
-    .where(ON_INSTANCE.c.share_snapshot_instance_id == sa.bindparam('of_instance'))
     .order_by(RULE.c.created_at, RULE.c.id)
 )
 _ON_SHARE_INSTANCE = (
@@ -230,16 +228,6 @@ def _shown(rows: typing.Sequence[sa.Row]) -> list[SnapshotAccessRuleView]:
 
 def _rank(row: sa.Row) -> tuple[bool, int]:
     return row.replica_state not in UP_TO_DATE, _RANK[row.state]
-
-
-def list_for_instance(
-    session: Session, snapshot_instance_id: str
-) -> typing.Sequence[AccessRuleRow]:
-    """Return the rules of an instance with their states, oldest first.
-
-    The rows have the same columns as those of access rules of shares.
-    """
-    return session.rows(_OF_INSTANCE, of_instance=snapshot_instance_id)
 
 
 def list_on_share_instance(

@@ -1,24 +1,35 @@
-"""Remove the access rules of a share instance before the instance."""
+"""Remove the access rules of an instance before the instance."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import contextlib
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.access import share_rules
-from manila_lite.db.rows import InstanceRow
+from manila_lite.db.moves.access_rules import fire_on
+from manila_lite.db.queries.access import share_rules, snapshot_rules
+from manila_lite.db.queries.access.rules import RuleTables
+from manila_lite.db.rows import AccessRuleRow, InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.share.drivers.base import (
+    AccessReply,
+    AccessRules,
+    MountSnapshotSupport,
     ShareDriver,
     ShareForDriver,
     ShareServerMapping,
+    SnapshotForDriver,
+    normalise_access_replies,
 )
 from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.share_view import LoadedInstance, RuleView
+from manila_lite.share.manager.driver_view.share_view import (
+    LoadedInstance,
+    LoadedSnapshot,
+    RuleView,
+)
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.removal import begin
-from manila_lite.states.access_rule import ACCESS_RULE, SHARE_INSTANCE_ACCESS
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.work.job import JobContext
 
 
@@ -37,17 +48,42 @@ class Teardown(typing.NamedTuple):
         return self.instance.row
 
 
+class SnapshotTeardown(typing.NamedTuple):
+    """A snapshot instance to be removed, and its rules."""
+
+    snapshot: LoadedSnapshot
+    rules: list[RuleView]
+
+
 def queue_denials(
     session: Session, instance: LoadedInstance, driver: ShareDriver
 ) -> Teardown:
     """Move all rules of the instance to denying."""
-    rows = share_rules.list_for_instance(session, instance.row.id)
+    rules = _deny_rules(session, share_rules.RULES, instance.row.id)
+    return Teardown(instance, share_view.rule_views(instance.row, rules, driver))
+
+
+def queue_snapshot_denials(
+    session: Session, snapshot: LoadedSnapshot, driver: ShareDriver
+) -> SnapshotTeardown:
+    """Do the same with the rules of a snapshot instance, if it has any."""
+    if not snapshot.row.mount_snapshot_support:
+        return SnapshotTeardown(snapshot, [])
+    rules = _deny_rules(session, snapshot_rules.RULES, snapshot.row.id)
+    return SnapshotTeardown(
+        snapshot, share_view.rule_views(snapshot.share.row, rules, driver)
+    )
+
+
+def _deny_rules(
+    session: Session, rules: RuleTables, instance_id: str
+) -> Sequence[AccessRuleRow]:
+    """Move the rules of an instance to denying; return them as they were."""
+    rows = rules.list_for_instance(session, instance_id)
     if rows:
         for event in ('deny', 'withdraw'):
-            fire_matching(
-                session, ACCESS_RULE, event, {'share_instance_id': instance.row.id}
-            )
-    return Teardown(instance, share_view.rule_views(instance.row, rows, driver))
+            fire_on(session, rules, instance_id, event)
+    return rows
 
 
 def deny_all(
@@ -57,11 +93,45 @@ def deny_all(
     share_server: ShareServerMapping | None = None,
 ) -> None:
     """Remove all access to the share on the back end."""
-    denied = [rule.for_driver for rule in removal.rules if not rule.hidden]
+    denied = _visible(removal.rules)
     if denied:
         driver.apply_access(
             driver_context(), share, [], delete_rules=denied, share_server=share_server
         )
+
+
+def deny_all_to_snapshot(
+    driver: ShareDriver, snapshot: SnapshotForDriver, removal: SnapshotTeardown
+) -> None:
+    """Remove all access to the snapshot on the back end."""
+    denied = _visible(removal.rules)
+    if denied:
+        with contextlib.suppress(NotImplementedError):
+            update_snapshot_access(
+                driver, snapshot, removal.snapshot.share_server, [], [], denied
+            )
+
+
+def _visible(rules: Sequence[RuleView]) -> AccessRules:
+    return [rule.for_driver for rule in rules if not rule.hidden]
+
+
+def update_snapshot_access(
+    driver: ShareDriver,
+    snapshot: SnapshotForDriver,
+    share_server: ShareServerMapping | None,
+    rules: AccessRules,
+    add: AccessRules,
+    delete: AccessRules,
+) -> dict[str, AccessReply]:
+    """Return the replies of a driver with mountable snapshots."""
+    if not isinstance(driver, MountSnapshotSupport):
+        raise NotImplementedError
+    return normalise_access_replies(
+        driver.snapshot_update_access(
+            driver_context(), snapshot, rules, add, delete, share_server=share_server
+        )
+    )
 
 
 def remove_denied(
@@ -100,12 +170,12 @@ def fail_denials(session: Session, instance_id: str) -> None:
     A rule in error is not in force: a later resync removes it from a back
     end that can still be reached.
     """
-    if fire_matching(
-        session,
-        ACCESS_RULE,
-        'deny_failed',
-        {'share_instance_id': instance_id},
-        touch=True,
-    ):
+    if fire_on(session, share_rules.RULES, instance_id, 'deny_failed'):
         fire_matching(session, SHARE_INSTANCE_ACCESS, 'failed', {'id': instance_id})
         share_rules.mark_stale(session, instance_id)
+
+
+def fail_snapshot_denials(session: Session, snapshot_instance_id: str) -> None:
+    """Do the same with the rules of a snapshot instance."""
+    if fire_on(session, snapshot_rules.RULES, snapshot_instance_id, 'deny_failed'):
+        snapshot_rules.mark_stale(session, snapshot_instance_id)

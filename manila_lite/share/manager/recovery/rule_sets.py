@@ -16,7 +16,7 @@ from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import InstanceRow, SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
-from manila_lite.share.manager.access.share_rules import AccessEndpoint
+from manila_lite.share.manager.access.rules import AccessEndpoint
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
 from manila_lite.states.access_rule import (

@@ -17,7 +17,8 @@ from typing import Annotated
 from manila_lite import exception, messages
 from manila_lite.conf import Option
 from manila_lite.db.moves import replicas as replica_moves
-from manila_lite.db.moves.access_rules import mark_for_resync, retry_failed_rules
+from manila_lite.db.moves.access_rules import mark_for_resync, retry_failed
+from manila_lite.db.queries.access.share_rules import RULES
 from manila_lite.db.queries.replicas import replicas, updates
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import exports as snapshot_exports, snapshots
@@ -34,7 +35,7 @@ from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota.snapshots import remove_deleted
 from manila_lite.share.drivers.base import ExportLocation
-from manila_lite.share.manager.access.share_rules import AccessEndpoint
+from manila_lite.share.manager.access.rules import AccessEndpoint
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import owner_context
@@ -124,7 +125,9 @@ class OutcomeWriter:
         if transitions.healed:
             self._mark_healthy(session, own, exports)
         if retries and view.active and transitions.state in _IN_REACH:
-            retry_failed_rules(session, own.id, view.active.row.id)
+            retry_failed(
+                session, RULES, own.id, RULES.get_states(session, view.active.row.id)
+            )
         if transitions.failed:
             self._record_message(
                 session,

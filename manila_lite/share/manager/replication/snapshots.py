@@ -32,11 +32,11 @@ from manila_lite.share.drivers.base import (
     ShareDriver,
     normalise_export_locations,
 )
-from manila_lite.share.manager.access.snapshot_rules import (
+from manila_lite.share.manager.access.teardown import (
     SnapshotTeardown,
-    deny_all,
-    fail_denials,
-    queue_denials,
+    deny_all_to_snapshot,
+    fail_snapshot_denials,
+    queue_snapshot_denials,
 )
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import (
@@ -162,7 +162,7 @@ class ReplicatedSnapshotsEndpoint:
     def prepare_delete_replicated_snapshot(
         self, session: Session, job: Claim
     ) -> SnapshotTeardown:
-        return queue_denials(
+        return queue_snapshot_denials(
             session, expect(session, job, SnapshotStatus.DELETING), self.driver
         )
 
@@ -178,7 +178,7 @@ class ReplicatedSnapshotsEndpoint:
     def prepare_delete_replicated_snapshot_deferred(
         self, session: Session, job: Claim
     ) -> SnapshotTeardown:
-        return queue_denials(
+        return queue_snapshot_denials(
             session, expect(session, job, SnapshotStatus.DEFERRED_DELETING), self.driver
         )
 
@@ -232,7 +232,9 @@ class ReplicatedSnapshotsEndpoint:
             exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
         ):
             if removal.snapshot.row.share_instance_id == active.row.id:
-                deny_all(self.driver, self.snapshots.view(removal.snapshot), removal)
+                deny_all_to_snapshot(
+                    self.driver, self.snapshots.view(removal.snapshot), removal
+                )
             return _by_id(
                 self.driver.delete_replicated_snapshot(
                     driver_context(),
@@ -256,7 +258,7 @@ class ReplicatedSnapshotsEndpoint:
                 continue
             status = replies.get(row.id, {}).get('status')
             if status in _FAILED:
-                fail_denials(session, row.id)
+                fail_snapshot_denials(session, row.id)
                 fire_matching(
                     session,
                     SNAPSHOT_INSTANCE,
@@ -317,7 +319,7 @@ class ReplicatedSnapshotsEndpoint:
     def _fail_deletion(
         self, session: Session, row: SnapshotInstanceRow, status: str
     ) -> None:
-        fail_denials(session, row.id)
+        fail_snapshot_denials(session, row.id)
         fail_others(session, row, status, DELETION_FAILURES[status])
 
     # Revert
@@ -410,7 +412,7 @@ def fail_others(
     ]
     if status in BEING_DELETED:
         for id in others:
-            fail_denials(session, id)
+            fail_snapshot_denials(session, id)
     if others:
         fire_matching(session, SNAPSHOT_INSTANCE, event, {'id': others}, touch=True)
 

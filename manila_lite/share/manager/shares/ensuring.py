@@ -32,7 +32,7 @@ from manila_lite.share.drivers.base import (
     ShareForDriver,
     normalise_export_locations,
 )
-from manila_lite.share.manager.access.share_rules import AccessEndpoint
+from manila_lite.share.manager.access.rules import AccessEndpoint
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import owner_context

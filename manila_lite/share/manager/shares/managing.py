@@ -38,8 +38,12 @@ from manila_lite.share.drivers.base import (
     ShareForDriver,
     normalise_export_locations,
 )
-from manila_lite.share.manager.access import snapshot_rules
-from manila_lite.share.manager.access.snapshot_rules import SnapshotTeardown
+from manila_lite.share.manager.access.teardown import (
+    SnapshotTeardown,
+    deny_all_to_snapshot,
+    fail_snapshot_denials,
+    queue_snapshot_denials,
+)
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import (
     LoadedInstance,
@@ -259,7 +263,7 @@ class ManagingEndpoint:
     def prepare_unmanage_snapshot_instance(
         self, session: Session, job: Claim
     ) -> SnapshotTeardown:
-        return snapshot_rules.queue_denials(
+        return queue_snapshot_denials(
             session,
             self._expect_snapshot(session, job, SnapshotStatus.UNMANAGE_STARTING),
             self.driver,
@@ -271,7 +275,7 @@ class ManagingEndpoint:
         removal: SnapshotTeardown = job.prepared
         loaded = removal.snapshot
         snapshot = share_view.snapshot_for_driver(loaded, self.names)
-        snapshot_rules.deny_all(self.driver, snapshot, removal)
+        deny_all_to_snapshot(self.driver, snapshot, removal)
         self._call(
             self.driver.unmanage_snapshot,
             self.driver.unmanage_snapshot_with_server,
@@ -286,7 +290,7 @@ class ManagingEndpoint:
     def failed_unmanage_snapshot_instance(
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
-        snapshot_rules.fail_denials(session, job.resource_id)
+        fail_snapshot_denials(session, job.resource_id)
         return False
 
     # All
