@@ -9,8 +9,7 @@ from manila_lite.db.session import Database
 from manila_lite.policies.enforcer import Enforcer
 from manila_lite.quota.limits import DefaultLimits
 from manila_lite.share.operations.access.locks import Locks
-from manila_lite.share.operations.access.share_rules import Access
-from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
+from manila_lite.share.operations.access.rules import Access, SnapshotAccess
 from manila_lite.share.operations.backups import ShareBackups
 from manila_lite.share.operations.groups.copies import ShareGroupCopies
 from manila_lite.share.operations.groups.share_groups import ShareGroups

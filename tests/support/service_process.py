@@ -25,7 +25,7 @@ from manila_lite.db.queries.services.releases import Release
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.session import Database, Session
 from manila_lite.share.drivers.dummy import driver as dummy
-from manila_lite.share.operations.access.share_rules import Access
+from manila_lite.share.operations.access.rules import Access
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.share.operations.transfers import ShareTransfers

@@ -20,7 +20,7 @@ from manila_lite.db import rows
 from manila_lite.db.queries.access import snapshot_rules, views as access_views
 from manila_lite.db.queries.shares import shares
 from manila_lite.share.operations.access import targets as access_targets
-from manila_lite.share.operations.access.share_rules import RuleLockOptions
+from manila_lite.share.operations.access.rules import RuleLockOptions
 from manila_lite.states.access_rule import DENIED, RulesStatus, RuleState
 
 MASK = '******'

@@ -11,7 +11,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import locks as lock_rows
 from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.operations.access.locks import LockRequest, Locks
-from manila_lite.share.operations.access.share_rules import RuleLockOptions
+from manila_lite.share.operations.access.rules import RuleLockOptions
 from tests.support import sampling
 from tests.support.concurrent_calls import are_accepted
 

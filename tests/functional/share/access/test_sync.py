@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
-from manila_lite.share.operations.access.share_rules import RuleLockOptions
+from manila_lite.share.operations.access.rules import RuleLockOptions
 from tests.functional.api.conftest import member_of
 from tests.support.access import CTX, INSTANCE, ShareRules
 from tests.support.cloud import Crash
