@@ -213,3 +213,22 @@ def test_service_that_is_still_needed_is_kept(db, service, add):
     add(db)
     assert db.write(retention.delete_dead_services, DAY) == 0
     assert remaining(db) == [1, 1]
+
+
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
+def test_service_that_comes_back_during_the_purge_is_kept(db, service):
+    """It was found dead, and reports before it is deleted."""
+    other = Database(db.url)
+    back = sa.update(SERVICE).values(heartbeat_at=db.clock())
+    reported = []
+
+    def report_first(connection, cursor, statement, *more):
+        if statement.startswith('DELETE FROM services'):
+            reported.append(other.write(lambda session: session.run(back)))
+
+    sa.event.listen(db.engine, 'before_cursor_execute', report_first)
+    assert db.write(retention.delete_dead_services, DAY) == 0
+    sa.event.remove(db.engine, 'before_cursor_execute', report_first)
+    other.dispose()
+    assert reported == [1]
+    assert remaining(db) == [1, 1]
