@@ -6,7 +6,7 @@ from manila_lite.share.drivers.space import GIB, managed_size
 
 
 @pytest.mark.parametrize(
-    ('size', 'used', 'requested', 'managed'),
+    'size, used, requested, managed',
     [
         (3, 0, None, 3),
         (0, 0, None, 1),
