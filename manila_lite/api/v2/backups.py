@@ -10,7 +10,6 @@ from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.groups.share_groups import Criteria
-from manila_lite.api.v2.targets import ShareBackupTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries import share_backups
 
@@ -77,7 +76,9 @@ _REFUSED: wsgi.Refusals = {
 }
 
 
-class ShareBackupsController(ShareBackupTargetController):
+class ShareBackupsController(wsgi.Controller):
+    target = targets.BACKUP.loader
+
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
@@ -167,7 +168,9 @@ class ShareBackupsController(ShareBackupTargetController):
         self.services.share_backups.delete(req.ctx, backup)
 
 
-class ShareBackupActionsController(ShareBackupTargetController):
+class ShareBackupActionsController(wsgi.Controller):
+    target = targets.BACKUP.loader
+
     @wsgi.action(
         'restore',
         'share_backup:restore',
@@ -214,7 +217,7 @@ def _own_share(
 
     The public shares of other projects are not found.
     """
-    share = targets.get_share(services.db, req.ctx, share_id)
+    share = targets.SHARE.get(services.db, req.ctx, share_id)
     if not targets.is_of_project(req.ctx, typing.cast(typing.Any, share)):
         raise exception.ShareNotFound(share_id=share_id)
     return share

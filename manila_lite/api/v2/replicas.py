@@ -15,7 +15,6 @@ from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.shares import export_locations as views
 from manila_lite.api.v2.shares.actions import STATUS
-from manila_lite.api.v2.targets import ShareReplicaTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.replicas import replicas, views as replica_views
 from manila_lite.db.queries.shares import instance_views
@@ -84,7 +83,9 @@ def show_replica(
     return {'share_replica': view(row, {'metadata': listing.metadata})}
 
 
-class ShareReplicasController(targets.ShareReplicaTargetController):
+class ShareReplicasController(wsgi.Controller):
+    target = targets.REPLICA.loader
+
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
@@ -152,7 +153,7 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a new replica; responds before it is placed."""
-        share = targets.get_share(self.services.db, req.ctx, args['share_id'])
+        share = targets.SHARE.get(self.services.db, req.ctx, args['share_id'])
         req.ctx.authorize('share_replica:create', share)
         replica_id = self.services.replicas.create(
             req.ctx,
@@ -175,7 +176,9 @@ PROMOTE = s.schema(quiesce_wait_time=s.positive_int)
 REPLICA_STATE = s.schema(['replica_state'], replica_state=s.string(255, 1))
 
 
-class ShareReplicaActionsController(ShareReplicaTargetController):
+class ShareReplicaActionsController(wsgi.Controller):
+    target = targets.REPLICA.loader
+
     @wsgi.action(
         'promote',
         'share_replica:promote',
@@ -265,8 +268,10 @@ LOCATIONS = fields(*views.SUMMARY.rows, *_OF_REPLICAS)
 LOCATION = fields(*views.DETAIL.rows, *_OF_REPLICAS)
 
 
-class ShareReplicaExportLocationsController(ShareReplicaTargetController):
+class ShareReplicaExportLocationsController(wsgi.Controller):
     """Export locations of replicas; admin-only ones for admins only."""
+
+    target = targets.REPLICA.loader
 
     @wsgi.method(
         'share_replica_export_location:index',
@@ -296,7 +301,9 @@ class ShareReplicaExportLocationsController(ShareReplicaTargetController):
         return self.services.db.read(instance_views.list_for_instance, replica.id)
 
 
-class ShareReplicaMetadataController(MetadataController, ShareReplicaTargetController):
+class ShareReplicaMetadataController(MetadataController):
+    target = targets.REPLICA.loader
+
     table = replicas.METADATA
     policies = {
         'get': 'share_replica:get_metadata',

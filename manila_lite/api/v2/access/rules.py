@@ -7,14 +7,8 @@ from manila_lite import exception
 from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.fields import Field, FieldValue, child, fields, fn, fn2
 from manila_lite.api.filters import Filter, Parser, filters
-from manila_lite.api.v2 import literals
+from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.metadata import MetadataController
-from manila_lite.api.v2.targets import (
-    AccessRuleTargetController,
-    ShareTargetController,
-    SnapshotTargetController,
-    get_share,
-)
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import snapshot_rules, views as access_views
@@ -139,8 +133,10 @@ def _may_see(ctx: RequestContext, locks: Iterable[rows.VisibilityLockRow]) -> bo
     )
 
 
-class ShareAccessActionsController(ShareTargetController):
+class ShareAccessActionsController(wsgi.Controller):
     """Actions on shares that change or list their access rules."""
+
+    target = targets.SHARE.loader
 
     @wsgi.action(
         'allow_access',
@@ -252,7 +248,9 @@ UPDATE = s.schema(
 )
 
 
-class ShareAccessRulesController(AccessRuleTargetController):
+class ShareAccessRulesController(wsgi.Controller):
+    target = targets.ACCESS_RULE.loader
+
     @wsgi.method(
         'share_access_rule:index',
         refused={exception.ShareNotFound: exception.InvalidInput},
@@ -277,7 +275,7 @@ class ShareAccessRulesController(AccessRuleTargetController):
         share_id = req.query.get('share_id')
         if not share_id:
             raise exception.InvalidInput(reason='share_id is required in the query')
-        return get_share(self.services.db, req.ctx, share_id)
+        return targets.SHARE.get(self.services.db, req.ctx, share_id)
 
     @wsgi.method('share_access_rule:get', target=True, answer={'access': DETAIL})
     def show(self, req: wsgi.Request, rule: rows.AccessRuleTarget) -> dict:
@@ -299,7 +297,9 @@ class ShareAccessRulesController(AccessRuleTargetController):
         return show(req, self.services.db.read(access_views.get, rule.id))
 
 
-class ShareAccessMetadataController(MetadataController, AccessRuleTargetController):
+class ShareAccessMetadataController(MetadataController):
+    target = targets.ACCESS_RULE.loader
+
     table = access_views.METADATA
     policies = {
         'update': 'share_access_metadata:update',
@@ -322,7 +322,9 @@ SNAPSHOT_RULE = fields(
 )
 
 
-class SnapshotAccessActionsController(SnapshotTargetController):
+class SnapshotAccessActionsController(wsgi.Controller):
+    target = targets.SNAPSHOT.loader
+
     @wsgi.action(
         'allow_access',
         'share_snapshot:allow_access',
@@ -352,7 +354,9 @@ class SnapshotAccessActionsController(SnapshotTargetController):
         self.services.snapshot_access.deny(req.ctx, snapshot, args['access_id'])
 
 
-class SnapshotAccessListController(SnapshotTargetController):
+class SnapshotAccessListController(wsgi.Controller):
+    target = targets.SNAPSHOT.loader
+
     @wsgi.method(
         'share_snapshot:access_list',
         target=True,

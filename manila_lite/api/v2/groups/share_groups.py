@@ -9,7 +9,6 @@ from manila_lite.api.fields import LINKS, Field, child, fields
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals, targets
-from manila_lite.api.v2.targets import ShareGroupTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.session import Session
@@ -138,7 +137,9 @@ class _Listing(typing.NamedTuple):
     share_types: Mapping[str, list[str]]
 
 
-class ShareGroupsController(ShareGroupTargetController):
+class ShareGroupsController(wsgi.Controller):
+    target = targets.GROUP.loader
+
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
@@ -223,7 +224,7 @@ class ShareGroupsController(ShareGroupTargetController):
         self, req: wsgi.Request, snapshot_id: str
     ) -> rows.ShareGroupSnapshotRow:
         try:
-            return targets.get_group_snapshot(self.services.db, req.ctx, snapshot_id)
+            return targets.GROUP_SNAPSHOT.get(self.services.db, req.ctx, snapshot_id)
         except exception.ShareGroupSnapshotNotFound as error:
             # The published code of this error is 400 here.
             raise exception.InvalidInput(
@@ -245,7 +246,7 @@ class ShareGroupsController(ShareGroupTargetController):
     def update(self, req: wsgi.Request, group: rows.ShareGroupRow, args: dict) -> dict:
         self.services.share_groups.update(req.ctx, group.id, args)
         return self._response(
-            req, targets.get_group(self.services.db, req.ctx, group.id)
+            req, targets.GROUP.get(self.services.db, req.ctx, group.id)
         )
 
     @wsgi.method('share_group:delete', target=True, status=202, refused=_REFUSED)
@@ -257,7 +258,9 @@ class ShareGroupsController(ShareGroupTargetController):
         return {'share_group': _show(req, _Listing([group], types))[0]}
 
 
-class ShareGroupActionsController(ShareGroupTargetController):
+class ShareGroupActionsController(wsgi.Controller):
+    target = targets.GROUP.loader
+
     @wsgi.action('reset_status', 'share_group:reset_status', body=STATUS)
     def reset_status(
         self, req: wsgi.Request, group: rows.ShareGroupRow, args: dict

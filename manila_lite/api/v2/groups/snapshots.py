@@ -10,7 +10,6 @@ from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.groups.share_groups import Criteria
-from manila_lite.api.v2.targets import GroupSnapshotTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.groups import snapshots
 from manila_lite.db.session import Session
@@ -76,7 +75,9 @@ class _Listing(typing.NamedTuple):
     members: Mapping[str, list[rows.GroupSnapshotMemberRow]]
 
 
-class ShareGroupSnapshotsController(GroupSnapshotTargetController):
+class ShareGroupSnapshotsController(wsgi.Controller):
+    target = targets.GROUP_SNAPSHOT.loader
+
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
@@ -149,7 +150,7 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
 
     def _group(self, req: wsgi.Request, group_id: str) -> rows.ShareGroupRow:
         try:
-            return targets.get_group(self.services.db, req.ctx, group_id)
+            return targets.GROUP.get(self.services.db, req.ctx, group_id)
         except exception.ShareGroupNotFound as error:
             # The published code of this error is 400 here.
             raise exception.InvalidInput(reason=error.msg) from error
@@ -184,7 +185,9 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
         return self.services.db.read(snapshots.list_members, [snapshot_id])
 
 
-class ShareGroupSnapshotActionsController(GroupSnapshotTargetController):
+class ShareGroupSnapshotActionsController(wsgi.Controller):
+    target = targets.GROUP_SNAPSHOT.loader
+
     @wsgi.action('reset_status', 'share_group_snapshot:reset_status', body=STATUS)
     def reset_status(
         self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow, args: dict

@@ -3,13 +3,10 @@
 import typing
 
 from manila_lite.api import answers, schema as s, wsgi
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.networks.share_networks import neutron_ids, show_network
 from manila_lite.api.v2.networks.subnets import SUBNET_FIELDS
 from manila_lite.api.v2.networks.views import DETAIL
-from manila_lite.api.v2.targets import (
-    ShareNetworkTargetController,
-    get_security_service,
-)
 from manila_lite.db import rows
 
 _ID = s.trimmed(255)  # an empty one is not found, as published
@@ -41,7 +38,9 @@ _CHECKED_SERVICE: answers.Shape = {
 }
 
 
-class ShareNetworkActionsController(ShareNetworkTargetController):
+class ShareNetworkActionsController(wsgi.Controller):
+    target = targets.NETWORK.loader
+
     @wsgi.action(
         'add_security_service',
         'share_network:add_security_service',
@@ -182,7 +181,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
 
     def _service_id(self, req: wsgi.Request, service_id: str) -> str:
         """Return the id of a service if it is visible to the caller."""
-        return get_security_service(self.services.db, req.ctx, service_id).id
+        return targets.SECURITY_SERVICE.get(self.services.db, req.ctx, service_id).id
 
 
 def _check_response(req: wsgi.Request, result: typing.Any) -> dict:

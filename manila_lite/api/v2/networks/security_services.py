@@ -8,7 +8,7 @@ from manila_lite.api import answers, paging, schema as s, wsgi
 from manila_lite.api.fields import Field, View, child, const, fields
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2.targets import SecurityServiceTargetController, get_network
+from manila_lite.api.v2 import targets
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import security_services as records
 
@@ -72,7 +72,9 @@ _QUERY = (
 )
 
 
-class SecurityServicesController(SecurityServiceTargetController):
+class SecurityServicesController(wsgi.Controller):
+    target = targets.SECURITY_SERVICE.loader
+
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
@@ -109,7 +111,7 @@ class SecurityServicesController(SecurityServiceTargetController):
         )
         network_id = query.get('share_network_id')
         if network_id is not None:
-            get_network(self.services.db, req.ctx, network_id)
+            targets.NETWORK.get(self.services.db, req.ctx, network_id)
             all_projects = all_projects or bool(req.ctx.is_admin)
         wanted = _FILTERS.values(req)
         if query.get('status', _ONLY_STATUS) != _ONLY_STATUS:

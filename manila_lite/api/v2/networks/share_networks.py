@@ -7,9 +7,9 @@ from manila_lite import exception
 from manila_lite.api import answers, paging, schema as s, wsgi
 from manila_lite.api.filters import Filter, exact, filters, number
 from manila_lite.api.services import ApiServices
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.networks import views
 from manila_lite.api.v2.networks.views import DETAILS_POLICY
-from manila_lite.api.v2.targets import ShareNetworkTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import views as network_views
 from manila_lite.db.session import Database
@@ -122,7 +122,9 @@ def show_network(db: Database, req: wsgi.Request, network_id: str) -> dict:
     return {'share_network': views.show_networks(req, found)[0]}
 
 
-class ShareNetworksController(ShareNetworkTargetController):
+class ShareNetworksController(wsgi.Controller):
+    target = targets.NETWORK.loader
+
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit

@@ -5,10 +5,10 @@ import typing
 
 from manila_lite.api import paging, schema as s, versions, wsgi
 from manila_lite.api.services import ApiServices
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.metadata import IdentifiedRow, MetadataController
 from manila_lite.api.v2.networks import views
 from manila_lite.api.v2.networks.share_networks import NEUTRON_FIELDS, neutron_ids
-from manila_lite.api.v2.targets import SubnetTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import subnets
 
@@ -27,7 +27,9 @@ SEVERAL_PER_ZONE_SINCE = 70
 """The minor version since which a zone may have several subnets."""
 
 
-class ShareNetworkSubnetsController(SubnetTargetController):
+class ShareNetworkSubnetsController(wsgi.Controller):
+    target = targets.NETWORK.loader
+
     @wsgi.method(
         'share_network_subnet:index',
         target=True,
@@ -79,7 +81,7 @@ class ShareNetworkSubnetsController(SubnetTargetController):
     def _response(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, subnet_id: str
     ) -> dict:
-        found = self.subnet(network, subnet_id)
+        found = self.services.db.read(subnets.get, network.id, subnet_id)
         return {'share_network_subnet': views.show_subnets(req, network, [found])[0]}
 
 
@@ -87,7 +89,9 @@ _TO_DRIVERS = versions.window(since='2.89')
 """The versions whose changes of some keys are sent to drivers."""
 
 
-class ShareNetworkSubnetMetadataController(MetadataController, SubnetTargetController):
+class ShareNetworkSubnetMetadataController(MetadataController):
+    target = targets.NETWORK.loader
+
     checks_body_first = True
     table = subnets.METADATA
     policies = {
@@ -103,7 +107,7 @@ class ShareNetworkSubnetMetadataController(MetadataController, SubnetTargetContr
     def parent(
         self, req: wsgi.Request, target: IdentifiedRow, path: Mapping[str, str]
     ) -> IdentifiedRow:
-        return self.subnet(target, path['subnet_id'])
+        return self.services.db.read(subnets.get, target.id, path['subnet_id'])
 
     def merge(
         self,

@@ -7,13 +7,13 @@ from manila_lite import exception
 from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.fields import Field, child, fields, fn, fn2
 from manila_lite.api.filters import Filter, exact
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.servers.migrations import (
     ShareServerMigrationsController,
     task_state_from_wire,
     task_state_to_wire,
 )
 from manila_lite.api.v2.shares.actions import STATUS
-from manila_lite.api.v2.targets import ShareServerTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.servers import views as server_views
 from manila_lite.share.operations.servers.share_servers import ManageServerRequest
@@ -82,7 +82,9 @@ _QUERY = (
 )
 
 
-class ShareServersController(ShareServerTargetController):
+class ShareServersController(wsgi.Controller):
+    target = targets.SERVER.loader
+
     @wsgi.method(
         'share_server:index', answer={'share_servers': [SUMMARY]}, query=_QUERY
     )
@@ -184,9 +186,9 @@ def _by_task_state(found: server_views.ShareServerFilter, word: str) -> None:
 UNMANAGE = s.schema(force=s.boolean)
 
 
-class ShareServerActionsController(
-    ShareServerMigrationsController, ShareServerTargetController
-):
+class ShareServerActionsController(ShareServerMigrationsController):
+    target = targets.SERVER.loader
+
     @wsgi.action(
         'unmanage',
         'share_server:unmanage_share_server',

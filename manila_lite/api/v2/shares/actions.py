@@ -5,10 +5,10 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s, wsgi
 from manila_lite.api.services import ApiServices
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.access.rules import ShareAccessActionsController
 from manila_lite.api.v2.shares.migrations import ShareMigrationActionsController
 from manila_lite.api.v2.shares.shares import DETAIL, show_share
-from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db import rows
 from manila_lite.share.operations.managing import ManageShareRequest
 
@@ -90,8 +90,10 @@ class ShareManageController(wsgi.Controller):
         return show_share(self.services.db, req, share_id, 'share:manage')
 
 
-class ShareUnmanageController(ShareTargetController):
+class ShareUnmanageController(wsgi.Controller):
     """The resource that was replaced by the action `unmanage`."""
+
+    target = targets.SHARE.loader
 
     @wsgi.method('share:unmanage', target=True, status=202, refused=UNMANAGE_REFUSED)
     def unmanage(self, req: wsgi.Request, share: rows.ShareTarget) -> None:

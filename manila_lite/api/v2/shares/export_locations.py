@@ -6,11 +6,8 @@ import typing
 from manila_lite import exception
 from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.fields import Field, View, fields, fn2
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.metadata import IdentifiedRow, MetadataController
-from manila_lite.api.v2.targets import (
-    ShareInstanceTargetController,
-    ShareTargetController,
-)
 from manila_lite.db import rows
 from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.queries.shares.instance_views import PREFERRED
@@ -94,7 +91,9 @@ def list_for_share(
     )
 
 
-class ShareExportLocationsController(ShareTargetController):
+class ShareExportLocationsController(wsgi.Controller):
+    target = targets.SHARE.loader
+
     public_reads = ('share_export_location:index', 'share_export_location:show')
 
     @wsgi.method(
@@ -120,7 +119,9 @@ class ShareExportLocationsController(ShareTargetController):
         )
 
 
-class ShareExportLocationMetadataController(MetadataController, ShareTargetController):
+class ShareExportLocationMetadataController(MetadataController):
+    target = targets.SHARE.loader
+
     table = instance_views.METADATA
     policies = {
         'get': 'share_export_location:get_metadata',
@@ -144,7 +145,9 @@ class ShareExportLocationMetadataController(MetadataController, ShareTargetContr
         )
 
 
-class ShareInstanceExportLocationsController(ShareInstanceTargetController):
+class ShareInstanceExportLocationsController(wsgi.Controller):
+    target = targets.SHARE_INSTANCE.loader
+
     @wsgi.method(
         'share_instance_export_location:index',
         target=True,

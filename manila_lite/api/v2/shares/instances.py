@@ -5,15 +5,12 @@ from manila_lite.api import answers, paging, wsgi
 from manila_lite.api.fields import Field, fields
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.replicas import replica_state_field
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.shares.shares import (
     EXPORT_PATHS_UNTIL,
     STATUS_AND_EXPORT_FIELDS,
-)
-from manila_lite.api.v2.targets import (
-    ShareInstanceTargetController,
-    ShareTargetController,
 )
 from manila_lite.db import rows
 from manila_lite.db.queries.shares import instance_views
@@ -44,7 +41,9 @@ _OTHERS = filters(
 )
 
 
-class ShareInstancesController(ShareInstanceTargetController):
+class ShareInstancesController(wsgi.Controller):
+    target = targets.SHARE_INSTANCE.loader
+
     @wsgi.method(
         'share_instance:index',
         answer=answers.page('share_instances', DETAIL),
@@ -74,7 +73,9 @@ class ShareInstancesController(ShareInstanceTargetController):
         return {'share_instance': view(found.rows[0], found.children)}
 
 
-class InstancesOfShareController(ShareTargetController):
+class InstancesOfShareController(wsgi.Controller):
+    target = targets.SHARE.loader
+
     @wsgi.method(
         'share_instance:index',
         target=True,
@@ -108,7 +109,9 @@ def _response(
     return paging.answer(req, page, path, 'share_instances', items, found.rows)
 
 
-class ShareInstanceActionsController(ShareInstanceTargetController):
+class ShareInstanceActionsController(wsgi.Controller):
+    target = targets.SHARE_INSTANCE.loader
+
     @wsgi.action(
         'reset_status', 'share_instance:reset_status', renamed='2.7', body=STATUS
     )

@@ -5,7 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import answers, schema as s, wsgi
 from manila_lite.api.fields import timestamp
-from manila_lite.api.v2.targets import ShareTargetController
+from manila_lite.api.v2 import targets
 from manila_lite.db import rows
 from manila_lite.share.operations.migrations.share_migrations import (
     ShareMigrationOptions,
@@ -137,8 +137,10 @@ class ShareMigrationActionsController(wsgi.Controller):
         return shown
 
 
-class ShareMigrationController(ShareMigrationActionsController, ShareTargetController):
+class ShareMigrationController(ShareMigrationActionsController):
     """The progress of the migration of a share, as a resource."""
+
+    target = targets.SHARE.loader
 
     @wsgi.method('share:migration_get_progress', target=True, answer=_PROGRESS)
     def show(self, req: wsgi.Request, share: rows.ShareTarget) -> dict:

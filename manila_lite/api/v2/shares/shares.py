@@ -23,7 +23,6 @@ from manila_lite.api.v2.metadata import (
     MetadataController,
     refuse_admin_only,
 )
-from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.api.v2.types.extra_specs import TENANT_VISIBLE
 from manila_lite.db import rows
 from manila_lite.db.queries.shares import shares, views as share_views
@@ -289,7 +288,9 @@ def _shown(
     return {'share': view(row, more)}
 
 
-class SharesController(targets.ShareTargetController):
+class SharesController(wsgi.Controller):
+    target = targets.SHARE.loader
+
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
@@ -393,13 +394,13 @@ class SharesController(targets.ShareTargetController):
         """Return the id of a share group that the caller may use, or None."""
         if not group_id:
             return None
-        return targets.get_group(self.services.db, req.ctx, group_id).id
+        return targets.GROUP.get(self.services.db, req.ctx, group_id).id
 
     def _snapshot_id(self, req: wsgi.Request, snapshot_id: str | None) -> str | None:
         """Return the id of a snapshot visible to the caller, or None."""
         if not snapshot_id:
             return None
-        row = targets.get_snapshot(self.services.db, req.ctx, snapshot_id)
+        row = targets.SNAPSHOT.get(self.services.db, req.ctx, snapshot_id)
         if not req.ctx.can('share_snapshot:get_snapshot', row):
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
         return row.id
@@ -431,7 +432,9 @@ class SharesController(targets.ShareTargetController):
 _HOST_ADMIN = 'context_is_host_admin'
 
 
-class ShareMetadataController(MetadataController, ShareTargetController):
+class ShareMetadataController(MetadataController):
+    target = targets.SHARE.loader
+
     table = shares.METADATA
     policies = {
         'get': 'share:get_share_metadata',

@@ -130,7 +130,7 @@ class ShareTransfersController(wsgi.Controller):
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Offer a share; the only response with the key."""
-        share = targets.get_share(self.services.db, req.ctx, args['share_id'])
+        share = targets.SHARE.get(self.services.db, req.ctx, args['share_id'])
         req.ctx.authorize('share_transfer:create', share)
         transfer = self.services.share_transfers.create(
             req.ctx, share, args.get('name')

@@ -9,7 +9,6 @@ from manila_lite.api.v2.access.rules import SnapshotAccessActionsController
 from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.shares.actions import SHARE_SERVERS_SINCE, STATUS
 from manila_lite.api.v2.snapshots.snapshots import DETAIL, show_snapshot
-from manila_lite.api.v2.targets import SnapshotTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.share.operations.managing import ManageSnapshotRequest
@@ -72,7 +71,7 @@ class SnapshotManageController(wsgi.Controller):
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a snapshot; responds before the back end is asked."""
-        share = targets.get_share(self.services.db, req.ctx, args['share_id'])
+        share = targets.SHARE.get(self.services.db, req.ctx, args['share_id'])
         refuse_servers(req, share)
         snapshot_id = self.services.managing.manage_snapshot(
             req.ctx,
@@ -97,7 +96,9 @@ def refuse_servers(req: wsgi.Request, row: typing.Any) -> None:
         )
 
 
-class SnapshotMetadataController(MetadataController, SnapshotTargetController):
+class SnapshotMetadataController(MetadataController):
+    target = targets.SNAPSHOT.loader
+
     table = snapshots.METADATA
     policies = {
         'get': 'share_snapshot:get_metadata',

@@ -8,11 +8,8 @@ from manila_lite.api import answers, links, paging, wsgi
 from manila_lite.api.fields import LINKS, Field, View, fields
 from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.shares.actions import STATUS
-from manila_lite.api.v2.targets import (
-    SnapshotInstanceTargetController,
-    SnapshotTargetController,
-)
 from manila_lite.db import rows
 from manila_lite.db.queries.snapshots import exports as snapshot_exports, views
 
@@ -34,7 +31,9 @@ DETAIL = fields(
 _QUERY = (*paging.query_keys(), Filter('snapshot_id'))
 
 
-class SnapshotInstancesController(SnapshotInstanceTargetController):
+class SnapshotInstancesController(wsgi.Controller):
+    target = targets.SNAPSHOT_INSTANCE.loader
+
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
@@ -73,7 +72,9 @@ class SnapshotInstancesController(SnapshotInstanceTargetController):
         return {'snapshot_instance': view(instance)}
 
 
-class SnapshotInstanceActionsController(SnapshotInstanceTargetController):
+class SnapshotInstanceActionsController(wsgi.Controller):
+    target = targets.SNAPSHOT_INSTANCE.loader
+
     @wsgi.action(
         'reset_status',
         'share_snapshot_instance:reset_status',
@@ -112,7 +113,9 @@ def _more(req: wsgi.Request, snapshot_id: str) -> dict:
     return {'links': links.Links(req, f'snapshots/{snapshot_id}/export-locations')}
 
 
-class SnapshotExportLocationsController(SnapshotTargetController):
+class SnapshotExportLocationsController(wsgi.Controller):
+    target = targets.SNAPSHOT.loader
+
     @wsgi.method(
         'share_snapshot_export_location:index',
         target=True,
@@ -152,7 +155,9 @@ class SnapshotExportLocationsController(SnapshotTargetController):
         )
 
 
-class SnapshotInstanceExportLocationsController(SnapshotInstanceTargetController):
+class SnapshotInstanceExportLocationsController(wsgi.Controller):
+    target = targets.SNAPSHOT_INSTANCE.loader
+
     @wsgi.method(
         'share_snapshot_instance_export_location:index',
         target=True,

@@ -168,7 +168,9 @@ def _detail(req: wsgi.Request, listing: snapshot_views.SnapshotListing) -> dict:
     return {'snapshot': view(listing.rows[0], _more(req, listing))}
 
 
-class SnapshotsController(targets.SnapshotTargetController):
+class SnapshotsController(wsgi.Controller):
+    target = targets.SNAPSHOT.loader
+
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
@@ -260,7 +262,7 @@ class SnapshotsController(targets.SnapshotTargetController):
         )
 
     def _share(self, req: wsgi.Request, share_id: str) -> rows.ShareTarget:
-        row = targets.get_share(self.services.db, req.ctx, share_id)
+        row = targets.SHARE.get(self.services.db, req.ctx, share_id)
         req.ctx.authorize('share:create_snapshot', row)
         return row
 
