@@ -1,13 +1,15 @@
 """What the endpoints of a share manager have in common."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 import contextlib
 import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db.queries.servers import relocation
 from manila_lite.db.session import Session
 from manila_lite.host import Host
+from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.states.machine import Machine
 from manila_lite.work.job import JobContext, outside_of_jobs
 from manila_lite.work.table import Claim
@@ -21,6 +23,13 @@ class Owned(typing.Protocol):
 
     @property
     def user_id(self) -> str | None: ...
+
+
+class MountableRow(typing.Protocol):
+    """A row of a snapshot instance with a capability of its share."""
+
+    @property
+    def mount_snapshot_support(self) -> bool: ...
 
 
 def owner_context(row: Owned) -> RequestContext:
@@ -54,6 +63,49 @@ def outdated(
         status=status,
         event=job.kind,
         allowed=allowed,
+    )
+
+
+@contextlib.contextmanager
+def undo_late_call(
+    undo: Callable[..., object], *arguments: typing.Any
+) -> Iterator[None]:
+    """Undo a driver call of a migration that came too late.
+
+    Around the call and its end; `undo` decides by the rows whether it has to.
+    The worker may have been paused in the call until another one had taken
+    over and the migration had been rolled back: no row refers any longer to
+    what the call has made.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.callback(undo, *arguments)
+        yield
+        stack.pop_all()
+
+
+def store_migrated_snapshots(
+    session: Session,
+    updates: Mapping[str, Mapping[str, typing.Any]],
+    snapshots: Mapping[str, MountableRow],
+) -> None:
+    """Store what the reply of a driver says about these snapshots, by id."""
+    known = {id: update for id, update in updates.items() if id in snapshots}
+    relocation.set_snapshot_locations(
+        session,
+        {
+            id: update['provider_location']
+            for id, update in known.items()
+            if update.get('provider_location')
+        },
+    )
+    relocation.replace_snapshot_exports(
+        session,
+        {
+            id: normalise_export_locations(update['export_locations'])
+            for id, update in known.items()
+            if update.get('export_locations') is not None
+            and snapshots[id].mount_snapshot_support
+        },
     )
 
 

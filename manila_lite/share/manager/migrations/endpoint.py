@@ -6,8 +6,6 @@ the migration. Every step is idempotent, so abandoned work is simply run
 again. `outcomes` records what has become of it.
 """
 
-from collections.abc import Iterator
-import contextlib
 import dataclasses
 import logging
 from typing import Annotated
@@ -32,7 +30,7 @@ from manila_lite.share.manager.driver_view.share_migration_view import (
     DriverArguments,
     LoadedShareMigration,
 )
-from manila_lite.share.manager.endpoint import outdated
+from manila_lite.share.manager.endpoint import outdated, undo_late_call
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.migrations.steps import (
     ShareMigrationRefused,
@@ -88,7 +86,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         if host_assisted:
             self._request_destination(job, loaded)
             return
-        with self._undo_late_call(job, loaded):
+        with undo_late_call(self._undo_if_rolled_back, job, loaded):
             try:
                 self.driver.migration_start(driver_context(), *self._arguments(loaded))
             except (exception.ServiceUnavailable, exception.WorkHandedOn):
@@ -199,7 +197,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             # The driver would take the copy for complete.
             raise ShareMigrationRefused(reason='its data is copied by the data service')
         arguments = self._arguments(loaded)
-        with self._undo_late_call(job, loaded):
+        with undo_late_call(self._undo_if_rolled_back, job, loaded):
             if self.driver.migration_continue(driver_context(), *arguments):
                 job.finish(self._copied, share_id)
             else:
@@ -224,21 +222,6 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
     def _copied(self, session: Session, share_id: str) -> None:
         fire(session, SHARE_TASK, share_id, 'phase1_done', touch=True)
         migrations.record_progress(session, share_id, 100)
-
-    @contextlib.contextmanager
-    def _undo_late_call(
-        self, job: JobContext, loaded: LoadedShareMigration
-    ) -> Iterator[None]:
-        """Undo a driver call of the first phase that came too late.
-
-        Around the call and its end. The worker may have been paused in the
-        call until another one had taken over and the migration had been
-        rolled back: no row refers to what the call made any more.
-        """
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._undo_if_rolled_back, job, loaded)
-            yield
-            stack.pop_all()
 
     def _undo_if_rolled_back(
         self, job: JobContext, loaded: LoadedShareMigration

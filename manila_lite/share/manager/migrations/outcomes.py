@@ -30,7 +30,7 @@ from manila_lite.share.drivers.base import (
 from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
-from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.endpoint import owner_context, store_migrated_snapshots
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.work import table
 from manila_lite.work.table import Claim
@@ -150,12 +150,6 @@ class ShareMigrationOutcomes:
         reply: ShareMigrationCompleteReply,
     ) -> None:
         """Store where snapshots are now, and sync their access rules."""
-        copies = {one.row.id: one.row for one in loaded.copies.values()}
-        reported = {
-            id: update
-            for id, update in (reply.get('snapshot_updates') or {}).items()
-            if id in copies
-        }
         source = loaded.source.row.id
         with_rules = snapshot_rules.list_with_rules_on(session, [source])
         # Same lock order as in requests: the work, then the instance.
@@ -166,22 +160,10 @@ class ShareMigrationOutcomes:
             self.snapshot_access.on(loaded.destination.row.host).sync_snapshot_access(
                 session, owner_context(loaded.destination.row), snapshot_instance_id=id
             )
-        relocation.set_snapshot_locations(
+        store_migrated_snapshots(
             session,
-            {
-                id: update['provider_location']
-                for id, update in reported.items()
-                if update.get('provider_location')
-            },
-        )
-        relocation.replace_snapshot_exports(
-            session,
-            {
-                id: normalise_export_locations(update['export_locations'])
-                for id, update in reported.items()
-                if update.get('export_locations') is not None
-                and copies[id].mount_snapshot_support
-            },
+            reply.get('snapshot_updates') or {},
+            {one.row.id: one.row for one in loaded.copies.values()},
         )
         relocation.mark_snapshot_rules_stale(session, moved)
 

@@ -1,7 +1,6 @@
 """Choose or build the destination server of a migration."""
 
-from collections.abc import Callable, Iterator, Mapping
-import contextlib
+from collections.abc import Callable, Mapping
 import dataclasses
 import functools
 import logging
@@ -184,22 +183,8 @@ class MigrationDestinations:
             driver_context(), *migration_view.driver_arguments(loaded, self.names)
         )
 
-    @contextlib.contextmanager
-    def undo_late_call(
-        self, job: JobContext, loaded: LoadedMigration
-    ) -> Iterator[None]:
-        """Undo a driver call of the first phase that came too late.
-
-        Around the call and its end. The worker may have been paused in the
-        call until another one had taken over and the migration had been
-        rolled back: no row names any longer what the call has made.
-        """
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._undo_if_rolled_back, job, loaded)
-            yield
-            stack.pop_all()
-
-    def _undo_if_rolled_back(self, job: JobContext, loaded: LoadedMigration) -> None:
+    def undo_if_rolled_back(self, job: JobContext, loaded: LoadedMigration) -> None:
+        """Undo a driver call for a migration that is not under way any more."""
         row, server = job.read(self._after, loaded)
         if row is not None and (
             row.open_for is not None

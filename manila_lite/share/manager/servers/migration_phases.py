@@ -34,7 +34,7 @@ from manila_lite.share.drivers.base import (
     normalise_export_locations,
 )
 from manila_lite.share.manager.driver_view.migration_view import LoadedMigration
-from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.endpoint import owner_context, store_migrated_snapshots
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import SHARE_SERVER, SHARE_SERVER_TASK, TaskState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
@@ -266,24 +266,7 @@ class ServerMigrationPhases:
     ) -> None:
         """Store the new locations of snapshots, and resync their rules."""
         known = {one.row.id: one.row for one in loaded.snapshots}
-        reported = {id: update for id, update in updates.items() if id in known}
-        server_relocation.set_snapshot_locations(
-            session,
-            {
-                id: update['provider_location']
-                for id, update in reported.items()
-                if update.get('provider_location')
-            },
-        )
-        server_relocation.replace_snapshot_exports(
-            session,
-            {
-                id: normalise_export_locations(update['export_locations'])
-                for id, update in reported.items()
-                if update.get('export_locations') is not None
-                and known[id].mount_snapshot_support
-            },
-        )
+        store_migrated_snapshots(session, updates, known)
         ids_with_rules = server_relocation.list_snapshots_with_rules(
             session, list(known)
         )

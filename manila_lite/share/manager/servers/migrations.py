@@ -31,7 +31,7 @@ from manila_lite.share.manager.driver_view.migration_view import (
     LoadedMigration,
 )
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import outdated, require_status
+from manila_lite.share.manager.endpoint import outdated, require_status, undo_late_call
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.migration_checks import (
     MigrationChecks,
@@ -107,7 +107,7 @@ class ServerMigrationsEndpoint:
         if not loaded.migration.writable and not self._is_cast_done(job, loaded):
             job.pause(CAST_PAUSE)
             return
-        with self.destinations.undo_late_call(job, loaded):
+        with undo_late_call(self.destinations.undo_if_rolled_back, job, loaded):
             reply = (
                 self.driver.share_server_migration_start(
                     driver_context(),
@@ -164,7 +164,7 @@ class ServerMigrationsEndpoint:
     def continue_server_migration(self, job: JobContext, share_server_id: str) -> None:
         loaded: LoadedMigration = job.prepared
         arguments = migration_view.driver_arguments(loaded, self.names)
-        with self.destinations.undo_late_call(job, loaded):
+        with undo_late_call(self.destinations.undo_if_rolled_back, job, loaded):
             if self.driver.share_server_migration_continue(
                 driver_context(), *arguments
             ):
