@@ -15,7 +15,6 @@ from manila_lite.share.operations.groups.copies import ShareGroupCopies
 from manila_lite.share.operations.groups.share_groups import ShareGroups
 from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
 from manila_lite.share.operations.managing import Managing
-from manila_lite.share.operations.migrations.share_migrations import ShareMigrations
 from manila_lite.share.operations.networks.changes import NetworkChanges
 from manila_lite.share.operations.networks.share_networks import ShareNetworks
 from manila_lite.share.operations.recovery import Recovery
@@ -24,6 +23,7 @@ from manila_lite.share.operations.servers.migrations import ServerMigrations
 from manila_lite.share.operations.servers.share_servers import ShareServers
 from manila_lite.share.operations.services import Services
 from manila_lite.share.operations.shares.metadata import ShareMetadata
+from manila_lite.share.operations.shares.migrations import ShareMigrations
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.share.operations.snapshots import Snapshots
 from manila_lite.share.operations.transfers import ShareTransfers

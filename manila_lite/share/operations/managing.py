@@ -31,9 +31,9 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import BINARY, ManagingRpc
 from manila_lite.share.operations import network_rules
-from manila_lite.share.operations.migration_guards import refuse_running
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.shares import share_request
+from manila_lite.share.operations.shares.migration_guards import refuse_running
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.share.operations.snapshots import owner_user_id
 from manila_lite.states.access_rule import RulesStatus

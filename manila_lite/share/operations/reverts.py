@@ -10,7 +10,7 @@ from manila_lite.db.queries.groups import snapshots as group_snapshots
 from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
-from manila_lite.share.operations.migration_guards import refuse_running
+from manila_lite.share.operations.shares.migration_guards import refuse_running
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS, SNAPSHOT_INSTANCE

@@ -24,10 +24,13 @@ from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ReplicatedSnapshotsRpc, SnapshotsRpc
 from manila_lite.share.operations import reverts, services
-from manila_lite.share.operations.migration_guards import refuse_reset, refuse_running
 from manila_lite.share.operations.replication import snapshots as replicated_snapshots
 from manila_lite.share.operations.replication.snapshots import LockedReplicas
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
+from manila_lite.share.operations.shares.migration_guards import (
+    refuse_reset,
+    refuse_running,
+)
 from manila_lite.states.share_instance import (
     SHARE_INSTANCE,
     SNAPSHOT_BY_FORCE,

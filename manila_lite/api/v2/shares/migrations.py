@@ -7,9 +7,7 @@ from manila_lite.api import answers, schema as s, wsgi
 from manila_lite.api.fields import timestamp
 from manila_lite.api.v2 import targets
 from manila_lite.db import rows
-from manila_lite.share.operations.migrations.share_migrations import (
-    ShareMigrationOptions,
-)
+from manila_lite.share.operations.shares.migrations import ShareMigrationOptions
 
 EXPERIMENTAL = '2.22-2.95'
 DETAILS_SINCE = 59

@@ -28,7 +28,6 @@ from manila_lite.rpc.share import (
     ReplicationRpc,
     ReplicaUpdatesRpc,
 )
-from manila_lite.share.operations.migration_guards import refuse_reset
 from manila_lite.share.operations.replication import (
     creation,
     guards,
@@ -36,6 +35,7 @@ from manila_lite.share.operations.replication import (
 )
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
 from manila_lite.share.operations.shares import placement
+from manila_lite.share.operations.shares.migration_guards import refuse_reset
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_replica import (
     LEAVING,

@@ -37,13 +37,13 @@ from manila_lite.rpc.share import (
 )
 from manila_lite.share.operations import services
 from manila_lite.share.operations.groups import membership
-from manila_lite.share.operations.migration_guards import (
-    refuse_migrating,
-    refuse_running,
-)
 from manila_lite.share.operations.replication import guards as replica_guards, replicas
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.shares import placement, removal, share_request
+from manila_lite.share.operations.shares.migration_guards import (
+    refuse_migrating,
+    refuse_running,
+)
 from manila_lite.share.operations.shares.share_request import NewShare, ShareRequest
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.work.admission import (

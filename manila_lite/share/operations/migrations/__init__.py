@@ -1,1 +1,0 @@
-"""Accept requests about the migration of shares."""
