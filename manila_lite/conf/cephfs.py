@@ -83,6 +83,7 @@ OPTS = [
         default='/usr/bin/python3',
         help='Python interpreter that has the module rados (python3-rados of '
         'the distribution), with which the driver calls the cluster. It must find '
-        'libcephfs.so.2 (libcephfs2) for reverts.',
+        'libcephfs.so.2 (libcephfs2) for reverts, and have the module cephfs '
+        '(python3-cephfs) for NFS gateways.',
     ),
 ]

@@ -90,14 +90,23 @@ class Gateway:
     def paused(self) -> Iterator[None]:
         """Pause the gateway, while its NFS server goes on to serve."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        try:
+        with _paused(self._process.pid):
             yield
-        finally:
-            self._process.send_signal(signal.SIGCONT)
+
+    def server_paused(self) -> contextlib.AbstractContextManager[None]:
+        return _paused(self.server_pid)
 
     def client(self, address: str) -> NfsClient:
         return NfsClient('127.0.0.1', self.port, address)
+
+
+@contextlib.contextmanager
+def _paused(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 class Gateways:

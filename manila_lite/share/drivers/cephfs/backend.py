@@ -132,6 +132,16 @@ class CephfsBackend:
         self.records.check_call()
         return self.run(command, **arguments)
 
+    def evict(self, metadata: str) -> None:
+        """Cut off all clients of the file system whose sessions have this metadata."""
+        servers = self.cluster.mon('fs get', fs_name=self.filesystem)['mdsmap']
+        for rank in servers['in']:
+            server = servers['up'].get(f'mds_{rank}')
+            if server is None:
+                raise exception.FileServerUnresponsive(server='Ceph')
+            filters = [f'client_metadata.{metadata}']
+            self.cluster.mds(server, 'session evict', filters=filters)
+
     def find_path(self, subvolume: str) -> str | None:
         """Return the path of a subvolume in its file system, or None."""
         try:

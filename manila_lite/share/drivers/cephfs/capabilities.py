@@ -10,6 +10,7 @@ from manila_lite.share.drivers.cephfs.cluster import (
     CommandFailed,
     ConnectionRefused,
 )
+from manila_lite.share.drivers.cephfs.exports import sessions_of
 
 _DENIED = (errno.EACCES, errno.EPERM)
 
@@ -41,6 +42,11 @@ def check(backend: CephfsBackend) -> None:
             backend.cluster.read(backend.records.name, ['probe'], GATEWAYS)
     except CommandFailed as error:
         raise _explained(backend, error, 'osd') from error
+    if backend.configuration.cephfs_nfs_gateways:
+        try:
+            backend.evict(sessions_of(backend.records.name, '', 0))  # there are none
+        except CommandFailed as error:
+            raise _explained(backend, error, 'mds') from error
 
 
 def check_gateway(backend: CephfsBackend) -> None:
@@ -68,6 +74,11 @@ def _explained(
             f'the pool {backend.cluster.pool} has no omap, as it is '
             'erasure-coded; name a replicated one in cephfs_records_pool'
         )
+    if error.errno == errno.ENOPKG and kind == 'mds':
+        return backend.bad_option(
+            f'cephfs_python {backend.configuration.cephfs_python} lacks the module '
+            f"cephfs ({error.status}); install Debian's python3-cephfs"
+        )
     if error.errno not in _DENIED:
         return error
     return backend.bad_option(
@@ -82,9 +93,10 @@ def auth_caps(backend: CephfsBackend) -> str:
     pool = backend.cluster.pool or 'POOL'
     gateways = backend.configuration.cephfs_nfs_gateways
     more = f', allow r pool={pool} namespace={GATEWAYS}' if gateways else ''
+    mds = "mds 'allow *' " if gateways else ''
     return (
         f"ceph auth caps client.{backend.cluster.client_id} mon 'allow r' "
-        f"mgr 'allow rw' osd 'allow rw pool={pool} namespace={NAMESPACE}{more}'"
+        f"mgr 'allow rw' {mds}osd 'allow rw pool={pool} namespace={NAMESPACE}{more}'"
     )
 
 

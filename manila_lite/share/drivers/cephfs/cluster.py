@@ -37,6 +37,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = {
     'mon': (errno.EACCES,),
     'mgr': (errno.EACCES,),
+    'mds': (errno.EACCES,),
     'read': (errno.EPERM, errno.EACCES),
     'write': (errno.EPERM, errno.EACCES),
 }
@@ -245,6 +246,11 @@ class Cluster:
             self._command('mon', {'prefix': prefix, **arguments, 'format': 'json'})
         )
 
+    def mds(self, target: int, prefix: str, **arguments: Any) -> str:
+        """Run a command of the metadata server with this global id."""
+        command = {'prefix': prefix, **arguments}
+        return self._command('mds', command, target=str(target))
+
     def read(
         self, name: str, keys: Sequence[str], namespace: str = NAMESPACE
     ) -> dict[str, str]:
@@ -297,10 +303,10 @@ class Cluster:
             },
         )
 
-    def _command(self, kind: str, command: dict[str, Any]) -> str:
-        return self._call(command['prefix'], {'kind': kind, 'command': command})[
-            'output'
-        ]
+    def _command(self, kind: str, command: dict[str, Any], **more: str) -> str:
+        request = {'kind': kind, 'command': command, **more}
+        output: str = self._call(command['prefix'], request)['output']
+        return output
 
     def _call(self, what: str, request: dict[str, Any]) -> dict[str, Any]:
         sys.audit('manila_lite.ceph', what)

@@ -8,10 +8,17 @@ while others go on.
     export:SUBVOLUME   in the records: its number, path and clients, and the keys of
                        the users of gateways; None for one that is being cut off
     exports            the numbers of the last change, and of the last new export
-    gateway:NAME       in an object of the gateways: what each has applied
+    fence:NAME         the last generation of sessions of a gateway that is evicted
+    gateway:NAME       in an object of the gateways: what each has applied, and the
+                       generation of its sessions
 
 A change waits until the gateways have applied it. One that may still serve a client
 that loses access is cut off by its user instead; it is let in again when it answers.
+
+The sessions of a gateway that has died hold files and locks. They are all evicted by
+one command, whatever the number of shares: each eviction waits for a new OSD map, of
+which the monitors make one a second. A gateway that was only paused begins a new
+generation of sessions. So an eviction that comes late never hits those.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +45,7 @@ from manila_lite.share.drivers.nfs_clients import Client, clients_of
 
 LOG = log.getLogger(__name__)
 
-EXPORT, CHANGES, GATEWAY = 'export:', 'exports', 'gateway:'
+EXPORT, CHANGES, FENCE, GATEWAY = 'export:', 'exports', 'fence:', 'gateway:'
 SILENT_SECONDS = 6.0
 """A gateway that has not written for so long has died."""
 
@@ -62,6 +69,12 @@ def user_of(gateway: str, subvolume: str) -> str:
     return f'{_SERVING}{gateway}-{subvolume}'
 
 
+def sessions_of(records: str, gateway: str, generation: int) -> str:
+    """Return the metadata that the sessions of a generation have, and no others."""
+    name = f'{records}-{gateway}'.encode().hex()  # no character needs quoting
+    return f'manila_lite_gateway={name}.{generation}'
+
+
 class Gateways:
     """What gateways have written, and which of them go on to write."""
 
@@ -72,9 +85,17 @@ class Gateways:
 
     def alive(self, name: str) -> dict[str, Record]:
         """Return what those have written that live, in the object of a back end."""
+        return self.alive_and_silent(name)[0]
+
+    def alive_and_silent(
+        self, name: str
+    ) -> tuple[dict[str, Record], dict[str, Record]]:
+        """Return what those have written that live, and those that have died."""
         keys = [GATEWAY + gateway for gateway in self.names]
         found = self._cluster.read(name, keys, GATEWAYS) if keys else {}
-        states, now = {}, time.monotonic()
+        alive: dict[str, Record] = {}
+        silent: dict[str, Record] = {}
+        now = time.monotonic()
         for gateway in self.names:
             text = found.get(GATEWAY + gateway)
             if text is None:
@@ -84,9 +105,8 @@ class Gateways:
             if beat != state['beat']:
                 since = now
                 self._seen[gateway] = state['beat'], now
-            if now - since < SILENT_SECONDS:
-                states[gateway] = state
-        return states
+            (alive if now - since < SILENT_SECONDS else silent)[gateway] = state
+        return alive, silent
 
 
 class CephfsExports:
@@ -97,6 +117,7 @@ class CephfsExports:
         self._gateways = Gateways(
             backend.cluster, backend.configuration.cephfs_nfs_gateways
         )
+        self._fenced: dict[str, str] = {}
         self._complete: object = None  # what `watch` has found to be so
 
     def update_access(
@@ -200,7 +221,8 @@ class CephfsExports:
     def withdraw(self, subvolume: str) -> None:
         """End an export, also for open files.
 
-        It is forgotten when all gateways are cut off, whoever calls it last.
+        Its record stays until all gateways are cut off: a call that is repeated
+        completes what an earlier one has begun.
         """
 
         def close(values: Values) -> Values:
@@ -223,7 +245,7 @@ class CephfsExports:
     def _cut_off(self, subvolume: str, gateways: Iterable[str]) -> None:
         """Let gateways no longer use a share, whatever they do.
 
-        Each is marked first, so that it is cut off by another call if not by this.
+        Each is marked first, so that another call cuts it off if this one ends early.
         """
         key, gateways = EXPORT + subvolume, sorted(gateways)
 
@@ -256,21 +278,21 @@ class CephfsExports:
                 raise
 
     def watch(self) -> None:
-        """Cut off gateways that have died, so that others need not wait for them.
+        """Evict gateways that have died, so that others need not wait for them.
 
         Those that have begun to answer are let in to all shares.
         """
         if not self._gateways.names:
             return
-        alive = self._alive()
+        alive, silent = self._gateways.alive_and_silent(self._backend.records.name)
+        for name, state in silent.items():
+            self._fence(name, state.get('generation', 0), state['beat'])
         version = self._find_version()
         found = version, sorted(alive)
         if self._complete == found:
             return
         deadline = time.monotonic() + _WATCH_SECONDS
-        for subvolume, export in sorted(
-            self._all().items(), key=lambda one: self._prefers(one[1], alive)
-        ):
+        for subvolume, export in sorted(self._all().items()):
             if time.monotonic() > deadline:
                 return  # the rest is done by the next call
             if export['clients']:
@@ -278,9 +300,19 @@ class CephfsExports:
         if version == self._find_version():
             self._complete = found
 
-    def _prefers(self, export: Record, alive: Mapping[str, Record]) -> bool:
-        """Tell whether a share prefers a gateway that lives; others are urgent."""
-        return gateway_name(self._backend.gateways_of(export['path'])[0]) in alive
+    def _fence(self, gateway: str, generation: int, beat: str) -> None:
+        """Evict the sessions of a gateway, and let it know that it needs new ones."""
+        if self._fenced.get(gateway) == beat:
+            return
+        key, records = FENCE + gateway, self._backend.records
+
+        def raise_fence(values: Values) -> Values:
+            return {key: max(generation, values[key] or 0)}
+
+        LOG.warning('NFS gateway %s has died; its sessions are evicted', gateway)
+        records.change(key, decide=raise_fence)
+        self._backend.evict(sessions_of(records.name, gateway, generation))
+        self._fenced[gateway] = beat
 
     def _find_version(self) -> int:
         return (self._backend.records.get(CHANGES) or NO_CHANGE)['version']
@@ -288,9 +320,9 @@ class CephfsExports:
     def _complete_export(
         self, subvolume: str, export: Record, alive: Mapping[str, Record]
     ) -> None:
-        """Let exactly the gateways that live use a share."""
-        users = export['users']
-        lost = {name for name, key in users.items() if not key or name not in alive}
+        """Let in the gateways that live, and cut off those that are no more."""
+        users, known = export['users'], self._gateways.names
+        lost = {name for name, key in users.items() if not key or name not in known}
         new = alive.keys() - users.keys()
         try:
             if lost:

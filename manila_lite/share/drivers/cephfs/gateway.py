@@ -32,10 +32,12 @@ from manila_lite.share.drivers.cephfs.cluster import GATEWAYS
 from manila_lite.share.drivers.cephfs.exports import (
     CHANGES,
     EXPORT,
+    FENCE,
     GATEWAY,
     NO_CHANGE,
     Gateways,
     gateway_name,
+    sessions_of,
     user_of,
 )
 from manila_lite.share.drivers.cephfs.records import Record
@@ -58,7 +60,8 @@ LEASE, GRACE = 10, 12
 started again, and one that is cut off for longer than its lease loses its locks."""
 
 GONE_SECONDS = 30.0
-"""One that is away for so long has lost its place: nobody waits for it any more."""
+"""After this time without a sign of life, others no longer wait for a gateway whose
+clients may have to reclaim."""
 
 _START_SECONDS = 300.0
 _POLL_SECONDS = 0.1
@@ -104,6 +107,7 @@ class Gateway:
         self._retry_at = 0.0
         self._is_started = False
         self._life, self._beats, self._beaten_at = uuid.uuid4().hex, 0, 0.0
+        self._generation = 0
         peers = [one for one in configuration.cephfs_nfs_gateways if one != address]
         self._peers = Gateways(self._backend.cluster, peers)
         self._peers_seen: dict[str, float] = {}
@@ -136,16 +140,27 @@ class Gateway:
         exports.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in exports.iterdir():
             file.unlink()
-        options = self._options
+        self._begin_generation((self._backend.records.get(self._fence) or 0) + 1)
+        self._beat()
+        self._set_member(self.name, True)
+
+    @property
+    def _fence(self) -> str:
+        return FENCE + self.name
+
+    def _begin_generation(self, generation: int) -> None:
+        """Let sessions from now on not be hit by an eviction of earlier ones."""
+        options, records_name = self._options, self._backend.records.name
         text = pathlib.Path(options.cephfs_conf_path).read_text()
+        metadata = sessions_of(records_name, self.name, generation)
+        text += f'\n[client]\nclient metadata = {metadata}\n'
         if options.cephfs_nfs_keyring_path:
             text += (
                 f'\n[client.{options.cephfs_nfs_auth_id}]\n'
                 f'keyring = {options.cephfs_nfs_keyring_path}\n'
             )
         records.write_text(self._folder / 'ceph.conf', text)
-        self._beat()
-        self._set_member(self.name, True)
+        self._generation = generation
 
     def _call_grace(self, verb: str, gateway: str) -> int:
         done = subprocess.run(
@@ -227,8 +242,9 @@ class Gateway:
     def _run(self, *command: str) -> None:
         environment = {
             'DBUS_SYSTEM_BUS_ADDRESS': f'unix:path={self._folder}/bus.sock',
-            # Its settings are not read if there is no export at first.
-            'CEPH_CONF': self._options.cephfs_conf_path,
+            # Each new session reads it; the server's own setting is not used if
+            # there is no export at first.
+            'CEPH_CONF': str(self._folder / 'ceph.conf'),
         }
         with (self._folder / f'{command[0]}.out').open('wb') as output:
             self._processes[command[0]] = subprocess.Popen(
@@ -283,9 +299,11 @@ class Gateway:
 
     def _follow(self) -> None:
         """Apply what has changed; clients that lose access come first."""
-        changes = self._backend.records.get(CHANGES) or NO_CHANGE
+        found = self._backend.records.get_several(CHANGES, self._fence)
+        changes, fence = found[CHANGES] or NO_CHANGE, found[self._fence] or 0
+        is_evicted = fence >= self._generation
         is_retry = bool(self._failed) and time.monotonic() > self._retry_at
-        if changes['version'] == self._version and not is_retry:
+        if changes['version'] == self._version and not is_retry and not is_evicted:
             return
         wanted = self._wanted()
         if self._version < 0:
@@ -295,8 +313,12 @@ class Gateway:
                     del self._served[subvolume]
         for subvolume, served in list(self._served.items()):
             new = wanted.get(subvolume)
-            if new is None or new[:2] != served[:2]:
+            if is_evicted or new is None or new[:2] != served[:2]:
                 self._remove(subvolume, served)
+                self._beat()
+        if is_evicted:
+            LOG.warning('Gateway %s was taken for dead; it starts again', self.name)
+            self._begin_generation(fence + 1)
         self._failed = {}
         for subvolume in sorted(wanted, key=lambda name: name not in self._served):
             if self._served.get(subvolume) != wanted[subvolume]:
@@ -344,6 +366,7 @@ class Gateway:
         self._beats += 1
         state = {
             'beat': f'{self._life}.{self._beats}',
+            'generation': self._generation,
             'version': self._version,
             'failed': self._failed,
         }

@@ -11,6 +11,7 @@ reply for each, in any order. It ends when its input does.
 
 from collections.abc import Iterable
 import concurrent.futures
+import errno
 import json
 import os
 import sys
@@ -94,11 +95,14 @@ class Worker:
         )
         self._cluster.connect()
         self._ioctxs: dict[tuple[str, str], Any] = {}
+        self._cephfs: Any = None
         self._lock = threading.Lock()
 
     def reply_to(self, request: Request) -> None:
         try:
             reply = getattr(self, f'_{request["kind"]}')(request)
+        except ImportError as error:
+            reply = {'code': -errno.ENOPKG, 'status': str(error)}
         except self._rados.Error as error:
             reply = _failure(error)
         _write({'number': request['number'], **reply})
@@ -108,6 +112,22 @@ class Worker:
 
     def _mgr(self, request: Request) -> Reply:
         return _said(*self._cluster.mgr_command(json.dumps(request['command']), b''))
+
+    def _mds(self, request: Request) -> Reply:
+        import cephfs  # only back ends with NFS gateways need the module
+
+        with self._lock:
+            if self._cephfs is None:
+                client = cephfs.LibCephFS(rados_inst=self._cluster)
+                try:
+                    client.init()
+                except cephfs.Error as error:
+                    return _failure(error)
+                self._cephfs = client
+        code, output, status = self._cephfs.mds_command(
+            request['target'], json.dumps(request['command']), ''
+        )
+        return _said(code, output, status)
 
     def _read(self, request: Request) -> Reply:
         """Read keys of an object's omap, or all that begin with a prefix."""

@@ -51,8 +51,16 @@ def test_missing_capability_is_named_with_the_command_that_gives_it(ceph, lackin
     assert shlex.split(command[1])[:3] == ['auth', 'caps', f'client.{user.name}']
 
 
-def test_driver_with_gateways_has_to_read_what_they_write(ceph):
-    with ceph.user(**ALL) as user:
+@pytest.mark.parametrize(
+    'given',
+    [
+        {'mds': 'allow *'},
+        {'osd': f'{ALL["osd"]}, allow r pool=data namespace=manila_lite_nfs'},
+    ],
+    ids=['reads no state of gateways', 'evicts no gateway'],
+)
+def test_driver_with_gateways_needs_more(ceph, given):
+    with ceph.user(**(ALL | given)) as user:
         harness = new_harness(
             ceph,
             cephfs_auth_id=user.name,
