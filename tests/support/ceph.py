@@ -343,7 +343,8 @@ def _run_of_tests() -> int:
     return os.getppid() if 'PYTEST_XDIST_WORKER' in os.environ else os.getpid()
 
 
-def _folder(pid: int) -> pathlib.Path:
+def folder_of(pid: int) -> pathlib.Path:
+    """Return the folder of the cluster of the run with this process id."""
     memory = pathlib.Path('/dev/shm')
     parent = memory if os.access(memory, os.W_OK) else pathlib.Path('/tmp')
     return parent / f'{PREFIX}{pid}'
@@ -351,7 +352,7 @@ def _folder(pid: int) -> pathlib.Path:
 
 def _remove_leftovers() -> None:
     """Remove what a run has left whose supervisor was killed, too."""
-    for path in _folder(0).parent.glob(f'{PREFIX}*'):
+    for path in folder_of(0).parent.glob(f'{PREFIX}*'):
         pid = path.name.removeprefix(PREFIX).partition('.')[0]
         if pid.isdigit() and not pathlib.Path('/proc', pid).exists():
             if path.is_dir():
@@ -363,7 +364,7 @@ def _remove_leftovers() -> None:
 def find_cluster() -> CephCluster:
     """Return the cluster of this run; start it if there is none."""
     pid = _run_of_tests()
-    folder = _folder(pid)
+    folder = folder_of(pid)
     with folder.with_suffix('.lock').open('w') as lock:
         _lock(lock.fileno(), fcntl.LOCK_EX, START_SECONDS)
         if not _is_ready(folder):
@@ -384,7 +385,7 @@ def _is_ready(folder: pathlib.Path) -> bool:
 @contextlib.contextmanager
 def cluster_in(namespace: str, address: str) -> Iterator[CephCluster]:
     """Provide another cluster, with an address of a network namespace."""
-    folder = _folder(os.getpid()).with_suffix('.network')
+    folder = folder_of(os.getpid()).with_suffix('.network')
     folder.mkdir()
     supervisor = _start(
         folder, os.getpid(), address, ('ip', 'netns', 'exec', namespace)
@@ -424,6 +425,13 @@ def _start(
         text = failed.read_text() if failed.exists() else 'the supervisor has ended'
         raise AssertionError(f'there is no cluster: {text}')
     return process
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure():
+    """Let the cluster of the run end before the run does, not a moment later."""
+    if 'PYTEST_XDIST_WORKER' not in os.environ:
+        ceph_supervisor.stop(folder_of(os.getpid()))
 
 
 @pytest.fixture(scope='session')

@@ -1,10 +1,13 @@
 """Calls of a cluster end in time, whatever the other side does."""
 
+import contextlib
 import json
 import os
 import pathlib
 import signal
 import stat
+import subprocess
+import sys
 import threading
 import time
 
@@ -12,7 +15,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.cephfs.cluster import Cluster
-from tests.support import ceph as ceph_support
+from tests.support import ceph as ceph_support, sampling
 from tests.support.ceph import PYTHON
 from tests.support.processes import wait_until
 
@@ -170,3 +173,34 @@ def test_keys_of_a_long_list_are_all_read(ceph):
         ceph.admin.write('long', {}, part)
     ceph.admin.write('long', {}, {'b': 'y'})
     assert ceph.admin.read_all('long', 'a') == values
+
+
+@ceph_support.limited
+@ceph_support.on_cluster
+def test_cluster_of_a_run_ends_before_the_run_does(installed_ceph, tmp_path):
+    """Its supervisor saw the end of the run and ended later: CI found it running."""
+    (tmp_path / 'test_used.py').write_text('def test_used(started_ceph):\n    pass\n')
+    run = subprocess.Popen(
+        [
+            *(sys.executable, '-m', 'pytest', '-n1', '-p', 'tests.support.ceph'),
+            *('--rootdir', tmp_path, '--basetemp', tmp_path / 'temporary', tmp_path),
+        ],
+        stdout=subprocess.PIPE,
+        cwd=sampling.ROOT,
+        env={k: v for k, v in os.environ.items() if k != 'PYTEST_XDIST_WORKER'},
+    )
+    printed, _ = run.communicate(timeout=200)
+    folder = os.fsencode(ceph_support.folder_of(run.pid))
+    left = [
+        path
+        for path in pathlib.Path('/proc').glob('[0-9]*/cmdline')
+        if folder in read_if_there(path)
+    ]
+    assert b'1 passed' in printed
+    assert not left
+
+
+def read_if_there(path: pathlib.Path) -> bytes:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return path.read_bytes()
+    return b''
