@@ -21,10 +21,12 @@ OPTS = [
     ),
     cfg.IntOpt(
         'workers_per_backend',
-        default=2,
         min=1,
-        help='Number of operations that run on one back end at the same '
-        'time. Raise it for back ends that are slow but parallel.',
+        help='Number of operations that one process runs on one back end at '
+        'the same time, at most. Threads are started as they are needed. By '
+        'default the driver states the number; those that come with the '
+        'service state 16. Lower it to spare a back end; raise it for one '
+        'that is slow but parallel.',
     ),
     cfg.IntOpt(
         'scheduler_workers',

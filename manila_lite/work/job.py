@@ -19,12 +19,18 @@ from manila_lite.work.lease import Draining, Lease
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Settings of a runner; times are in seconds."""
+    """Settings of a runner; times are in seconds.
+
+    There are at most `workers`. Without work `spare_workers` of them stay; more
+    are added when work waits and none has become free for `growth_pause`.
+    """
 
     lease: float = 30.0
     sweep_interval: float = 2.0
     urgent_interval: float = 0.5
     workers: int = 2
+    spare_workers: int = 2
+    growth_pause: float = 0.02
     max_attempts: int = 5
     retry_delay: float = 1.0
     operation_timeout: float = 3600.0

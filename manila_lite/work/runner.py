@@ -5,10 +5,10 @@ finds work without a hint and work abandoned by another process.
 """
 
 import collections
-from collections.abc import Callable, Collection, Iterator, Mapping
-import contextlib
+from collections.abc import Callable, Collection, Mapping
 import functools
 import heapq
+import itertools
 import logging
 import math
 import random
@@ -78,10 +78,13 @@ class Runner:
     """Claims and runs the work of some queues.
 
     `handlers` is the result of `contract.endpoint_handlers`; the other
-    arguments are those of `Executor`. While all workers are busy, one more
-    runs the kinds of work that are `urgent`. Work that needs a newer `release`
+    arguments are those of `Executor`. Work that needs a newer `release`
     than this one is left to others. `step` runs one piece of work
     in the calling thread; `start` does the same in threads until `stop`.
+
+    While work waits for slow calls, workers are added one by one up to a limit.
+    Quick work gets none, as they would only compete for the processor. While all
+    workers are busy, another thread runs the kinds of work that are `urgent`.
 
     `shortcut` is called with the ids of work that hints tell of, and returns
     those that it has carried out without a claim. It has one try: what it
@@ -134,7 +137,9 @@ class Runner:
         self._hinted_ids: set[str] = set()
         self._delayed: list[tuple[float, str]] = []
         self._changed = threading.Condition()
-        self._occupied_count = 0
+        self._worker_numbers = itertools.count()
+        self._worker_count = self._occupied_count = 0
+        self._moved_at = 0.0
         self._busy_since: float | None = None
         self._enabled = True
         self._idle = threading.Event()
@@ -163,6 +168,7 @@ class Runner:
                 self._hinted_ids.add(work_id)
             self._hints.append((work_id, abandoned))
             self._changed.notify()
+            self._add_workers()
 
     def step(self) -> bool:
         """Run one piece of due work now; return False when there is none."""
@@ -196,8 +202,9 @@ class Runner:
 
     def start(self) -> None:
         self._swept_at = self._renewed_at = time.monotonic()
-        for number in range(self.settings.workers):
-            self._spawn(self._work, f'worker-{number}')
+        with self._changed:
+            for _ in range(self._spare_workers):
+                self._add_worker()
         if self.urgent:
             self._spawn(self._work_on_urgent, 'urgent')
         self._spawn(self._sweep_forever, 'sweep')
@@ -277,24 +284,88 @@ class Runner:
         thread = threading.Thread(
             target=target, name=f'{self.queues[0]}-{name}', daemon=True
         )
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
+
+    @property
+    def _spare_workers(self) -> int:
+        return min(self.settings.spare_workers, self.settings.workers)
+
+    def _add_workers(self) -> None:
+        """Add a worker if something waits and all are occupied.
+
+        It waits for what is due later, too. The caller has the lock.
+        """
+        if (
+            not self._threads
+            or self._stop.is_set()
+            or self._worker_count == self.settings.workers
+            or self._occupied_count < self._worker_count
+            or not (self._hints or self._delayed)
+        ):
+            return
+        try:
+            self._add_worker()
+        except RuntimeError as error:  # a limit of the system
+            LOG.warning('%s works on with fewer threads: %s', self.queues, error)
+
+    def _add_worker(self) -> None:
+        self._spawn(self._work, f'worker-{next(self._worker_numbers)}')
+        self._worker_count += 1
 
     def _work(self) -> None:
-        while True:
+        while (batch := self._wait_for_batch()) is not None:
+            try:
+                self._run_batch(*batch)
+            except Exception:
+                # For instance, the database is down; the sweep retries.
+                LOG.exception('Could not run work %s', batch[0])
             with self._changed:
-                while not (self._has_due_work() or self._stop.is_set()):
+                self._occupied_count -= 1
+                self._busy_since = None
+                self._moved_at = time.monotonic()
+
+    def _wait_for_batch(self) -> tuple[str, bool, list[str]] | None:
+        """Return the next work, and count the calling worker as occupied.
+
+        Returns None if the worker is to end.
+        """
+        with self._changed:
+            while not self._stop.is_set():
+                if not self._has_due_work():
                     self._idle.set()
+                    if self._is_superfluous():
+                        self._worker_count -= 1
+                        self._threads.remove(threading.current_thread())
+                        return None
                     self._changed.wait(self._next_due_in())
-                if self._stop.is_set():
-                    return
-                batch = self._next_batch()
-            with self._occupied():
-                try:
-                    self._run_batch(*batch)
-                except Exception:
-                    # For instance, the database is down; the sweep retries.
-                    LOG.exception('Could not run work %s', batch[0])
+                elif (pause := self._pause_of_growth()) > 0.0:
+                    self._changed.wait(pause)
+                else:
+                    return self._occupy()
+        return None
+
+    def _is_superfluous(self) -> bool:
+        """Whether more workers are free than are to wait for work."""
+        return self._worker_count - self._occupied_count > self._spare_workers
+
+    def _pause_of_growth(self) -> float:
+        """Return the seconds until one more may be occupied.
+
+        Where work is taken and ended all the time, those that are can do it.
+        """
+        if self._occupied_count < self._spare_workers:
+            return 0.0
+        return self._moved_at + self.settings.growth_pause - time.monotonic()
+
+    def _occupy(self) -> tuple[str, bool, list[str]]:
+        batch = self._next_batch()
+        self._moved_at = time.monotonic()
+        self._occupied_count += 1
+        if self._occupied_count == self.settings.workers:
+            self._busy_since = self._moved_at
+        self._add_workers()
+        return batch
 
     def _next_batch(self) -> tuple[str, bool, list[str]]:
         """Return the next work, and the ids with which it may be carried out.
@@ -363,20 +434,6 @@ class Runner:
                 if not self._stop.is_set():
                     self._try_to_run(work_id, abandoned)
 
-    @contextlib.contextmanager
-    def _occupied(self) -> Iterator[None]:
-        """Count the calling worker as occupied inside the block."""
-        with self._changed:
-            self._occupied_count += 1
-            if self._occupied_count == self.settings.workers:
-                self._busy_since = time.monotonic()
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._occupied_count -= 1
-                self._busy_since = None
-
     def _has_due_work(self) -> bool:
         """Whether there is work to claim now."""
         while self._delayed and self._delayed[0][0] <= time.monotonic():
@@ -402,6 +459,7 @@ class Runner:
                 self._delayed, (time.monotonic() + delay + CLOCK_SKEW, work_id)
             )
             self._changed.notify()
+            self._add_workers()
 
     def _sweep_forever(self) -> None:
         while not self._stop.is_set():
@@ -477,7 +535,9 @@ class Runner:
             return 'is stopping'
         if not self._enabled:
             return 'is disabled'
-        if not all(thread.is_alive() for thread in self._threads):
+        with self._changed:  # else a worker might end meanwhile
+            all_alive = all(thread.is_alive() for thread in self._threads)
+        if not all_alive:
             return 'a thread has ended'
         now, lease = time.monotonic(), self.settings.lease
         if now - self._swept_at > max(3 * self.settings.sweep_interval, lease):

@@ -123,7 +123,9 @@ def build_backend(process: Process, name: str) -> Backend:
         rescue=reconciliation.rescue,
         recheck=reconciliation.recheck,
         record=reconciliation.record_exhausted,
-        settings=process.settings(conf.work.workers_per_backend),
+        settings=process.settings(
+            conf.work.workers_per_backend or driver.max_concurrent_operations
+        ),
         rng=process.rng,
         release=process.release.number,
         # A client that is denied must not wait for slow creations.

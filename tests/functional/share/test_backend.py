@@ -9,7 +9,9 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.db.queries.services import services as services_rows
+from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.manager.backend import Backend, wait_until_up
+from manila_lite.work import table
 from tests.support.processes import wait_until
 from tests.support.service_process import POOL, TIMEOUT
 
@@ -245,6 +247,12 @@ def test_new_services_may_start_disabled(build_node):
     assert {row.disabled for row in node.rows(sa.select(SERVICE))} == {True}
 
 
+def enable(node, name, enabled):
+    node.db.write(
+        services_rows.set_disabled, f'node@{name}', 'manila-share', not enabled, None
+    )
+
+
 # A driver that hangs
 
 
@@ -253,7 +261,7 @@ def hanging(build_node):
     """A node whose drivers need a while to create a share."""
     node = build_node(
         section='dummy_driver_driver_methods_delays = create_share:2',
-        work='driver_hang_time = 0.2',
+        work='driver_hang_time = 0.2\nworkers_per_backend = 2',
     )
     return node.start()
 
@@ -261,13 +269,13 @@ def hanging(build_node):
 def test_back_end_that_hangs_is_down_until_a_worker_is_back(hanging):
     node = hanging
     alpha = node.backend()
-    node.db.write(services_rows.set_disabled, 'node@beta', 'manila-share', True, None)
+    enable(node, 'beta', False)
     shares = [node.create(1) for _ in range(3)]
     node.until(lambda: alpha.problem() is not None)
     alpha.beat()
     assert 'occupied all workers for more than 0.2 s' in health(node)
     assert not alpha.is_up
-    node.db.write(services_rows.set_disabled, 'node@beta', 'manila-share', False, None)
+    enable(node, 'beta', True)
     elsewhere = node.create(1)
     node.until(lambda: node.target(elsewhere).host is not None)
     assert node.target(elsewhere).host == 'node@beta#pool'
@@ -291,6 +299,62 @@ def test_back_end_with_a_free_worker_does_not_hang(hanging):
     for hang in hangs:
         hang.release()
     node.quiet()
+
+
+# Slow calls
+
+
+class ThreeAtOnce(dummy.DummyDriver):
+    max_concurrent_operations = 3
+
+
+def is_creating(node, name, count):
+    """Whether the driver of a back end is in so many calls at once."""
+    running = node.value(
+        sa.select(sa.func.count())
+        .select_from(table.WORK)
+        .where(
+            table.WORK.c.queue == f'node@{name}', table.WORK.c.state == table.RUNNING
+        )
+    )
+    return running == count
+
+
+def workers(name):
+    return [
+        thread
+        for thread in threading.enumerate()
+        if thread.name.startswith(f'node@{name}-worker-')
+    ]
+
+
+@pytest.mark.parametrize(
+    'options, limit',
+    [
+        ({}, 16),
+        ({'section': f'share_driver = {__name__}.ThreeAtOnce'}, 3),
+        ({'work': 'workers_per_backend = 5'}, 5),
+    ],
+)
+def test_slow_calls_run_at_once_up_to_the_limit(build_node, options, limit):
+    """One back end that is slow does not hold up the other."""
+    node = build_node(**options).start()
+    enable(node, 'beta', False)
+    hang = node.driver('alpha').hang_next('create_share', times=None)
+    slow = [node.create(1) for _ in range(limit + 4)]
+    node.until(lambda: is_creating(node, 'alpha', limit))
+    assert len(workers('alpha')) == limit
+    enable(node, 'alpha', False)
+    enable(node, 'beta', True)
+    quick = [node.create(1) for _ in range(4)]
+    node.until(lambda: {node.status(share) for share in quick} == {'available'})
+    assert is_creating(node, 'alpha', limit)
+    hang.release()
+    node.quiet()
+    assert {node.status(share) for share in slow} == {'available'}
+    for name in node.names:
+        wait_until(lambda name=name: len(workers(name)) == 2, 'two workers are left')
+    assert node.problems() == []
 
 
 # Reports

@@ -77,6 +77,13 @@ class ShareStatistics:
     The keys are in lower case, for example `{'cifs': ['active_directory']}`.
     """
 
+    max_concurrent_operations = 16
+    """How many operations one process runs on the back end at once, at most.
+
+    The contract suite calls drivers from as many threads. A driver whose calls
+    wait for each other states fewer, which spares threads.
+    """
+
     configuration: Configuration
     _stats: Stats
 

@@ -7,6 +7,7 @@ import time
 
 from oslo_db import exception as db_exc
 import pytest
+import sqlalchemy as sa
 
 from manila_lite import release
 from manila_lite.rpc.contract import Contract, durable, endpoint_handlers, implements
@@ -163,6 +164,132 @@ def test_a_runner_knows_since_when_all_its_workers_are_busy(db, start, painter):
     painter.may_finish.set()
     painter.wait_for(1)
     wait_until(lambda: runner.busy_since() is None, 'the worker is free')
+
+
+# More workers
+
+
+def workers():
+    return [
+        thread
+        for thread in threading.enumerate()
+        if thread.name.startswith('blue-worker-')
+    ]
+
+
+def ask_many(db, runner, count):
+    for _ in range(count):
+        runner.wake(ask(db))
+
+
+def is_running(db, count):
+    return (
+        db.read(
+            lambda session: session.value(
+                sa.select(sa.func.count())
+                .select_from(table.WORK)
+                .where(table.WORK.c.state == 'running')
+            )
+        )
+        == count
+    )
+
+
+def test_workers_follow_slow_work_up_to_the_limit_and_end_without(db, start, painter):
+    painter.may_finish.clear()
+    runner = start(workers=6)
+    assert len(workers()) == 2
+    ask_many(db, runner, 3)
+    wait_until(lambda: is_running(db, 3), 'all three are running')
+    assert runner.busy_since() is None
+    ask_many(db, runner, 7)
+    wait_until(lambda: is_running(db, 6), 'as many are running as may')
+    wait_until(lambda: runner.busy_since() is not None, 'all are occupied')
+    assert len(workers()) == 6
+    assert runner.problem() is None
+    painter.may_finish.set()
+    painter.wait_for(10)
+    wait_until(lambda: len(workers()) == 2, 'two workers are left')
+    assert runner.problem() is None
+    ask_many(db, runner, 1)
+    painter.wait_for(11)
+
+
+def test_workers_grow_again_after_they_have_ended(db, start, painter):
+    runner = start(workers=4)
+    for number in range(1, 4):
+        painter.may_finish.clear()
+        ask_many(db, runner, 5)
+        wait_until(lambda: is_running(db, 4), 'four are running')
+        painter.may_finish.set()
+        painter.wait_for(5 * number)
+        wait_until(lambda: len(workers()) == 2, 'two workers are left')
+
+
+def test_a_limit_below_two_is_kept(db, start, painter):
+    painter.may_finish.clear()
+    runner = start(workers=1, growth_pause=0.0)
+    ask_many(db, runner, 3)
+    wait_until(lambda: is_running(db, 1), 'one is running')
+    assert len(workers()) == 1
+    painter.may_finish.set()
+    painter.wait_for(3)
+
+
+def test_quick_work_gets_no_more_workers(db, start, painter):
+    """Each begin and end of work postpones the third by an hour."""
+    paint, running = painter.paint, []
+
+    def count(job, instance_id):
+        running.append(job.id)
+        assert len(running) <= 2
+        paint(job, instance_id)
+        running.remove(job.id)
+
+    painter.paint = count
+    runner = start(workers=16, growth_pause=NEVER)
+    ask_many(db, runner, 60)
+    painter.wait_for(60)
+    wait_until(lambda: len(workers()) == 2, 'two workers are left')
+
+
+@pytest.mark.parametrize('clock', [time.time])
+def test_work_that_is_due_later_finds_a_worker(db, start, painter):
+    """Two were occupied when the time came; the next sweep is an hour away."""
+    painter.may_finish.clear()
+    runner = start(workers=4)
+    later = submit_work(db, args={'instance_id': 'i'}, needs_release=release.NUMBER)
+    db.write(table.postpone, later, 0.5)
+    ask_many(db, runner, 2)
+    wait_until(lambda: is_running(db, 2), 'two are running')
+    runner.sweep()
+    wait_until(lambda: is_running(db, 3), 'the third is running, too')
+
+
+def test_a_limit_of_threads_does_not_lose_work(db, start, painter, monkeypatch):
+    runner = start(workers=4)
+    painter.may_finish.clear()
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, 'start', refuse)
+    ask_many(db, runner, 4)
+    wait_until(lambda: is_running(db, 2), 'two are running')
+    painter.may_finish.set()
+    painter.wait_for(4)
+
+
+def test_stopping_ends_all_workers(db, start, painter):
+    painter.may_finish.clear()
+    runner = start(workers=5)
+    ask_many(db, runner, 8)
+    wait_until(lambda: is_running(db, 5), 'five are running')
+    runner.drain()
+    painter.may_finish.set()
+    assert runner.stop(PATIENCE)
+    assert len(painter.done) == 5
+    assert not workers()
 
 
 def test_two_runners_share_the_work(db, start, painter):
