@@ -35,8 +35,8 @@ from manila_lite.db.queries.snapshots import exports, snapshots, views as snapsh
 from manila_lite.db.queries.types import group_types, types as share_types
 
 SELECTED = [
-    (rows.AccessRuleRow, share_rules._OF_INSTANCE),
-    (rows.AccessRuleRow, snapshot_rules._OF_INSTANCE),
+    (rows.AccessRuleRow, share_rules.RULES._of_instance),
+    (rows.AccessRuleRow, snapshot_rules.RULES._of_instance),
     (rows.AccessRuleTarget, rule_views._ONE),
     (rows.AllocationRow, share_servers._ALLOCATIONS),
     (rows.ChargedRow, snapshots._ONE),
