@@ -1,6 +1,7 @@
 """What a user of a share may do, tried with the key of the rule."""
 
 import dataclasses
+import pathlib
 import subprocess
 
 import pytest
@@ -9,7 +10,7 @@ from manila_lite import exception
 from manila_lite.share.drivers.base import normalise_export_locations
 from tests.drivers.driver_harness import CTX
 from tests.support import ceph as ceph_support
-from tests.support.ceph import CALL_SECONDS, PYTHON, ClientError
+from tests.support.ceph import CALL_SECONDS, PYTHON, ClientError, MountRefused
 
 pytestmark = [ceph_support.limited, ceph_support.on_cluster]
 
@@ -35,6 +36,100 @@ for name, act in (
     except rados.Error as error:
         print(name, abs(error.errno))
 """
+
+
+BY_NUMBER = """
+import ctypes, sys
+conf, user, keyring, root, inode, snapshot = sys.argv[1:]
+
+class Number(ctypes.Structure):
+    _fields_ = [('inode', ctypes.c_uint64), ('snapshot', ctypes.c_uint64)]
+
+library = ctypes.CDLL('libcephfs.so.2')
+pointer, size = ctypes.c_void_p, ctypes.c_size_t
+client, found, file, other = pointer(), pointer(), pointer(), pointer()
+library.ceph_create(ctypes.byref(client), user.encode())
+library.ceph_conf_read_file(client, conf.encode())
+limits = {'client_mount_timeout': '10', 'rados_osd_op_timeout': '10'}
+options = {'keyring': keyring, 'client_permissions': 'false', **limits}
+for name, value in options.items():
+    library.ceph_conf_set(client, name.encode(), value.encode())
+print('mount', library.ceph_mount(client, root.encode()), flush=True)
+library.ceph_mount_perms.restype = pointer
+user = pointer(library.ceph_mount_perms(client))
+look_up = library.ceph_ll_lookup_vino
+look_up.argtypes = [pointer, Number, pointer]
+buffer, stat = ctypes.create_string_buffer(1000), (0xFFF, 0)
+length, start = ctypes.c_uint64(100), ctypes.c_int64(0)
+
+def call(name, *more):
+    return getattr(library, 'ceph_ll_' + name)(client, found, *more, user)
+
+def with_file(mode, act):
+    code = call('open', mode, ctypes.byref(file))
+    if code == 0:
+        code = act()
+        library.ceph_ll_close(client, file)
+    return code
+
+def names():
+    code = call('opendir', ctypes.byref(file))
+    if code == 0:
+        code = library.ceph_readdir_r(client, file, buffer)
+        library.ceph_ll_releasedir(client, file)
+    return code
+
+def content():
+    if call('opendir', ctypes.byref(file)) == 0:  # reading one never returns
+        return library.ceph_ll_releasedir(client, file) or -21
+    return with_file(
+        0, lambda: library.ceph_ll_read(client, file, start, length, buffer)
+    )
+
+def with_other(name, *more):
+    code = call(name, *more, ctypes.byref(other), buffer, *stat)
+    if code == 0:
+        library.ceph_ll_put(client, other)
+    return code
+
+acts = {
+    'attributes': lambda: call('getattr', buffer, *stat),
+    'xattr': lambda: call('getxattr', b'user.note', buffer, size(100)),
+    'target': lambda: call('readlink', buffer, size(100)),
+    'content': content,
+    'write': lambda: with_file(1, lambda: 0),
+    'names': names,
+    'entry': lambda: with_other('lookup', b'notes'),
+    'create': lambda: with_other('mkdir', b'new', 0o755),
+    'remove': lambda: call('unlink', b'notes'),
+}
+if not look_up(client, Number(int(inode), int(snapshot)), ctypes.byref(found)):
+    for name, act in acts.items():
+        print(name, act(), flush=True)
+    library.ceph_ll_put(client, found)
+library.ceph_unmount(client)
+"""
+NO_SNAPSHOT, UNUSED = 2**64 - 2, 2**64 - 3
+
+
+def by_number(cluster, user, key, root, inode, snapshot) -> set[str]:
+    """Return what a user gets with made-up numbers, without a path."""
+    result = subprocess.run(
+        [
+            *(PYTHON, '-I', '-c', BY_NUMBER, str(cluster.conf), user),
+            *(str(cluster.keyring(user, key)), root, str(inode), str(snapshot)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=CALL_SECONDS,
+    )
+    found = dict(line.split() for line in result.stdout.splitlines())
+    assert found.pop('mount') == '0'
+    return {name for name, code in found.items() if int(code) >= 0}
+
+
+GIVEN_AWAY = {'attributes', 'xattr', 'target'}
+"""Also named in cephfs_storage.rst."""
 
 
 def raw(cluster, user, key, namespace):
@@ -74,6 +169,53 @@ def test_key_opens_the_objects_of_its_share_only(harness, driver, share, ceph):
     denied = {'write': '1', 'read': '1'}
     for namespace in (foreign, '', 'manila_lite'):
         assert raw(ceph, user, key, namespace) == denied
+
+
+def test_numbers_of_files_of_other_shares_lead_to_no_content(
+    harness, driver, share, ceph, ceph_root
+):
+    """Ceph 16 gives attributes away if a number of a snapshot is made up."""
+    rule, key = allow(harness, driver, share)
+    root = driver.backend.get_share(share)['path']
+    other = harness.share(project_id='stranger')
+    driver.create_share(CTX, other)
+    path = driver.backend.get_share(other)['path'].lstrip('/')
+    ceph_root.write(f'{path}/notes', b'secret')
+    ceph_root.run(f'mkdir {path}/below; ln -s target {path}/link; sync -f {path}')
+    driver.create_snapshot(CTX, harness.snapshot(other))
+    listed = ceph_root.run(f'stat -c %i {path} {path}/notes {path}/below {path}/link')
+    above = ceph_root.run(f'stat -c %i . {path}/.. {path}/../..')
+    user = rule['access_to']
+    own = root.lstrip('/')
+    ceph_root.write(f'{own}/notes', b'own')
+    listed_own = ceph_root.run(f'stat -c %i {own}/notes {own}')
+    found = [
+        by_number(ceph, user, key, root, inode, NO_SNAPSHOT)
+        for inode in map(int, listed_own.split())
+    ]
+    assert found[0] >= {'attributes', 'content', 'write'}
+    assert found[1] >= {'attributes', 'names', 'entry', 'create', 'remove'}
+    for inode in map(int, (listed + above).split()):
+        assert not by_number(ceph, user, key, root, inode, NO_SNAPSHOT)
+        for snapshot in (UNUSED, *range(1, 6)):
+            found = by_number(ceph, user, key, root, inode, snapshot)
+            assert found <= GIVEN_AWAY
+    assert ceph_root.read(f'{path}/notes') == b'secret'
+
+
+@pytest.mark.parametrize('below', ['', '/..', '/../..', '/.snap', '/../.snap'])
+def test_user_mounts_no_directory_of_another_share(harness, driver, share, ceph, below):
+    rule, key = allow(harness, driver, share)
+    other = harness.share()
+    driver.create_share(CTX, other)
+    driver.create_snapshot(CTX, harness.snapshot(other))
+    path = pathlib.PurePosixPath(driver.backend.get_share(other)['path'])
+    for _ in range(below.count('..')):
+        path = path.parent
+    if below.endswith('.snap'):
+        path /= '.snap'
+    with pytest.raises(MountRefused), ceph.mounted(f':{path}', rule['access_to'], key):
+        pass
 
 
 def test_key_of_a_reader_opens_no_object_for_writing(harness, driver, share, ceph):
