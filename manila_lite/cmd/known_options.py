@@ -14,7 +14,7 @@ import typing
 from oslo_config import cfg
 
 from manila_lite import cmd, conf as options
-from manila_lite.conf import files, ignored, network
+from manila_lite.conf import ignored, network, wrong_values
 from manila_lite.rpc import transport
 
 LOG = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class Findings(typing.NamedTuple):
 
 def settings(conf: cfg.ConfigOpts) -> Iterator[Setting]:
     """Yield every option that the files of a configuration set."""
-    for path, sections in files.sections(conf):
+    for path, sections in wrong_values.sections(conf):
         for section, values in sections.items():
             yield from (Setting(path, section, name) for name in values)
 
@@ -177,7 +177,7 @@ class _Names:
                 self._add(old.group or section, old.name or option.name)
             self._add(section, option.dest)
         self.backends = set(conf.enabled_share_backends or ())
-        for _, sections in files.sections(conf):
+        for _, sections in wrong_values.sections(conf):
             for section, values in sections.items():
                 if 'share_driver' in values:  # of another node, perhaps
                     self.backends.add(section)

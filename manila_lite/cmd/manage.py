@@ -11,8 +11,8 @@ import os
 import sys
 import typing
 
+from manila_lite.api import versions
 from manila_lite.cmd import (
-    api_description,
     console,
     data_migrations,
     example,
@@ -169,6 +169,15 @@ def status_upgrade_check(args: argparse.Namespace) -> int:
 # Arguments
 
 
+def api_description(args: argparse.Namespace) -> None:
+    """print the description of the API in OpenAPI"""
+    # It imports the whole API, which no other command needs.
+    from manila_lite.api.description import document
+
+    minor = versions.parse(args.version)
+    print(document.encoded(console.configure(args), minor).decode())
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         PROG,
@@ -228,7 +237,15 @@ def _parser() -> argparse.ArgumentParser:
     quotas.add_to(nouns)
     users.add_to(nouns)
     storage.add_to(nouns)
-    api_description.add_to(nouns)
+    api_parsers = console.add(
+        nouns, 'api', 'the API for users', description=api_description
+    )
+    api_parsers['description'].add_argument(
+        '--version',
+        default=versions.text(versions.LATEST),
+        metavar='2.N',
+        help='the version to describe; by default the latest one',
+    )
     example.add_to(nouns)
     return parser
 

@@ -7,12 +7,11 @@ and the file.
 from collections.abc import Iterator
 import contextlib
 import io
+import pathlib
 import re
 import sys
 
 from oslo_config import cfg
-
-from manila_lite.conf import files
 
 _OF_VALUES = (
     cfg.ConfigSourceValueError,
@@ -41,7 +40,7 @@ class WrongValue(cfg.Error):
 def find(conf: cfg.ConfigOpts, section: str | None = None) -> list[str]:
     """Describe all wrong values of registered options, or of one section."""
     found = [
-        (files.find(conf, group, name), group, name, error)
+        (_find_file(conf, group, name), group, name, error)
         for group, name, error in _errors(conf, section)
     ]
     # Defaults may be made of a value that a file has.
@@ -124,3 +123,26 @@ def _reworded(text: str) -> str:
         if re.fullmatch(pattern, text):
             return re.sub(pattern, words, text)
     return text
+
+
+Sections = dict[str, dict[str, list[str]]]
+
+
+def sections(conf: cfg.ConfigOpts) -> Iterator[tuple[str, Sections]]:
+    """Yield the path of each file, and its values by section and name."""
+    folders = [pathlib.Path(path) for path in conf.config_dir or ()]
+    more = [str(one) for path in folders for one in sorted(path.glob('*.conf'))]
+    for path in [*conf.config_file, *more]:
+        found: Sections = {}
+        cfg.ConfigParser(path, found).parse()
+        yield path, found
+
+
+def _find_file(conf: cfg.ConfigOpts, section: str, name: str) -> str | None:
+    """Return the path of the last file that sets an option, if any."""
+    path = None
+    for one, found in sections(conf):
+        names = {key.replace('-', '_') for key in found.get(section, ())}
+        if name in names:
+            path = one
+    return path

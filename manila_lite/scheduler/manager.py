@@ -8,8 +8,8 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.moves import (
-    replicas as replica_moves,
     share_migrations as migration_moves,
+    shares as share_moves,
 )
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.networks import subnets as subnet_rows
@@ -212,7 +212,7 @@ class PlacementEndpoint:
     def failed_create_share_replica(
         self, session: Session, job: typing.Any, error: Exception
     ) -> bool:
-        replica_moves.mark_unplaced_failed(session, job.resource_id)
+        share_moves.mark_unplaced_failed(session, job.resource_id)
         return False
 
     # Share groups

@@ -14,7 +14,7 @@ import time
 import typing
 
 from manila_lite import exception, messages
-from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.moves.snapshots import remove_rules_on
 from manila_lite.db.queries.access import share_rules, snapshot_rules
 from manila_lite.db.queries.groups import share_groups
@@ -171,7 +171,7 @@ class OrphanSweep:
         event = rescue.events[-1]
         fire(session, SHARE_INSTANCE, row.id, event, touch=True)
         if instance.replica_state in PASSIVE:
-            replica_moves.mark_unplaced_failed(session, row.id)
+            share_moves.mark_unplaced_failed(session, row.id)
         messages.record(
             session,
             project_id=row.project_id,
@@ -207,7 +207,7 @@ class OrphanSweep:
         self._record(session, row, 'given up', SNAPSHOT_INSTANCE[event].target, began)
 
     def _end_rules(self, session: Session, row: StuckRow, began: float) -> None:
-        replica_moves.mark_unplaced_failed(session, row.subject_id)
+        share_moves.mark_unplaced_failed(session, row.subject_id)
         share_rules.mark_stale(session, row.subject_id, False)
         self._record(session, row, 'given up', RuleState.ERROR, began)
 

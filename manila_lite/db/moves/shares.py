@@ -1,13 +1,18 @@
-"""Moves of share instances."""
+"""Moves of share instances and of the replicas of a share."""
 
+from manila_lite.db.models.base import NEVER
+from manila_lite.db.moves import snapshots
 from manila_lite.db.queries import private_data
 from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import affinity, shares
-from manila_lite.db.rows import ReplicaStateRow
+from manila_lite.db.rows import IdRow, ReplicaIdRow, ReplicaStateRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching
+from manila_lite.states import access_rule, snapshot_instance
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_replica import READABLE, SHARE_REPLICA, ReplicaState
 
 
 def remove_instance(
@@ -38,3 +43,91 @@ def remove_instance(
     if has_hints:
         affinity.forget(session, instance.share_id)
     return shares.remove(session, instance.share_id)
+
+
+def mark_all_out_of_sync(session: Session, share_id: str) -> None:
+    """Mark all passive replicas out of sync and advance the generation.
+
+    The active replica has changed its data, or is about to.
+    """
+    fire_matching(
+        session,
+        SHARE_REPLICA,
+        'fell_behind',
+        {'share_id': share_id, 'replica_state': ReplicaState.IN_SYNC},
+        touch=True,
+    )
+    replicas.advance_generation(session, share_id)
+
+
+def activate(
+    session: Session,
+    replica: ReplicaIdRow,
+    replication_type: str | None,
+    event: str = 'activated',
+) -> None:
+    """Make a replica active and its rules effective as users gave them.
+
+    If only one may be active, the previous one must be demoted first: the
+    unique key of `sole_active_of` rejects a second one.
+    """
+    fire(
+        session,
+        SHARE_REPLICA,
+        replica.id,
+        event,
+        sole_active_of=replicas.sole_active_of(replica.share_id, replication_type),
+        cast_rules_to_readonly=False,
+        synced_at=NEVER,
+        touch=True,
+    )
+
+
+def demote(
+    session: Session,
+    replica: IdRow,
+    replication_type: str | None,
+    event: str = 'retired',
+) -> None:
+    """Make an active replica passive; `event` says which state it enters."""
+    fire(
+        session,
+        SHARE_REPLICA,
+        replica.id,
+        event,
+        sole_active_of=None,
+        cast_rules_to_readonly=replication_type == READABLE,
+        touch=True,
+    )
+
+
+def mark_failed(session: Session, replica_id: str) -> None:
+    """Mark a replica that was not created as failed, with all its rules.
+
+    The caller sets its status.
+    """
+    fire_matching(session, SHARE_REPLICA, 'failed', {'id': replica_id}, touch=True)
+    rules = {'share_instance_id': replica_id}
+    fire_matching(session, access_rule.ACCESS_RULE, 'apply', rules)
+    if fire_matching(
+        session, access_rule.ACCESS_RULE, 'apply_failed', rules, touch=True
+    ):
+        fire_matching(
+            session, access_rule.SHARE_INSTANCE_ACCESS, 'failed', {'id': replica_id}
+        )
+
+
+def mark_unplaced_failed(session: Session, replica_id: str) -> None:
+    """Mark a replica that was never placed as failed, with its snapshots.
+
+    The rules of these are removed: no back end would ever apply them.
+    """
+    mark_failed(session, replica_id)
+    fire_matching(
+        session,
+        snapshot_instance.SNAPSHOT_INSTANCE,
+        'create_failed',
+        {'share_instance_id': replica_id},
+        touch=True,
+    )
+    snapshots.remove_rules_on(session, replica_id)

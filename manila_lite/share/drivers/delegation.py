@@ -8,7 +8,7 @@ import inspect
 import operator
 from typing import Any, Generic, TypeVar
 
-from manila_lite.share.drivers.contract.arguments import Arguments
+from manila_lite.share.drivers.contract.interfaces import Arguments
 
 D = TypeVar('D')
 

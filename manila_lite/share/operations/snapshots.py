@@ -9,7 +9,7 @@ from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import clone_sources
@@ -408,7 +408,7 @@ class Snapshots:
         reverts.check(session, share, parent, instance)
         if locked_replicas:
             # The other replicas have the data that is about to be reverted.
-            replica_moves.mark_all_out_of_sync(session, share.id)
+            share_moves.mark_all_out_of_sync(session, share.id)
         growth = instance.share_size - parent.size
         if growth > 0:
             charges.charge(

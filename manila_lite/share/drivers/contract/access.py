@@ -9,8 +9,7 @@ import dataclasses
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.arguments import Arguments
-from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
+from manila_lite.share.drivers.contract.interfaces import Arguments, ShareServerMapping
 from manila_lite.share.drivers.contract.values import (
     AccessReplies,
     AccessReply,

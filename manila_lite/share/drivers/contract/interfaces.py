@@ -9,8 +9,9 @@ With share servers the variants whose names end in `_with_server` are called.
 
 import abc
 from collections.abc import Callable, Mapping
+import dataclasses
 import functools
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, runtime_checkable
 
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.values import (
@@ -242,3 +243,28 @@ class ManageSupport(ManageDefaults, DefaultedInterface):
 @requires('manage_existing_with_server')
 class ManageWithServerSupport(ManageDefaults, DefaultedInterface):
     """Existing shares and, optionally, snapshots on share servers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """What a call carries, in one value.
+
+    The fields have the names of published parameters. The method of a driver's
+    part that has such a value is given one made of the arguments of the call.
+    Fields that a driver method does not declare have their defaults.
+    """
+
+    @classmethod
+    def required(cls) -> set[str]:
+        """Return the names of the fields without a default."""
+        return {
+            field.name
+            for field in dataclasses.fields(cls)
+            if field.default is field.default_factory is dataclasses.MISSING
+        }
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Return the value made of those arguments of a call that it has."""
+        names = (field.name for field in dataclasses.fields(cls))
+        return cls(**{name: given[name] for name in names if name in given})

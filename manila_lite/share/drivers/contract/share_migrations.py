@@ -15,8 +15,8 @@ import dataclasses
 from typing import Any, TypedDict
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.arguments import Arguments
 from manila_lite.share.drivers.contract.interfaces import (
+    Arguments,
     DefaultedInterface,
     ShareServerMapping,
     requires,

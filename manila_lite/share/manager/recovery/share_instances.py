@@ -14,7 +14,7 @@ from typing import Annotated
 
 from manila_lite import messages
 from manila_lite.conf import Option
-from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
@@ -251,7 +251,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         if row.status == InstanceStatus.REVERTING:
             self._mark_restore_lost(session, job, row.id, explanation)
         if _is_new_replica(row):
-            replica_moves.mark_failed(session, row.id)
+            share_moves.mark_failed(session, row.id)
 
     def _mark_restore_lost(
         self, session: Session, job: Claim, instance_id: str, explanation: str

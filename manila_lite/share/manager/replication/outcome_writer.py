@@ -16,7 +16,7 @@ from typing import Annotated
 
 from manila_lite import exception, messages
 from manila_lite.conf import Option
-from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.moves.access_rules import mark_for_resync, retry_failed
 from manila_lite.db.queries.access.share_rules import RULES
 from manila_lite.db.queries.replicas import replicas, updates
@@ -119,7 +119,7 @@ class OutcomeWriter:
         if transitions.status:
             fire(session, SHARE_INSTANCE, own.id, transitions.status, touch=True)
         if transitions.state == 'activated':
-            replica_moves.activate(session, own, row.replication_type)
+            share_moves.activate(session, own, row.replication_type)
         elif transitions.state:
             fire(session, SHARE_REPLICA, own.id, transitions.state, touch=True)
         if transitions.healed:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from manila_lite import exception
 from manila_lite.conf import Option
-from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
@@ -61,7 +61,7 @@ class PromotionWriter:
         rows = self._record_promoted(session, job, share, replies, 'promoted')
         promoted = share.find_replica(job.resource_id)
         assert promoted is not None
-        replica_moves.activate(
+        share_moves.activate(
             session, rows[job.resource_id], promoted.row.replication_type
         )
         replicas.advance_generation(session, share.share_id)
@@ -154,7 +154,7 @@ class PromotionWriter:
         state: str | None,
     ) -> None:
         if row.replica_state == ReplicaState.ACTIVE:
-            replica_moves.demote(
+            share_moves.demote(
                 session, row, replication_type, _RETIRED.get(state, 'retired')
             )
         elif state != row.replica_state:

@@ -14,7 +14,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.coordination import Coordinator, NullCoordinator
-from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
@@ -184,7 +184,7 @@ class ReplicasEndpoint:
     ) -> None:
         """Set the initial replica state; out_of_sync unless reported."""
         if state == ReplicaState.ACTIVE and row.replication_type == WRITABLE:
-            replica_moves.activate(session, row, WRITABLE)
+            share_moves.activate(session, row, WRITABLE)
             if copied:
                 fire_matching(
                     session,
@@ -221,7 +221,7 @@ class ReplicasEndpoint:
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
         done = self.setup.record_failure(session, job, error)
-        replica_moves.mark_failed(session, job.resource_id)
+        share_moves.mark_failed(session, job.resource_id)
         return done
 
     # Delete

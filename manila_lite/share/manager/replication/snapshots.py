@@ -13,7 +13,7 @@ import functools
 
 from manila_lite import exception
 from manila_lite.coordination import Coordinator, NullCoordinator
-from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import (
@@ -365,7 +365,7 @@ class ReplicatedSnapshotsEndpoint:
     ) -> None:
         # Driver replies from before the revert are about the old data.
         replicas.lock_instances(session, snapshot.row.share_id)
-        replica_moves.mark_all_out_of_sync(session, snapshot.row.share_id)
+        share_moves.mark_all_out_of_sync(session, snapshot.row.share_id)
         self.snapshots.reverted(session, job, snapshot, size)
 
     def dropped_revert_to_replicated_snapshot(
@@ -380,7 +380,7 @@ class ReplicatedSnapshotsEndpoint:
         )
         if row is not None:
             replicas.lock_instances(session, row.share_id)
-            replica_moves.mark_all_out_of_sync(session, row.share_id)
+            share_moves.mark_all_out_of_sync(session, row.share_id)
             fire_matching(
                 session, SNAPSHOT_INSTANCE, 'restore_failed', {'id': row.id}, touch=True
             )

@@ -11,7 +11,7 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
@@ -257,7 +257,7 @@ class Replicas:
             row.replica_state == ReplicaState.ACTIVE for row in instances
         ):
             raise _replication_error('another replica is active; promote this one')
-        replica_moves.activate(session, locked, replica.replication_type, event)
+        share_moves.activate(session, locked, replica.replication_type, event)
         replicas.advance_generation(session, locked.share_id)
         mark_for_resync(session, [locked.id])
 
@@ -333,7 +333,7 @@ def _add_missing_snapshots(
     ):
         return
     if replica.replica_state == ReplicaState.ACTIVE:
-        replica_moves.demote(session, replica, replica.replication_type)
+        share_moves.demote(session, replica, replica.replication_type)
     elif replica.replica_state == ReplicaState.IN_SYNC:
         fire(session, SHARE_REPLICA, replica.id, 'fell_behind', touch=True)
     replicas.advance_generation(session, replica.share_id)

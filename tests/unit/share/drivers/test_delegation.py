@@ -8,7 +8,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import registry
-from manila_lite.share.drivers.contract.arguments import Arguments
+from manila_lite.share.drivers.contract.interfaces import Arguments
 from manila_lite.share.drivers.delegation import Delegation
 from tests.drivers.driver_harness import CTX
 from tests.drivers.plain_driver import PlainDriver, configuration

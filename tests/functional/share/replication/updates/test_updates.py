@@ -10,7 +10,7 @@ from manila_lite import exception
 from manila_lite.coordination import Coordinator
 from manila_lite.db.models import engine, shares
 from manila_lite.db.models.base import NEVER
-from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import history
 from manila_lite.db.transitions import fire
@@ -163,7 +163,7 @@ def test_replica_whose_creation_reply_was_lost_gets_its_exports(cloud):
 
 def test_writable_replicas_become_active_when_reported(tmp_path):
     cloud = ReplicaUpdateCloud(tmp_path, style='writable')
-    cloud.db.write(replica_moves.demote, cloud.replica(cloud.replica_id), 'writable')
+    cloud.db.write(share_moves.demote, cloud.replica(cloud.replica_id), 'writable')
     cloud.stub_driver(update_replica_state=NotImplementedError())
     cloud.update()  # need not support it
     assert cloud.show() == ('available', 'out_of_sync')
