@@ -107,7 +107,7 @@ def known_options(
 
 
 def warn(conf: cfg.ConfigOpts, *, has_backends: bool) -> None:
-    """Log what the files set in vain, as far as this service can know.
+    """Log options in the files that have no effect, as far as is known here.
 
     All objects have been built, so the options they need are registered.
     Third-party drivers have registered theirs where back ends are.

@@ -97,7 +97,7 @@ class Reloader:
 
 @contextlib.contextmanager
 def _immutable_changes() -> Iterator[set[str]]:
-    """Collect the options that oslo.config reports as changed in vain.
+    """Collect changed options that oslo.config does not apply.
 
     It would log one line for each, also for those that we do apply, and one
     for each change, with its value.

@@ -321,7 +321,7 @@ def stop_all(services: Sequence[typing.Any], timeout: float) -> bool:
 def check_options(
     conf: cfg.ConfigOpts, forked: Forked | None = None, *, has_backends: bool = False
 ) -> None:
-    """Warn of options set in vain, and mask the values of secret ones.
+    """Warn of options without effect, and mask the values of secret ones.
 
     A forked service repeats only what may differ from its parent: to look at
     every option would copy 2.5 MiB of the memory in common.

@@ -309,7 +309,7 @@ class Link:
 
 @contextlib.contextmanager
 def _read_as_error() -> Iterator[None]:
-    """Let what cannot be read end the connection, as one that is lost."""
+    """Treat input that cannot be parsed like a lost connection."""
     try:
         yield
     except (LookupError, ValueError, TypeError, AttributeError, struct.error) as error:

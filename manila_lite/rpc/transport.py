@@ -195,7 +195,7 @@ class Transport:
     ) -> 'rabbit.Publisher | None':
         """Return what sends hints past oslo.messaging, if the broker has it.
 
-        `returned` gets the address and the body of what nobody receives.
+        `returned` gets the address and the body of messages without a receiver.
         """
         if self._brokers is None:
             return None

@@ -185,7 +185,7 @@ class AtOnce:
 
 
 def _request(one: Placement, args: Mapping[str, typing.Any]) -> PlacementRequest | None:
-    """Return what is to be placed; None if that is not plain, or stale."""
+    """Return the request to place; None if it is not a plain one, or stale."""
     row = one.row
     specs = required_capabilities(
         one.extra_specs, has_qos_type=row.qos_type_id is not None

@@ -65,7 +65,7 @@ class Pool:
     service_heartbeat_at: float | None = None
 
     def with_allocation(self, gb: int) -> 'Pool':
-        """Return the pool with so much more on it than was reported."""
+        """Return the pool with `gb` more allocated than was reported."""
         return replace(
             self, allocated_gb=self.allocated_gb + gb, pending_gb=self.pending_gb + gb
         )

@@ -57,7 +57,7 @@ KNOWN_TO_DRIVERS = {
     S.DEFERRED_DELETING: S.DELETING,
     S.ERROR_DEFERRED_DELETING: S.ERROR_DELETING,
 }
-"""What drivers are told instead of statuses that are none of theirs."""
+"""The statuses that drivers see in place of those they do not know."""
 SYNC_EXCLUDED = LEAVING | {S.CREATING}
 """The statuses in which access rules are not sent to the back end."""
 

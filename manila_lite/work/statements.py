@@ -227,7 +227,7 @@ HAND_OVER = (
 
 @functools.cache
 def hand_over_new(count: int) -> sa.Update:
-    """Return a statement that moves so much work that nobody has claimed.
+    """Return a statement that moves `count` pieces of unclaimed work.
 
     All of it is new: a claim raises the fence.
     """

@@ -45,7 +45,7 @@ class Scene(BtrfsPair):
         self.allow(self.source)
 
     def allow(self, driver) -> None:
-        """Let the client of a back end in, and nobody else."""
+        """Admit only the client of a back end."""
         rule = self.made['here'].rule(self.share, CLIENT)
         driver.update_access(CTX, self.share, [rule], [], [], [])
 

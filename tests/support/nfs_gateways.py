@@ -35,7 +35,7 @@ def missing() -> str | None:
 
 
 class Gateway:
-    """A gateway, which is started again by nobody but the test."""
+    """A gateway that only the test restarts."""
 
     def __init__(self, folder: pathlib.Path, config: pathlib.Path, address: str):
         self.address = address

@@ -41,7 +41,7 @@ def wait_until(
 
 
 def free_port() -> int:
-    """Return the number of a loopback port that nobody else is given.
+    """Return a loopback port that is given to no other test.
 
     It stays ours while this process lives, so a service may be restarted on
     it. The system assigns ports from higher numbers to connections.

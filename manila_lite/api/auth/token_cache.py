@@ -74,8 +74,8 @@ def lifetime(token_cache_time: int) -> int:
 class TokenCache:
     """Identities by token.
 
-    Keys are HMACs of the tokens under a random key of this process: whoever
-    reads the memory of the cache cannot use what is found.
+    Keys are HMACs of the tokens under a random key of this process: anyone who
+    reads the memory of the cache cannot use what it has.
     """
 
     def __init__(

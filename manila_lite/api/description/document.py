@@ -34,7 +34,7 @@ def _encoded(schemes: tuple[str, ...], minor: int) -> bytes:
 def sign_in(conf: cfg.ConfigOpts) -> list[str]:
     """Return the names of the security schemes that are configured."""
     if conf.auth_strategy.startswith('noauth'):
-        return []  # whoever sends nothing is an administrator
+        return []  # callers without credentials are administrators
     if conf.auth_strategy != 'http_basic':
         return ['token']
     return ['basic', 'token'] if conf.http_basic.identity_api else ['basic']

@@ -26,12 +26,12 @@ def waiting_once() -> Iterator[None]:
 
 
 def is_known(server: object) -> bool:
-    """Return whether a server has been waited for in vain before."""
+    """Return whether a server did not answer an earlier call."""
     return server in (_silent.get() or ())
 
 
 def record(server: object) -> None:
-    """Record that a call has waited for a server in vain."""
+    """Record that a server did not answer a call."""
     silent = _silent.get()
     if silent is not None:
         silent.add(server)

@@ -18,9 +18,9 @@ SAMPLE = 1000
 class DatabaseDisks:
     """Implements `DiskRegistry` for the driver of one back end.
 
-    A name has one disk and a disk one name. Another disk takes the place of
-    one that is recorded only if no shares are known there, and no other
-    process of the back end is alive, which may use the recorded one.
+    A name has one disk and a disk one name. Another disk replaces the
+    recorded one only if the recorded one has no known shares and no other
+    process of the back end is alive, which might use it.
     """
 
     def __init__(

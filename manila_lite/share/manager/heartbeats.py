@@ -23,7 +23,8 @@ class Heartbeats:
 
     Each back end has a task, so that one that hangs holds up no other. The
     first to be due writes the heartbeats of all, the others find that done.
-    One that is not well, or not the process that is shown, writes its own.
+    A back end that is not healthy, or whose service row belongs to another
+    process, writes its own.
     """
 
     def __init__(

@@ -103,7 +103,7 @@ def test_a_thousand_connections_are_all_served_and_again(serve, connect):
             read_response(client)
 
 
-def test_half_sent_requests_and_readers_that_stop_delay_nobody(serve, connect):
+def test_half_sent_requests_and_stalled_readers_delay_no_other_client(serve, connect):
     port = serve()
     for number, client in enumerate(connect(port, 600)):
         client.sendall(

@@ -216,7 +216,7 @@ def test_what_is_not_plain_is_left_to_a_claim(node, place, reason):
 
 @on_sqlite
 def test_claim_raises_the_fence_of_new_work(node):
-    """By that it is known: nobody else may hold, or have held, the work."""
+    """A fence of 0 shows that no worker holds, or has held, the work."""
     node.create(1)
     assert works(node)[0].fence == 0
     put_back(node, node.value(sa.select(INSTANCE.c.share_id)))

@@ -1,4 +1,4 @@
-"""Refusals can be read by pages of an allowed site, whoever refuses."""
+"""Pages of an allowed site can read refusals from every layer."""
 
 import base64
 import contextlib

@@ -129,7 +129,7 @@ def test_processes_tell_that_the_database_cannot_be_written(monitored):
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute('BEGIN IMMEDIATE')
         for name in both.ports:
-            # Nobody waits for the lock as long as the check does.
+            # The check itself waits for the lock.
             answer = both.ask(name)
             assert answer.status_code == 503
             assert 'database: does not answer' in answer.text.splitlines()

@@ -64,7 +64,7 @@ MISMATCHES = {
     ('extending', 'larger'): ('available', 5),
     ('shrinking', 'larger'): ('available', 5),
     ('shrinking', 'spoilt'): ('shrinking_error', 2),
-    # Nobody has begun to remove it.
+    # No process has begun to remove it.
     ('deleting', 'lost'): ('error_deleting', 2),
 }
 

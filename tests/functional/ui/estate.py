@@ -27,7 +27,7 @@ class Estate(typing.NamedTuple):
     ids: Mapping[str, str]
     fields: Mapping[str, str]
     secrets: frozenset[str]
-    """What nobody outside the project may see: names and ids."""
+    """Names and ids that only the project may see."""
 
     def paths(self, method: str) -> Iterator[str]:
         """Return the path of each page that has this method."""

@@ -189,7 +189,7 @@ def test_sign_in_does_not_change_the_api(cloud, alice):
     assert response.status_int == 303
 
 
-def test_without_the_identity_api_nobody_signs_in(build_cloud, tmp_path):
+def test_sign_in_needs_the_identity_api(build_cloud, tmp_path):
     (tmp_path / 'users').write_text('')
     conf = CONF.format(folder=tmp_path) + 'identity_api = false\n'
     browser = Browser(build_cloud(conf, kind=UiCloud).app)

@@ -98,14 +98,14 @@ class RuleTables:
         session.run(self._mark_stale, instance_id=instance_id, stale=stale)
 
     def mark_sync_failed(self, session: Session, instance_id: str) -> None:
-        """Record that the back end did not take the rules it was to have.
+        """Record that the back end did not apply the rules.
 
         They are stale, and are sent again by the next pass.
         """
         session.run(self._mark_sync_failed, instance_id=instance_id)
 
     def clear_sync_failed(self, session: Session, instance_id: str) -> None:
-        """Record that the back end has taken rules again.
+        """Record that the back end has applied rules again.
 
         They may have become stale meanwhile.
         """

@@ -231,9 +231,9 @@ def _totals(of_project: bool) -> sa.Select:
 def list_totals(
     session: Session, project_id: str | None
 ) -> typing.Sequence[UsageTotalRow]:
-    """Return how much there is of each resource that quotas limit.
+    """Return the usage of each resource that quotas limit.
 
-    It is that of a project, or with None of all. Usage is kept when resources
+    It is that of a project, or of all projects for None. Usage is kept when resources
     are created and deleted, so nothing is counted here.
     """
     values = {} if project_id is None else {'project': project_id}

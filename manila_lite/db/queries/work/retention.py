@@ -121,7 +121,7 @@ def _find_sent(session: Session, until: datetime.datetime) -> _SentMoves | None:
         return None
     unsent = events.list_unsent(session, start, 1)
     if unsent:
-        # All of what follows may be unsent; it would be read in vain.
+        # Everything after it may be unsent as well, so it is not read.
         until = min(until, unsent[0].made_at)
     return _SentMoves(until, start)
 

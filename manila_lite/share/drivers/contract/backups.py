@@ -73,7 +73,7 @@ class BackupDefaults:
         backup: ShareBackupForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> BackupProgress:
-        """Return how much of a backup is done; an error means failure.
+        """Return the progress of a backup; an error means failure.
 
         Called repeatedly until it is complete.
         """
@@ -100,7 +100,7 @@ class BackupDefaults:
         share_instance: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> BackupProgress:
-        """Return how much of a restore is done; an error means failure.
+        """Return the progress of a restore; an error means failure.
 
         Called repeatedly until it is complete.
         """

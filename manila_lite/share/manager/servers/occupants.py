@@ -226,8 +226,8 @@ class StayingShare(NewShare):
 class NewGroup(Occupant):
     """A new share group.
 
-    One that is created from a snapshot is on the server of its source from
-    the beginning.
+    A group that is created from a snapshot is on the server of its source
+    from the beginning.
     """
 
     resource = 'share group'

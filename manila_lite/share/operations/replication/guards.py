@@ -83,8 +83,8 @@ def refuse_replicas(session: Session, share: rows.ShareTarget) -> Sequence[typin
 def get_only_instance(session: Session, share: rows.ShareTarget) -> rows.ShareTarget:
     """Return the only instance of a share; raises InvalidShare for others.
 
-    One that is migrated has two, and so does one whose migration has left
-    something on a back end.
+    A share that is being migrated has two, and so does one whose migration
+    left an instance on a back end.
     """
     instances = refuse_replicas(session, share)
     if len(instances) != 1:

@@ -266,7 +266,7 @@ def test_source_that_cannot_be_deleted_remains_in_error(cloud, share):
     cloud.check_invariants()
 
 
-def test_nobody_but_the_data_service_says_that_all_is_copied(cloud, share, interrupt):
+def test_only_the_data_service_completes_the_copy(cloud, share, interrupt):
     """The source would be removed. Of this copy the driver knows nothing."""
     answers = {}
 

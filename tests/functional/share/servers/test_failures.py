@@ -135,8 +135,8 @@ def test_failed_share_leaves_its_server_to_others(cloud):
 
 
 @pytest.mark.parametrize('status', ['active', 'server_migrating'])
-def test_nobody_says_that_a_server_exists_that_is_being_built(cloud, status):
-    """Its build is the work of a share, of which it has no record."""
+def test_status_of_a_server_being_built_cannot_be_reset(cloud, status):
+    """The work that builds it belongs to a share; the server does not record it."""
     answers = []
 
     def reset():

@@ -82,7 +82,7 @@ def test_second_phase_begins_by_request_only(cloud, moved):
     check_rolled_back(cloud, server, there, [first, second])
 
 
-def test_nobody_but_the_driver_says_that_all_is_copied(cloud, moved):
+def test_only_the_driver_completes_the_copy(cloud, moved):
     server, first, second = moved
     cloud.start(server)
     state = {'task_state': 'migration_driver_phase1_done'}

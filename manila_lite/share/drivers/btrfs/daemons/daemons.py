@@ -161,7 +161,7 @@ class Supervision:
             while not _try_lock(lock) and time.monotonic() < deadline:
                 time.sleep(INTERVAL)
                 self.end()
-            # While it is locked: one that is to replace it looks for this.
+            # While it is locked: the next supervisor looks for the record.
             (self._folder / supervisor.RECORD).unlink(missing_ok=True)
             yield
         finally:

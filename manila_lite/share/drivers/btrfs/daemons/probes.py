@@ -32,7 +32,7 @@ A server that swaps, or shares two processors with many others, is late by
 one or two seconds; clients begin to report errors after some ten."""
 
 CALLS = 3
-"""How many calls have then been in vain at least.
+"""The least number of calls without a reply in that time.
 
 A process that has not run for a while, such as on a machine that was
 suspended, has not called, so that it has not heard nothing."""
@@ -236,7 +236,7 @@ class Probe:
         return bool(self._failed) or (self._can_ask and not self.has_reply)
 
     def silent_for(self) -> float:
-        """Return for how many seconds all calls have been in vain."""
+        """Return the seconds during which no call was answered."""
         if self._failed < CALLS:
             return 0.0
         return self._clock() - self._since

@@ -91,7 +91,7 @@ def find_pid(path: pathlib.Path) -> int | None:
 class Activity(NamedTuple):
     """A process, and how often it has waited for something so far.
 
-    The number of one that is stopped, or waits for ever, does not change.
+    The number does not change while the process is stopped or blocked.
     """
 
     process: ProcessRecord
@@ -189,7 +189,7 @@ def end(path: pathlib.Path, number: signal.Signals, seconds: float) -> bool:
 
 
 def end_process(record: ProcessRecord, number: signal.Signals, seconds: float) -> bool:
-    """Do the same for this process, whatever is recorded now."""
+    """Signal this process even if another one is recorded now."""
     descriptor = _opened(record)
     if descriptor is None:
         return True

@@ -1,8 +1,8 @@
 """The directory of a back end, `btrfs_root`, which belongs to root.
 
-The share service may be a user that other services are, too, which have no
-capabilities. None of them can change in this directory what the servers are
-told: the share service itself enters it by CAP_DAC_OVERRIDE.
+Other services, which have no capabilities, may run as the same user as the
+share service. They cannot change the configuration of the servers in this
+directory: the share service itself enters it by CAP_DAC_OVERRIDE.
 """
 
 import contextlib

@@ -189,7 +189,7 @@ class Daemon:
         return False
 
     def kill(self) -> None:
-        """End it; its clients reconnect to the one that is started next."""
+        """End the server; its clients reconnect to the next one."""
         processes.end(self._record, signal.SIGKILL, _BUS_TIMEOUT)
         self._forget()
 

@@ -34,7 +34,7 @@ def close(backend: BtrfsBackend, name: str) -> None:
 
 
 def reopen(backend: BtrfsBackend, name: str) -> None:
-    """Let the same clients in as before; one that is open is left alone."""
+    """Admit the same clients as before; does nothing to a share that is open."""
     pool, record = backend.get_share(name)
     leaving = pool.catalog.leaving.find(name) or {}
     if _CLOSED not in leaving:

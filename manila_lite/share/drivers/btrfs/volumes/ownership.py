@@ -30,8 +30,8 @@ _DAEMONS = ('supervisor', 'server', 'smbd')
 def claimed(pools: Iterable[Pool], root: pathlib.Path) -> Iterator[None]:
     """Own pools; the daemons of the back end are started in the block.
 
-    Raises BadConfiguration if another back end uses one of them. What was
-    mounted in vain is unmounted.
+    Raises BadConfiguration if another back end uses one of them. Pools
+    that were mounted before that are unmounted.
     """
     with contextlib.ExitStack() as stack:
         # All back ends lock them in the same order.

@@ -40,7 +40,7 @@ class PoolDisks:
     def claim(self, pool: Pool, source: str) -> None:
         """Use the disk of a pool, or raise StorageUnavailable.
 
-        One that is refused is unmounted again, if it was mounted for us, and
+        A disk that is refused is unmounted if it was mounted for us, and
         nothing is written to it.
         """
         self._sources[pool.name] = source

@@ -64,7 +64,7 @@ def _is_restored(pool: Pool, locks: Locks, found: Volume, is_trusted: bool) -> b
 
 
 def restore_properties(pool: Pool, locks: Locks) -> None:
-    """Let only root enter a pool, and nobody write to its snapshots.
+    """Let only root enter a pool, and make its snapshots read-only.
 
     Shares that cannot be written can be again.
     """

@@ -191,7 +191,7 @@ def is_let_in(shared, gateway, name='log') -> bool:
 
 @restarts
 def test_other_gateway_writes_what_a_killed_one_had_open(harness, driver, gateways):
-    """Sessions of the killed one last 300 s; one command evicts those of all shares.
+    """Sessions of a killed gateway last 300 s; one command evicts those of all shares.
 
     Each eviction takes a second, and the manager makes one after the other.
     """
@@ -303,7 +303,7 @@ def is_exported(gateway, shared) -> bool:
 
 @restarts
 def test_gateway_ends_with_its_nfs_server(shared, gateways):
-    """Whoever has started it starts another one, which has all exports."""
+    """The process that started the gateway restarts it with all its exports."""
     one = gateways.each[0]
     pid = one.server_pid
     os.kill(pid, signal.SIGKILL)

@@ -182,7 +182,7 @@ def _helpers(pid: int) -> int:
     """Return how many children of smbd serve no client.
 
     The kernel may leave out one of several children that end at this moment:
-    the others then count as too few, and one is looked for in vain.
+    the count is then too low, and one process is not found.
     """
     try:
         children = pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text()

@@ -110,7 +110,7 @@ def test_server_that_lets_a_connection_hang_is_called_on_another(answered):
     assert not answered.probe.is_waiting
 
 
-def test_time_in_which_nobody_has_called_is_no_silence(answered):
+def test_time_without_calls_is_not_silence(answered):
     """The machine was suspended, or the supervisor stopped."""
     for _ in range(probes.CALLS):
         answered.clock.now += 1000

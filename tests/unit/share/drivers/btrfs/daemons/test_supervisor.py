@@ -466,7 +466,7 @@ def test_process_with_earlier_settings_does_not_replace_it(nfs):
         nfs.daemons.start()
 
 
-def test_next_supervisor_knows_how_long_nobody_has_looked(nfs):
+def test_next_supervisor_knows_the_time_without_a_check(nfs):
     """What hangs together with a supervisor is replaced as soon as others."""
     clock = Clock()
     watching = Supervision(nfs.root / 'nfs', clock=clock)

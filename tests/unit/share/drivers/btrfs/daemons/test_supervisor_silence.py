@@ -56,7 +56,7 @@ class Served:
         return share
 
     def allow(self, share, is_allowed):
-        """Let the client use a share, or nobody."""
+        """Let the client, or no client, use a share."""
         if share['share_proto'] == 'NFS':
             rule = self.harness.rule(share, self._client)
         else:

@@ -79,7 +79,7 @@ def test_all_kinds_of_files_are_replicated_and_their_changes(sites, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nobody_writes_to_a_replica_that_is_not_active(sites):
+def test_passive_replica_is_read_only(sites):
     sites.create_in_sync()
     with pytest.raises(OSError, match='Read-only'):
         (folder_of(sites, sites.there) / 'file').write_text('no')

@@ -187,7 +187,7 @@ def test_killed_supervisor_is_replaced_and_clients_do_not_notice(
     eventually(lambda: serves(tenant, path))
 
 
-def test_next_supervisor_knows_how_long_nobody_has_looked(site, tenant, server, path):
+def test_next_supervisor_knows_the_time_without_a_check(site, tenant, server, path):
     """What hangs together with a supervisor is replaced as soon as others."""
     folder = site.root / 'nfs'
     seconds = itertools.count(step=2.4)  # the clock is read five times

@@ -203,7 +203,7 @@ QUESTIONS = {
 }
 
 
-def allow_nobody(site, share):
+def deny_all_clients(site, share):
     site.driver.update_access(CTX, share, [], [], [], [])
 
 
@@ -267,7 +267,7 @@ def test_revoked_client_loses_a_share_whose_pool_fails(site, fail, new):
     kernel.flush(site.top)
     fail(site)
     with pytest.raises(exception.DriverError, match='small'):
-        allow_nobody(site, share)
+        deny_all_clients(site, share)
     with refused('NOENT'):
         site.client().look_up(path)
     site.disk.heal()
@@ -310,7 +310,7 @@ def test_clients_keep_a_failing_pool_while_others_are_added(site):
 def test_access_is_revoked_while_another_pool_is_not_mounted(site):
     share, other = site.create(), site.create('small')
     kernel.unmount(site.top)
-    allow_nobody(site, share)
+    deny_all_clients(site, share)
     with refused('NOENT'):
         site.client().look_up(path_of(share))
     site.client().look_up(path_of(other))
@@ -337,7 +337,7 @@ def test_client_without_a_rule_loses_a_pool_that_has_become_read_only(site):
     share = site.create('small')
     site.client().write(path_of(share), 'notes', b'kept')
     site.disk.break_file_system(site.top)
-    allow_nobody(site, share)
+    deny_all_clients(site, share)
     with refused('NOENT'):
         site.client().look_up(path_of(share))
     site.disk.heal()
@@ -369,7 +369,7 @@ def test_revoked_user_loses_a_cifs_share_whose_pool_fails(site):
         session('ls')
         fail_in_memory_too(site)
         with pytest.raises(exception.DriverError, match='small'):
-            allow_nobody(site, share)
+            deny_all_clients(site, share)
         with pytest.raises(SmbError, match='BAD_NETWORK_NAME'):
             alice.read(share.name, 'notes')
 

@@ -70,7 +70,7 @@ def attempt(pool, call):
 
 @pytest.mark.parametrize('name, fill_up', [('large', fill_with_data), ('small', fill)])
 @pytest.mark.parametrize('mode', ['swap', 'rewrite'])
-def test_full_pool_loses_nothing_and_lets_nobody_in(site, name, fill_up, mode):
+def test_full_pool_loses_nothing_and_admits_no_client(site, name, fill_up, mode):
     share, filled = site.create(name, size=2), site.create(name, size=99)
     client = site.client()
     client.write(path_of(share), 'notes', b'then')
