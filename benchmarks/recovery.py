@@ -219,7 +219,7 @@ def _copy(session: Session, first: str) -> list[str]:
 
 
 def _values(session: Session, table: sa.Table, id: str) -> dict[str, typing.Any]:
-    return dict(session.one(sa.select(table).where(table.c.id == id))._mapping)
+    return dict(session.first(sa.select(table).where(table.c.id == id))._mapping)
 
 
 def _put_in_flight(session: Session, ids: list[str]) -> None:

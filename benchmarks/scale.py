@@ -224,7 +224,7 @@ def _measure_lists(verdict: Verdict, db: Database, sizes: mass_rows.Sizes) -> No
 
 def _newest_before(session: Session, sizes: mass_rows.Sizes, offset: int) -> typing.Any:
     """Return the last share of the page that ends at this offset."""
-    return session.one(
+    return session.first(
         sa.select(shares.Share.id, shares.Share.created_at).where(
             shares.Share.display_name == f'share-{10**9 + sizes.shares - offset}'
         )

@@ -100,7 +100,7 @@ class Requests:
     def _accept(self, session: Session) -> None:
         for name in _READ:
             table, id = self._any_row(name)
-            session.one(sa.select(table).where(table.c.id == id))
+            session.first(sa.select(table).where(table.c.id == id))
         for name in _CHANGED:
             table, id = self._any_row(name)
             session.run(

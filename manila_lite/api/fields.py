@@ -141,7 +141,7 @@ class View:
 
     def function(self, minor: int, admin: bool | None = False) -> typing.Callable:
         """Return the function (row, more=None) -> dict."""
-        return self._functions(minor, admin).one
+        return self._functions(minor, admin).show
 
     def many(self, minor: int, admin: bool | None = False) -> typing.Callable:
         """Return the function (rows, more=None) -> list of dicts."""
@@ -169,7 +169,7 @@ class _ViewFunctions:
         self._fields = fields
         self._compiled: dict[tuple[str, ...] | None, tuple] = {}
 
-    def one(self, row: typing.Any, more: typing.Any = None) -> dict:
+    def show(self, row: typing.Any, more: typing.Any = None) -> dict:
         return self._for(row)[0](row, more)
 
     def many(self, rows: typing.Sequence, more: typing.Any = None) -> list[dict]:

@@ -137,7 +137,7 @@ class Session:
         """Return all rows; `db.rows` has their types."""
         return self.execute(statement, params).all()
 
-    def one(self, statement: sa.Executable, **params: object) -> typing.Any:
+    def first(self, statement: sa.Executable, **params: object) -> typing.Any:
         """Return the first row, or None."""
         return self.execute(statement, params).first()
 

@@ -499,7 +499,7 @@ def _refusal(
     session: Session, machine: machines.Machine, id: str, move: machines.Move
 ) -> exception.ManilaLiteError:
     table = models.metadata.tables[machine.table]
-    found = session.one(sa.select(table.c[machine.column]).where(table.c.id == id))
+    found = session.first(sa.select(table.c[machine.column]).where(table.c.id == id))
     if found is None:
         return exception.ResourceNotFound(
             resource=machine.resource.replace('_', ' ').capitalize(), id=id

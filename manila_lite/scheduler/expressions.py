@@ -213,14 +213,14 @@ class _Parser:
             _fail(f'unexpected {self.text!r}')
         return node
 
-    def take(self, *texts: str) -> str | None:
+    def accept(self, *texts: str) -> str | None:
         """Consume and return the current token if it is one of these."""
         if self.kind not in ('sign', 'name') or self.text not in texts:
             return None
         return self.advance()
 
     def expect(self, text: str) -> None:
-        if not self.take(text):
+        if not self.accept(text):
             _fail(f'expected {text!r}, found {self.text or "the end"!r}')
 
     def advance(self) -> str:
@@ -239,7 +239,7 @@ class _Parser:
 
     def ternary(self) -> Node:
         condition = self.disjunction()
-        if not self.take('?'):
+        if not self.accept('?'):
             return condition
         yes = self.nested(self.ternary)
         self.expect(':')
@@ -248,7 +248,7 @@ class _Parser:
 
     def disjunction(self) -> Node:
         nodes = [self.conjunction()]
-        while self.take('or', '|'):
+        while self.accept('or', '|'):
             nodes.append(self.conjunction())
         if len(nodes) == 1:
             return nodes[0]
@@ -256,14 +256,14 @@ class _Parser:
 
     def conjunction(self) -> Node:
         nodes = [self.negation()]
-        while self.take('and', '&'):
+        while self.accept('and', '&'):
             nodes.append(self.negation())
         if len(nodes) == 1:
             return nodes[0]
         return lambda names: all(_boolean(node(names)) for node in nodes)
 
     def negation(self) -> Node:
-        if not self.take('not', '!'):
+        if not self.accept('not', '!'):
             return self.comparison()
         node = self.nested(self.negation)
         return lambda names: not _boolean(node(names))
@@ -271,7 +271,7 @@ class _Parser:
     def comparison(self) -> Node:
         first = self.arithmetic(1)
         rest: list[tuple[Operation, Node]] = []
-        while sign := self.take(*_COMPARISONS):
+        while sign := self.accept(*_COMPARISONS):
             rest.append((_COMPARISONS[sign], self.arithmetic(1)))
 
         def node(names: Names) -> bool:
@@ -292,7 +292,7 @@ class _Parser:
         first = self.arithmetic(level + 1)
         signs = [s for s, (of, _) in _ARITHMETIC.items() if of == level]
         rest: list[tuple[Operation, Node]] = []
-        while sign := self.take(*signs):
+        while sign := self.accept(*signs):
             rest.append((_ARITHMETIC[sign][1], self.arithmetic(level + 1)))
 
         def node(names: Names) -> Any:
@@ -304,7 +304,7 @@ class _Parser:
         return node if rest else first
 
     def signed(self) -> Node:
-        sign = self.take('-', '+')
+        sign = self.accept('-', '+')
         if sign is None:
             return self.power()
         node = self.nested(self.signed)
@@ -314,13 +314,13 @@ class _Parser:
 
     def power(self) -> Node:
         base = self.operand()
-        if not self.take('^'):
+        if not self.accept('^'):
             return base
         exponent = self.nested(self.signed)
         return lambda names: _POWER(base(names), exponent(names))
 
     def operand(self) -> Node:
-        if self.take('('):
+        if self.accept('('):
             node = self.nested(self.ternary)
             self.expect(')')
             return node
@@ -334,7 +334,7 @@ class _Parser:
         return lambda names: value
 
     def name(self, text: str) -> Node:
-        if self.take('('):
+        if self.accept('('):
             return self.call(text)
         if text in _CONSTANTS:
             return lambda names: _CONSTANTS[text]
@@ -345,7 +345,7 @@ class _Parser:
         if function is None:
             _fail(f'there is no function {name}')
         arguments = [self.nested(self.ternary)]
-        while self.take(','):
+        while self.accept(','):
             arguments.append(self.nested(self.ternary))
         self.expect(')')
         return lambda names: function(*[node(names) for node in arguments])

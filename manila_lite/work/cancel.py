@@ -110,7 +110,7 @@ class WorkRow(typing.Protocol):
 
 def find(session: Session, work_id: str) -> WorkRow:
     """Return work by its id; raises WorkNotFound."""
-    row = session.one(_ONE, work_id=work_id)
+    row = session.first(_ONE, work_id=work_id)
     if row is None:
         raise WorkNotFound(id=work_id)
     return row

@@ -189,7 +189,7 @@ class Executor:
         """Return the claims of running work."""
         return [job.claim for job in list(self._running)]
 
-    def recheck_lost(self) -> None:
+    def retry_failed_rechecks(self) -> None:
         """Submit the rechecks that met an error of the database."""
         for _ in range(len(self._unchecked)):
             self._recheck(self._unchecked.popleft())

@@ -475,7 +475,7 @@ class Runner:
             self._swept_at = time.monotonic()
             return True
         try:
-            self.executor.recheck_lost()
+            self.executor.retry_failed_rechecks()
             found = self.sweep() if self._may_find_work() else 0
         except Exception:
             LOG.exception('The sweep of queues %s failed', self.queues)

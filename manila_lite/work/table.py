@@ -265,7 +265,7 @@ def claim(
     if read is None:
         row = claimed.first()
     else:
-        row = session.one(read, work_id=work_id) if claimed.rowcount else None
+        row = session.first(read, work_id=work_id) if claimed.rowcount else None
     if row is None:
         return None
     return Claim(

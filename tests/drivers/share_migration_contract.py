@@ -182,7 +182,7 @@ class SharePair:
         """Return what is in the share at its destination."""
         return self.users(self.target, self.moved).read()
 
-    def is_at(self, driver, share):
+    def has_share(self, driver, share):
         try:
             return driver.get_share_status(share)['status'] == 'available'
         except exception.ShareResourceNotFound:
@@ -302,7 +302,7 @@ class MigratedSharesContract:
         assert locations
         assert share_pair.complete() == locations
         assert share_pair.read() == 'content'
-        assert not share_pair.is_at(share_pair.source, share_pair.share)
+        assert not share_pair.has_share(share_pair.source, share_pair.share)
         assert not share_pair.left_at_source()
         assert not share_pair.traces()
         assert share_pair.has_snapshot(share_pair.target, share_pair.moved_snapshot)
@@ -327,7 +327,7 @@ class MigratedSharesContract:
         assert progress == sorted(progress)
         assert all(0 <= one <= 100 for one in progress)
         assert share_pair.clients() == clients
-        assert share_pair.is_at(share_pair.source, share_pair.share)
+        assert share_pair.has_share(share_pair.source, share_pair.share)
         share_pair.write('more')
         for _ in range(2):
             share_pair.call('cancel')

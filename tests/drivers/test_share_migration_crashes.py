@@ -35,7 +35,7 @@ class Scene(SharePair):
     def is_as_before(self):
         """Return whether the source serves its clients, and is alone."""
         return (
-            self.is_at(self.source, self.share)
+            self.has_share(self.source, self.share)
             and self.has_snapshot(self.source, self.snapshot)
             and self.clients() == self.before
             and not self.left_at_destination()
@@ -44,7 +44,7 @@ class Scene(SharePair):
 
     def is_moved(self):
         return (
-            self.is_at(self.target, self.moved)
+            self.has_share(self.target, self.moved)
             and self.read() == 'last'
             and self.has_snapshot(self.target, self.moved_snapshot)
             and not self.left_at_source()
@@ -91,7 +91,7 @@ def _finish(scene: Scene, operation: Operation) -> None:
     contents = {
         scene.users(*place).read()
         for place in ((scene.source, scene.share), (scene.target, scene.moved))
-        if scene.is_at(*place)
+        if scene.has_share(*place)
     }
     # The driver dummy shows what it has begun to copy.
     assert contents - {''} == {'last'}
@@ -151,7 +151,7 @@ def test_clients_of_the_source_are_back_when_the_second_phase_fails(kind, folder
         most=1,
     ):
         scene.restart()
-        if not scene.is_at(scene.target, scene.moved):
+        if not scene.has_share(scene.target, scene.moved):
             (pool,) = scene.target.backend.pools.values()
             pool.catalog.arriving.drop(scene.moved.name)
             with pytest.raises(exception.ShareBackendException):

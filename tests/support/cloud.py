@@ -475,7 +475,7 @@ class Cloud(cloud_images.Copied):
         for _ in range(max_rounds):
             self.run_pending()
             for runner in self.runners:
-                runner.executor.recheck_lost()
+                runner.executor.retry_failed_rechecks()
             for backend in self.share.backends:
                 backend.endpoints.reconciliation.run_pass()
             self.scheduler.orphan_sweep.run_pass()
@@ -526,7 +526,7 @@ class Cloud(cloud_images.Copied):
     def usage(self, resource: str, project: str = 'project') -> tuple[int, int]:
         """Return the quota usage of a project: in use, reserved."""
         row = self.db.read(
-            lambda session: session.one(
+            lambda session: session.first(
                 sa.text(
                     'SELECT in_use, reserved FROM quota_usages WHERE '
                     "project_id = :p AND scope = 'project' AND resource = :r"

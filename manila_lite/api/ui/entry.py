@@ -79,9 +79,9 @@ class BehindSignIn:
 
     @functools.cached_property
     def _site(self) -> App:
-        from manila_lite.api.ui.site import Site
+        from manila_lite.api.ui.site import PageApplication
 
-        return Site(self._api, self._services)
+        return PageApplication(self._api, self._services)
 
 
 class BeforeSignIn:

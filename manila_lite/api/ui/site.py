@@ -76,7 +76,7 @@ _PATTERNS = [
 ]
 
 
-class Site:
+class PageApplication:
     """The WSGI application of the pages; callers are authenticated."""
 
     def __init__(self, api: App, services: ApiServices):

@@ -94,31 +94,31 @@ _SHARE_OF_BACKUP = sa.select(
 
 def find_share(session: Session, instance_id: str) -> MessageShareRow | None:
     """Return the share of an instance, which users know it by."""
-    return session.one(_SHARE_OF, instance_id=instance_id)
+    return session.first(_SHARE_OF, instance_id=instance_id)
 
 
 def find_snapshot(session: Session, instance_id: str) -> MessageSnapshotRow | None:
     """Return the snapshot of a snapshot instance."""
-    return session.one(_SNAPSHOT_OF, instance_id=instance_id)
+    return session.first(_SNAPSHOT_OF, instance_id=instance_id)
 
 
 def find_group(session: Session, group_id: str) -> MessageShareGroupRow | None:
     """Return a share group; None if it is gone."""
-    return session.one(_GROUP, group_id=group_id)
+    return session.first(_GROUP, group_id=group_id)
 
 
 def find_group_of_snapshot(
     session: Session, snapshot_id: str
 ) -> MessageShareGroupRow | None:
     """Return the group of a snapshot; None if it is gone."""
-    return session.one(_GROUP_OF_SNAPSHOT, snapshot_id=snapshot_id)
+    return session.first(_GROUP_OF_SNAPSHOT, snapshot_id=snapshot_id)
 
 
 def find_share_of_backup(
     session: Session, backup_id: str
 ) -> MessageShareGroupRow | None:
     """Return the share that a backup is made of or restored to."""
-    return session.one(_SHARE_OF_BACKUP, backup_id=backup_id)
+    return session.first(_SHARE_OF_BACKUP, backup_id=backup_id)
 
 
 def insert_message(session: Session, values: Mapping[str, object]) -> None:
@@ -127,7 +127,7 @@ def insert_message(session: Session, values: Mapping[str, object]) -> None:
 
 def get_message(session: Session, message_id: str) -> MessageRow:
     """Return a message of any project; raises MessageNotFound."""
-    row = session.one(_GET, message_id=message_id)
+    row = session.first(_GET, message_id=message_id)
     if row is None:
         raise exception.MessageNotFound(message_id=message_id)
     return row

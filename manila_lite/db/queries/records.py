@@ -35,19 +35,19 @@ class Records(typing.Generic[Row]):
         self.id_key = id_key
         self.statement = sa.select(table) if statement is None else statement
         single = self.statement if one is None else one
-        self.one = single.where(table.c.id == sa.bindparam('record_id'))
+        self.selected_by_id = single.where(table.c.id == sa.bindparam('record_id'))
 
     @functools.cached_property
     def _locked(self) -> sa.Select:
-        return self.one.with_for_update(of=self.table)
+        return self.selected_by_id.with_for_update(of=self.table)
 
     @functools.cached_property
     def _locked_shared(self) -> sa.Select:
-        return self.one.with_for_update(read=True, of=self.table)
+        return self.selected_by_id.with_for_update(read=True, of=self.table)
 
     def find(self, session: Session, id: str) -> Row | None:
         """Return a record of any project, or None."""
-        return session.one(self.one, record_id=id)
+        return session.first(self.selected_by_id, record_id=id)
 
     def get(self, session: Session, id: str) -> Row:
         """Return a record of any project, or raise that it is not found."""
@@ -55,7 +55,7 @@ class Records(typing.Generic[Row]):
 
     def find_locked(self, session: Session, id: str) -> Row | None:
         """Lock a record that may be gone, and return it."""
-        return session.one(self._locked, record_id=id)
+        return session.first(self._locked, record_id=id)
 
     def lock(self, session: Session, id: str) -> Row:
         """Lock a record and return it, or raise that it is not found."""
@@ -63,7 +63,7 @@ class Records(typing.Generic[Row]):
 
     def lock_shared(self, session: Session, id: str) -> Row:
         """Like `lock`, but only against changes and locks of others."""
-        return self._found(session.one(self._locked_shared, record_id=id), id)
+        return self._found(session.first(self._locked_shared, record_id=id), id)
 
     def list_page(
         self,

@@ -101,7 +101,7 @@ list_backups, update = RECORDS.list_page, RECORDS.update
 
 def find_for_rescue(session: Session, backup_id: str) -> ShareBackupRow | None:
     """Like `find`, with the host that the share is on now."""
-    return session.one(_RESCUED, backup_id=backup_id)
+    return session.first(_RESCUED, backup_id=backup_id)
 
 
 def has_any(session: Session, share_id: str) -> bool:

@@ -183,7 +183,7 @@ def test_addresses_and_the_subnet_have_the_network_attributes(own):
         'gateway': '10.0.0.1',
         'ip_version': 4,
     }
-    subnet = own.read(lambda session: session.one(sa.select(SUBNET)))
+    subnet = own.read(lambda session: session.first(sa.select(SUBNET)))
     for name, value in attributes.items():
         assert getattr(row, name) == getattr(subnet, name) == value, name
     assert (row.label, row.share_network_subnet_id) == ('user', 'subnet')

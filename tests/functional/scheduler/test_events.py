@@ -304,7 +304,7 @@ def test_pause_of_a_bus_that_is_down_grows_up_to_a_limit(db, started, bus):
         before = set_due(db, 0)
         one.run_pass()
         now, due_at = db.read(
-            lambda session: session.one(sa.select(db_now(), TASK.c.due_at))
+            lambda session: session.first(sa.select(db_now(), TASK.c.due_at))
         )
         assert before <= due_at - pause <= now
     bus.is_down = False
@@ -314,7 +314,7 @@ def test_pause_of_a_bus_that_is_down_grows_up_to_a_limit(db, started, bus):
     assert one.run_pass() == 1
 
 
-def test_nobody_sends_during_the_pause(db, connect, started, bus):
+def test_no_scheduler_sends_during_the_pause(db, connect, started, bus):
     add(db)
     now = set_due(db, 0)
     set_due(db, now + 3600)

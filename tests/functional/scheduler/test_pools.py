@@ -26,7 +26,7 @@ def node(build_node):
 
 def pool(node, host=HOST):
     return node.db.read(
-        lambda session: session.one(sa.select(POOL).where(POOL.c.host == host))
+        lambda session: session.first(sa.select(POOL).where(POOL.c.host == host))
     )
 
 

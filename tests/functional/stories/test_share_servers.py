@@ -78,7 +78,7 @@ class Story:
             self.cli('share server delete', *found)
             self.wait_idle()
 
-    def shares_on(self, *criteria):
+    def list_shares(self, *criteria):
         return {one['Name'] for one in self.cli('share list', *criteria)}
 
 
@@ -137,8 +137,8 @@ def check_listings(story, server, other, red, blue):
         assert story.servers('--share-network-subnet', subnet_id) == [server]
     if story.has('2.57'):
         assert story.servers('--source-share-server-id', server) == []
-    assert story.shares_on('--share-network', 'red') == {'first', 'second'}
-    assert story.shares_on('--share-server', other) == {'third'}
+    assert story.list_shares('--share-network', 'red') == {'first', 'second'}
+    assert story.list_shares('--share-server', other) == {'third'}
 
 
 def check_share_group(story, server, red):
@@ -253,7 +253,7 @@ def unmanage_and_manage(story, share, server):
         created['id'],
     )
     story.wait_idle()
-    assert story.shares_on('--share-server', created['id']) == {'first'}
+    assert story.list_shares('--share-server', created['id']) == {'first'}
 
 
 def check_in_use(story, server):
@@ -266,7 +266,7 @@ def check_in_use(story, server):
 def delete_all(story, server):
     """Delete everything; no address stays allocated."""
     cli = story.cli
-    for name in story.shares_on():
+    for name in story.list_shares():
         cli('share delete', name)
     story.wait_idle()
     story.remove_servers()

@@ -230,7 +230,7 @@ def test_call_whose_process_ended_is_shown_as_cut_off(cloud, share, api, alice):
     api.act(share['id'], 'extend', {'new_size': 3})
 
     def start(session):
-        work = session.one(sa.select(WORK))
+        work = session.first(sa.select(WORK))
         held = table.claim(session, work.id, [work.queue], 'node', 60.0)
         held.driver_calls.begin(session.new_id(), 'extend_share', session.now)
         driver_calls.record_running(session, held)

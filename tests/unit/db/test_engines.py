@@ -153,7 +153,7 @@ def test_drivers_of_mariadb_agree(database_url, driver):
 
     try:
         now, *counts = db.write(work)
-        found = db.read(lambda session: session.one(sa.select(table)))
+        found = db.read(lambda session: session.first(sa.select(table)))
         zone = db.read(lambda session: session.value(sa.text('SELECT @@time_zone')))
     finally:
         db.dispose()

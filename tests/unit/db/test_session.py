@@ -64,10 +64,10 @@ def test_rows_one_and_value(db, add_share):
 
     def ask(session):
         assert session.rows(both) == [('a', 1), ('b', 2)]
-        assert session.one(both).id == 'a'
+        assert session.first(both).id == 'a'
         assert session.value(both) == 'a'
         assert session.rows(none) == []
-        assert session.one(none) is None
+        assert session.first(none) is None
         assert session.value(none) is None
         return True
 

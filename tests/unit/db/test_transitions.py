@@ -60,7 +60,7 @@ def test_move_changes_the_status_and_other_columns(db, add_instance):
     assert status(db, 'i') == InstanceStatus.AVAILABLE
     assert db.read(
         lambda session: tuple(
-            session.one(sa.select(INSTANCE.c.progress, INSTANCE.c.host))
+            session.first(sa.select(INSTANCE.c.progress, INSTANCE.c.host))
         )
     ) == ('100%', 'h')
 
@@ -85,7 +85,7 @@ def test_touch_says_when_the_row_was_changed(db, add_instance, move):
 
     db.write(changed)
     (found,) = db.read(
-        lambda session: session.one(
+        lambda session: session.first(
             sa.select(INSTANCE.c.updated_at).where(INSTANCE.c.id == 'i')
         )
     )

@@ -37,7 +37,7 @@ def taken_over(db, by='another', **values):
 
 def row(db, work_id):
     return db.read(
-        lambda session: session.one(
+        lambda session: session.first(
             sa.select(table.WORK).where(table.WORK.c.id == work_id)
         )
     )

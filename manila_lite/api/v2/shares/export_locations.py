@@ -74,7 +74,7 @@ def get_visible(
     export_location_id: str,
 ) -> typing.Any:
     """Return the row; Forbidden if it is for administrators only."""
-    row = found.one(export_location_id)
+    row = found.get(export_location_id)
     if row.is_admin_only and not req.ctx.is_admin:
         raise exception.Forbidden('The export location is for administrators only.')
     return row
@@ -166,7 +166,7 @@ class ShareInstanceExportLocationsController(wsgi.Controller):
         self, req: wsgi.Request, instance: rows.IdRow, export_location_id: str
     ) -> dict:
         found = self._listing(instance)
-        return show_export_location(req, found, found.one(export_location_id))
+        return show_export_location(req, found, found.get(export_location_id))
 
     def _listing(self, instance: rows.IdRow) -> instance_views.ExportLocationListing:
         return self.services.db.read(instance_views.list_for_instance, instance.id)

@@ -198,7 +198,7 @@ def lock_instances_shared(
 
 def check_exists(session: Session, snapshot_id: str, access_id: str) -> None:
     """Raise SnapshotAccessNotFound if the snapshot has no such rule."""
-    if session.one(_FIND, of_snapshot=snapshot_id, access_id=access_id) is None:
+    if session.first(_FIND, of_snapshot=snapshot_id, access_id=access_id) is None:
         raise exception.SnapshotAccessNotFound(access_id=access_id)
 
 
@@ -207,7 +207,7 @@ def list_rules(session: Session, snapshot_id: str) -> list[SnapshotAccessRuleVie
 
     Raises SnapshotNotMountable if it cannot have rules.
     """
-    share = session.one(_MOUNTABLE, of_snapshot=snapshot_id)
+    share = session.first(_MOUNTABLE, of_snapshot=snapshot_id)
     if share is not None and not share.mount_snapshot_support:
         raise exception.SnapshotNotMountable(share_id=share.id)
     return _shown(session.rows(_SHOWN, of_snapshot=snapshot_id))

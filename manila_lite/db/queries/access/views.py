@@ -99,7 +99,7 @@ class AccessRuleListing(typing.NamedTuple):
 
 def get_target(session: Session, access_id: str) -> AccessRuleTarget:
     """Return what authorization needs; raises ShareAccessNotFound."""
-    row = session.one(_ONE, access_id=access_id)
+    row = session.first(_ONE, access_id=access_id)
     if row is None:
         raise exception.ShareAccessNotFound(access_id=access_id)
     return row

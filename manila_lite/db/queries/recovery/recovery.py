@@ -218,7 +218,7 @@ def get_resource(session: Session, resource: str, id: str) -> SubjectRow:
     Raises ResourceNotFound.
     """
     for kind in KINDS[resource].parts:
-        row = session.one(
+        row = session.first(
             sa.select(
                 kind.host.label('host'),
                 kind.subject_id.label('subject_id'),

@@ -127,7 +127,7 @@ def get_target(session: Session, replica_id: str) -> ReplicaTarget:
 
     Raises ShareReplicaNotFound, also for instances that are not replicas.
     """
-    row = session.one(_TARGET, replica_id=replica_id)
+    row = session.first(_TARGET, replica_id=replica_id)
     if row is None:
         raise exception.ShareReplicaNotFound(replica_id=replica_id)
     return row

@@ -242,12 +242,12 @@ def insert(session: Session, *, reserved: Mapping[str, int], **values: object) -
 
 def find(session: Session, migration_id: str) -> MigrationRow | None:
     """Return a migration, or None when its row was pruned."""
-    return session.one(_ONE, migration_id=migration_id)
+    return session.first(_ONE, migration_id=migration_id)
 
 
 def find_open(session: Session, source_id: str) -> MigrationRow | None:
     """Return the open migration of a source server, or None."""
-    return session.one(_OPEN, of_source=source_id)
+    return session.first(_OPEN, of_source=source_id)
 
 
 def find_latest(session: Session, source_id: str) -> LatestMigrationRow | None:
@@ -255,7 +255,7 @@ def find_latest(session: Session, source_id: str) -> LatestMigrationRow | None:
 
     `task_state` is that of the server, null if the server is gone.
     """
-    return session.one(_LATEST, of_source=source_id)
+    return session.first(_LATEST, of_source=source_id)
 
 
 def update(session: Session, migration_id: str, **values: object) -> None:

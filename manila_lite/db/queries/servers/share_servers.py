@@ -141,7 +141,7 @@ def get(
 
     With `lock_shared` the server is locked (shared).
     """
-    row = session.one(_LOCK_SHARED if lock_shared else _GET, server_id=server_id)
+    row = session.first(_LOCK_SHARED if lock_shared else _GET, server_id=server_id)
     if row is None:
         raise exception.ShareServerNotFound(share_server_id=server_id)
     return row
@@ -149,7 +149,7 @@ def get(
 
 def find(session: Session, server_id: str) -> ShareServerRow | None:
     """Like `get`, but return None if the server is gone."""
-    return session.one(_GET, server_id=server_id)
+    return session.first(_GET, server_id=server_id)
 
 
 def is_identifier_known(session: Session, service_host: str, identifier: str) -> bool:

@@ -83,7 +83,7 @@ def get(session: Session, server_id: str) -> ShareServerListing:
 
 def get_target(session: Session, server_id: str) -> ServerTarget:
     """Return a server, its project and the name of its network."""
-    row = session.one(_ONE, of_server=server_id)
+    row = session.first(_ONE, of_server=server_id)
     if row is None:
         raise exception.ShareServerNotFound(share_server_id=server_id)
     return row

@@ -92,12 +92,12 @@ def list_all(session: Session) -> Sequence[DiskRow]:
 
 def find_at(session: Session, host: str) -> DiskRow | None:
     """Return the disk of a pool or root, or None."""
-    return session.one(_AT, of_host=host)
+    return session.first(_AT, of_host=host)
 
 
 def find_of(session: Session, identity: str) -> DiskRow | None:
     """Return where a disk belongs, or None."""
-    return session.one(_OF, of_identity=identity)
+    return session.first(_OF, of_identity=identity)
 
 
 def insert(
@@ -176,7 +176,7 @@ def is_declared_lost(session: Session, service_host: str) -> bool:
 def count_cost(session: Session, host: str) -> Cost:
     """Return what is on a pool or back end."""
     here = sa.or_(INSTANCE.c.host == host, INSTANCE.c.service_host == host)
-    count, gigabytes = session.one(_COST.where(here))
+    count, gigabytes = session.first(_COST.where(here))
     found = session.value(
         sa.select(sa.func.count())
         .select_from(

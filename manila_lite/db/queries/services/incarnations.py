@@ -284,7 +284,7 @@ def heartbeat(
 ) -> Heartbeat:
     """Write the heartbeat of a process, and show the best one if possible."""
     names = {'of_host': host, 'of_binary': binary}
-    locked = session.one(_LOCK_SHOWN, **names)
+    locked = session.first(_LOCK_SHOWN, **names)
     # A frozen session must not let others take this process for dead.
     service_id = locked.id if locked else session.value(_ID, **names)
     if service_id is None or not session.run(

@@ -82,7 +82,7 @@ def find(
     session: Session, host: str, binary: str, *, lock: bool = False
 ) -> ServiceRow | None:
     """Return one service, or None; with `lock` it is locked."""
-    return session.one(_ONE_LOCKED if lock else _ONE, of_host=host, of_binary=binary)
+    return session.first(_ONE_LOCKED if lock else _ONE, of_host=host, of_binary=binary)
 
 
 def is_up(row: LivenessRow, down_time: float) -> bool:
@@ -132,7 +132,7 @@ def begin_ensuring(session: Session, service_id: int) -> bool:
 def restart_ensuring(
     session: Session, service_id: int, backend_info: str | None
 ) -> None:
-    """Do the same in any case, because the back end has changed."""
+    """Begin to ensure shares again, because the back end has changed."""
     session.run(_RESTART_ENSURING, service_id=service_id, new_info=backend_info)
 
 

@@ -55,7 +55,7 @@ def release(session: Session, project_id: str, key_ref: str) -> Owner | None:
     this = {'of_project': project_id, 'of_key': key_ref}
     if not session.run(_CHANGE, **this, change=-1):
         return None
-    row = session.one(_UNUSED, **this)
+    row = session.first(_UNUSED, **this)
     if row is None:
         return None
     session.run(_FORGET, **this)

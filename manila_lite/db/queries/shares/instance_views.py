@@ -195,7 +195,7 @@ class ExportLocationListing(typing.NamedTuple):
     rows: list[ExportLocationViewRow]
     metadata: dict[str, dict[str, str]]
 
-    def one(self, export_location_id: str) -> ExportLocationViewRow:
+    def get(self, export_location_id: str) -> ExportLocationViewRow:
         for row in self.rows:
             if row.id == export_location_id:
                 return row

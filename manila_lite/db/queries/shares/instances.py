@@ -214,7 +214,7 @@ def set_share_type(
 
 def find(session: Session, instance_id: str) -> InstanceRow | None:
     """Like `get`, but return None if the instance is gone."""
-    return session.one(_FULL, instance_id=instance_id)
+    return session.first(_FULL, instance_id=instance_id)
 
 
 def get_with_extra_specs(

@@ -140,12 +140,12 @@ def find_task(
     session: Session, share_id: str, *, lock_shared: bool = False
 ) -> ShareTaskRow | None:
     """Return a share with its task state; with `lock_shared` locked."""
-    return session.one(_TASK_LOCKED if lock_shared else _TASK, of_share=share_id)
+    return session.first(_TASK_LOCKED if lock_shared else _TASK, of_share=share_id)
 
 
 def find_latest(session: Session, share_id: str) -> ShareMigrationRow | None:
     """Return the latest migration of a share, or None."""
-    return session.one(_LATEST, of_share=share_id)
+    return session.first(_LATEST, of_share=share_id)
 
 
 def find_open(session: Session, share_id: str) -> ShareMigrationRow | None:
@@ -156,7 +156,7 @@ def find_open(session: Session, share_id: str) -> ShareMigrationRow | None:
 
 def lock_open(session: Session, share_id: str) -> ShareMigrationRow | None:
     """Lock the running migration of a share and return it, or None."""
-    return session.one(_OPEN_LOCKED, of_share=share_id)
+    return session.first(_OPEN_LOCKED, of_share=share_id)
 
 
 def is_type_wanted(session: Session, share_type_id: str) -> bool:
@@ -250,4 +250,4 @@ def list_running(session: Session, *, most: int) -> Sequence[ShownShareMigration
 
 def find_shown(session: Session, share_id: str) -> ShownShareMigrationRow | None:
     """Return the latest migration of a share with its oldest work."""
-    return session.one(_FIND_SHOWN, of_share=share_id)
+    return session.first(_FIND_SHOWN, of_share=share_id)

@@ -176,7 +176,7 @@ def get_target(session: Session, share_id: str) -> ShareTarget:
     oldest one if several are active. Its status is the one that the share
     is shown with. Raises ShareNotFound.
     """
-    row = session.one(_TARGET, share_id=share_id)
+    row = session.first(_TARGET, share_id=share_id)
     if row is None:
         raise exception.ShareNotFound(share_id=share_id)
     return row

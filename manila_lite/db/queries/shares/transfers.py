@@ -136,12 +136,12 @@ get, list_transfers = RECORDS.get, RECORDS.list_page
 
 def find_offer(session: Session, transfer_id: str) -> OfferRow | None:
     """Return a transfer with the hash of its key, or None."""
-    return session.one(_OFFER, transfer_id=transfer_id)
+    return session.first(_OFFER, transfer_id=transfer_id)
 
 
 def find_accepted(session: Session, transfer_id: str) -> AcceptedTransferRow | None:
     """Return a transfer with those who have accepted it, or None."""
-    return session.one(_ACCEPTED, transfer_id=transfer_id)
+    return session.first(_ACCEPTED, transfer_id=transfer_id)
 
 
 def find_status(session: Session, transfer_id: str) -> str | None:

@@ -291,7 +291,7 @@ def get_parent(session: Session, share_instance_id: str) -> SnapshotParentRow:
     They are reliable while the caller holds the share instance by a move:
     every insert of a snapshot moves its share instance first.
     """
-    row = session.one(_PARENT, instance_id=share_instance_id)
+    row = session.first(_PARENT, instance_id=share_instance_id)
     if row is None:
         raise exception.ShareInstanceNotFound(share_instance_id=share_instance_id)
     return row
@@ -334,7 +334,7 @@ def lock(session: Session, snapshot_id: str) -> None:
 
 def find(session: Session, snapshot_instance_id: str) -> SnapshotInstanceRow | None:
     """Return an instance joined with its snapshot and share, or None."""
-    return session.one(_ONE, instance_id=snapshot_instance_id)
+    return session.first(_ONE, instance_id=snapshot_instance_id)
 
 
 def get_with_metadata(
@@ -382,7 +382,7 @@ def find_on_share_instance(
     session: Session, snapshot_id: str, share_instance_id: str
 ) -> SnapshotInstanceRow | None:
     """Return the instance of a snapshot on a share instance, or None."""
-    return session.one(
+    return session.first(
         _ONE_ON_SHARE_INSTANCE,
         of_snapshot=snapshot_id,
         of_share_instance=share_instance_id,

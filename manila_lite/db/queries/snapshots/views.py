@@ -292,7 +292,7 @@ _ONE_INSTANCE = _INSTANCES.where(INSTANCE.c.id == sa.bindparam('instance_id'))
 
 
 def get_instance(session: Session, instance_id: str) -> SnapshotInstanceViewRow:
-    row = session.one(_ONE_INSTANCE, instance_id=instance_id)
+    row = session.first(_ONE_INSTANCE, instance_id=instance_id)
     if row is None:
         raise exception.SnapshotInstanceNotFound(snapshot_instance_id=instance_id)
     return row

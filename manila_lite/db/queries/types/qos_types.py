@@ -106,7 +106,7 @@ def list_page(
 
 def get(session: Session, id: str) -> QosTypeRecord:
     """Return a type with its specs; raises QosTypeNotFound."""
-    row = session.one(_BY_ID, wanted=id)
+    row = session.first(_BY_ID, wanted=id)
     if row is None:
         raise exception.QosTypeNotFound(qos_type_id=id)
     return _record(row, list_specs(session, [id])[id])

@@ -95,7 +95,7 @@ class SpecTables:
 
     def lock(self, session: Session, id: str) -> sa.Row:
         """Lock a type; return its row."""
-        row = session.one(self._lock, of_type=id)
+        row = session.first(self._lock, of_type=id)
         if row is None:
             raise self.error(self.errors.not_found, id)
         return row

@@ -225,11 +225,11 @@ class BtrfsBackend:
     def _undo_abandoned_departures(self) -> None:
         """Let servers serve whose migration was abandoned without us."""
         for server_id, moving in self.departures.abandoned():
-            with self.try_copying(moving) as is_locked:
+            with self.try_lock_copies(moving) as is_locked:
                 if is_locked:
                     try:
                         with self.locks.locked(server_id):
-                            self.servers.reinstate(server_id)
+                            self.servers.enable(server_id)
                         departures.drop_copies(self.pools.values(), moving)
                     except (OSError, exception.ManilaLiteError) as error:
                         LOG.error(
@@ -243,7 +243,7 @@ class BtrfsBackend:
     def _drop_departed(self, pool: Pool) -> None:
         """Remove the copies of share servers that are not migrated now."""
         for moving in departures.moving_in(pool):
-            with self.try_copying(moving) as is_locked:
+            with self.try_lock_copies(moving) as is_locked:
                 if is_locked and not self.departures.is_moving(moving):
                     departures.drop_copies([pool], moving)
 
@@ -480,7 +480,7 @@ class BtrfsBackend:
 
         All copies are removed if there is no such share, and none arrives.
         """
-        with self.try_copying(name) as is_locked:
+        with self.try_lock_copies(name) as is_locked:
             for pool in self.pools.values() if is_locked else ():
                 found = Copies(pool.top, name)
                 found.discard(ONCE)
@@ -534,7 +534,7 @@ class BtrfsBackend:
             raise failures.explained(error, self.root) from error
 
     @contextlib.contextmanager
-    def copying(self, *names: str) -> Iterator[None]:
+    def lock_copies(self, *names: str) -> Iterator[None]:
         """Lock the copies of shares, which may take long.
 
         The shares themselves can be changed meanwhile.
@@ -545,7 +545,7 @@ class BtrfsBackend:
             self.fencing.check_call()
             yield
 
-    def try_copying(self, name: str) -> contextlib.AbstractContextManager[bool]:
+    def try_lock_copies(self, name: str) -> contextlib.AbstractContextManager[bool]:
         """Do the same without waiting; False if they are locked already."""
         return self.locks.try_locked(_COPYING + name)
 
@@ -697,7 +697,7 @@ class BtrfsBackend:
             )
         return self.servers.get(share_server['id']).id
 
-    def shares_on(self, server_id: str) -> Iterator[str]:
+    def list_share_names_on_server(self, server_id: str) -> Iterator[str]:
         """Yield the names of the shares on a server."""
         for pool in self.pools.values():
             for name, record in pool.catalog.records(Kind.SHARE):

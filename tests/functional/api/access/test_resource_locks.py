@@ -138,7 +138,7 @@ def test_share_is_locked_until_its_last_locked_rule_is_gone(cloud, member, share
 
 
 @pytest.mark.facts('add-access-visibility-and-delete-locks.1')
-def test_locked_rule_is_denied_by_nobody_of_the_project(
+def test_locked_rule_cannot_be_denied_by_project_members(
     cloud, member, colleague, share
 ):
     rule = allow_access(member, share, lock_deletion=True)['id']

@@ -457,7 +457,7 @@ class SampleCloud(
 def _copy_snapshot(session: typing.Any, snapshot_id: str, replica_id: str) -> None:
     """Insert an instance of a snapshot for a replica."""
     table = snapshots.SnapshotInstance.__table__
-    instance = session.one(sa.select(table).where(table.c.snapshot_id == snapshot_id))
+    instance = session.first(sa.select(table).where(table.c.snapshot_id == snapshot_id))
     session.run(
         sa.insert(table),
         **dict(instance._mapping)

@@ -58,7 +58,7 @@ def insert_replicas(
     """Insert several replicas; return their ids, oldest first."""
 
     def copy(session: Session) -> list[str]:
-        one = session.one(
+        one = session.first(
             sa.select(_INSTANCE).where(
                 _INSTANCE.c.share_id == share_id, _INSTANCE.c.replica_state == 'active'
             )

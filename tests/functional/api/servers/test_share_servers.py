@@ -44,7 +44,7 @@ def act(api, server_id, action, args=None, expect=202, version=None):
 
 def row_of(cloud, server_id):
     return cloud.db.read(
-        lambda session: session.one(sa.select(SERVER).where(SERVER.c.id == server_id))
+        lambda session: session.first(sa.select(SERVER).where(SERVER.c.id == server_id))
     )
 
 

@@ -249,7 +249,7 @@ def test_share_is_managed_on_a_server(cloud, admin, member):
     assert share['share_server_id'] == server
     assert share['share_network_id'] == network
     row = cloud.db.read(
-        lambda session: session.one(sa.select(SERVER).where(SERVER.c.id == server))
+        lambda session: session.first(sa.select(SERVER).where(SERVER.c.id == server))
     )
     assert row.idle_since is None
     admin.request('DELETE', f'/share-servers/{server}', expect=409)

@@ -136,7 +136,7 @@ def _copy(session, share_id, snapshot_id, status, replica_state):
     instance = shares.ShareInstance.__table__
     of_snapshot = snapshots.SnapshotInstance.__table__
     written = [column for column in instance.c if not column.computed]
-    row = session.one(sa.select(*written).where(instance.c.share_id == share_id))
+    row = session.first(sa.select(*written).where(instance.c.share_id == share_id))
     copy = dict(row._mapping) | {'id': session.new_id(), 'replica_state': replica_state}
     session.run(sa.insert(instance), **copy)
     session.run(

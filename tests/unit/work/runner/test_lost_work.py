@@ -159,8 +159,8 @@ def test_a_recheck_that_met_a_database_error_is_made_later(
     ask()
     run_all(runner)
     assert rechecks == []
-    runner.executor.recheck_lost()
-    runner.executor.recheck_lost()
+    runner.executor.retry_failed_rechecks()
+    runner.executor.retry_failed_rechecks()
     assert rechecks == ['i']
 
 

@@ -71,7 +71,7 @@ def test_the_journal_names_the_owner_and_the_request(runner, ask, db):
     ask()
     run_all(runner)
     made = db.read(
-        lambda session: session.one(
+        lambda session: session.first(
             sa.text(
                 "SELECT made_by, request_id FROM transitions WHERE event = 'extended'"
             )

@@ -211,13 +211,13 @@ class Protocols:
                     )
             raise
 
-    def unlist(self, kind: Kind, volume: str) -> None:
-        """Let a server that is not running yet not export a volume."""
+    def remove_export_record(self, kind: Kind, volume: str) -> None:
+        """Remove the records by which servers would export a volume."""
         found = self._exporters_of(kind, volume)
         if found:
-            found.nfs.unlist(kind, volume)
+            found.nfs.remove_export_record(kind, volume)
             if found.cifs:
-                found.cifs.unlist(kind, volume)
+                found.cifs.remove_export_record(kind, volume)
 
 
 def location(kind: Kind, record: Record, address: str) -> str:

@@ -42,13 +42,15 @@ class BtrfsClones:
         ours = Copies(pool.top, name)
         with contextlib.ExitStack() as stack:
             for backend in sorted({source, self._backend}, key=lambda each: each.root):
-                stack.enter_context(backend.copying(name))
+                stack.enter_context(backend.lock_copies(name))
             for copies in (theirs, ours):
                 copies.drop()
                 stack.callback(copies.drop)
             with source.changing(snapshot['name']):
                 volume = source.get_snapshot(snapshot)[1]['volume']
-                sent = theirs.take(found[0].path(Kind.SNAPSHOT, volume), ONCE)
+                sent = theirs.create_snapshot(
+                    found[0].path(Kind.SNAPSHOT, volume), ONCE
+                )
                 needed = found[0].used_bytes(Kind.SNAPSHOT, volume)
             pool.free_bytes(needed)
             yield self._received(sent, ours, pool)

@@ -34,7 +34,7 @@ class Copies:
     def prepare(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def take(self, source: pathlib.Path, target: str) -> pathlib.Path:
+    def create_snapshot(self, source: pathlib.Path, target: str) -> pathlib.Path:
         """Return a new copy of a volume, to be sent for the target."""
         self.prepare()
         path = self.folder / f'{target}.{time.time_ns():020}'

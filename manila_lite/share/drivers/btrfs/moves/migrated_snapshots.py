@@ -66,11 +66,11 @@ class MigratedSnapshots:
         """Send those that were not sent yet."""
         for pair in self._missing():
 
-            def take(pair: SnapshotPair = pair) -> pathlib.Path:
+            def create_snapshot(pair: SnapshotPair = pair) -> pathlib.Path:
                 with self._here.changing(pair.source):
-                    return theirs.take(self._path(pair), pair.name)
+                    return theirs.create_snapshot(self._path(pair), pair.name)
 
-            send_snapshot(take, pair.name, theirs, ours, check, count)
+            send_snapshot(create_snapshot, pair.name, theirs, ours, check, count)
 
     def create(self, fields: Record, copies: Copies | None) -> None:
         """Create those that do not exist yet, from copies or from themselves.

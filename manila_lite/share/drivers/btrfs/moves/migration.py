@@ -112,7 +112,7 @@ class BtrfsMigration:
                     self._try_to_forget(name, leaving['to'])
 
     def _try_to_forget(self, name: str, copy: str) -> None:
-        with self._backend.try_copying(name) as is_locked:
+        with self._backend.try_lock_copies(name) as is_locked:
             if not is_locked:
                 return
             try:
@@ -215,7 +215,7 @@ class BtrfsMigration:
         except exception.ShareBackendException:
             # The destination is removed when it is within reach again.
             own = migration.source_share['name']
-            with self._backend.copying(own):
+            with self._backend.lock_copies(own):
                 forget_leaving(self._backend, own, migration.destination_share['name'])
             raise
         copy.discard()
@@ -235,7 +235,7 @@ class BtrfsMigration:
         except exception.ShareBackendException:
             # An earlier call may have been killed before its end.
             own = migration.source_share['name']
-            with self._backend.copying(own), self._backend.changing(own):
+            with self._backend.lock_copies(own), self._backend.changing(own):
                 closing.reopen(self._backend, own)
             raise
         with copy.locked():

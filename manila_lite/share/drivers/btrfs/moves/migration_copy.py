@@ -79,7 +79,7 @@ class MigrationCopy:
         return self._here.get_share(self.source)[0].top == self._pool.top
 
     def used_bytes(self) -> int:
-        """Return the size of what there is to be sent, at least.
+        """Return a lower bound of the bytes to send.
 
         What share and snapshots have in common is sent once.
         """
@@ -136,7 +136,7 @@ class MigrationCopy:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the copies on both sides."""
-        with self._here.copying(self.source), self._there.copying(self.name):
+        with self._here.lock_copies(self.source), self._there.lock_copies(self.name):
             yield
 
     def catch_up(self, count: Callable[[int], None]) -> None:
@@ -181,7 +181,9 @@ class MigrationCopy:
                 pool, record = self._here.get_share(self.source)
                 common = find_common(theirs, ours)
                 theirs.discard(self.name, *common[:1] if common else ())
-                sent = theirs.take(pool.path(Kind.SHARE, record['volume']), self.name)
+                sent = theirs.create_snapshot(
+                    pool.path(Kind.SHARE, record['volume']), self.name
+                )
             ours.discard(self.name, *common[1:] if common else ())
             kept = send_copy(sent, theirs, ours, self._require_begun, counted)
             ours.discard(self.name, kept.ours)
@@ -196,7 +198,7 @@ class MigrationCopy:
             )
 
     def discard(self) -> None:
-        """End the copy, also one that is being sent, and remove it."""
+        """End the copy, even while it is being sent, and remove it."""
         with _reporting_errors(self._pool):
             self._pool.catalog.arriving.drop(self.name)
             with self.locked():

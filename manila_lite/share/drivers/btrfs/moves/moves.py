@@ -87,16 +87,16 @@ class Move:
         source_pool, record = self._at_source(item)
         theirs = copies_of(source_pool, self._id, item.share)
 
-        def take() -> pathlib.Path:
+        def create_snapshot() -> pathlib.Path:
             path = source_pool.path(item.kind, record['volume'])
             with self.changing_source(item.name):
-                return theirs.take(path, item.target)
+                return theirs.create_snapshot(path, item.target)
 
         check = self._own.fencing.check_call
         try:
             if item.kind is Kind.SNAPSHOT:
-                return send_snapshot(take, item.target, theirs, ours, check)
-            common = send_copy(take(), theirs, ours, check)
+                return send_snapshot(create_snapshot, item.target, theirs, ours, check)
+            common = send_copy(create_snapshot(), theirs, ours, check)
         except TransferFailed as error:
             if error.is_out_of_space:
                 raise exception.ShareBackendException(

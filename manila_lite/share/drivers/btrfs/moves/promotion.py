@@ -45,7 +45,7 @@ class BtrfsPromotion(Promotion[Replica]):
         both = [takeover.own, *([takeover.active] if takeover.active else [])]
         with contextlib.ExitStack() as stack:
             for each in sorted(both, key=lambda each: each.name):
-                stack.enter_context(each.backend.copying(each.name))
+                stack.enter_context(each.backend.lock_copies(each.name))
             yield takeover
 
     def _hand_over(

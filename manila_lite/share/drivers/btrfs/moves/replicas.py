@@ -124,7 +124,7 @@ class Replica:
             self.record_as_passive(leader)
         finally:
             for kind, volume in ended:
-                self.backend.exports.unlist(kind, volume)
+                self.backend.exports.remove_export_record(kind, volume)
 
     def record_as_passive(self, leader: 'Replica') -> None:
         before = self.state()

@@ -61,7 +61,7 @@ class BtrfsReplicatedSnapshots(ReplicatedSnapshots[Replica]):
         snapshot: base.SnapshotForDriver,
     ) -> bool:
         own = self._peers.own_replica(share_replica)
-        with self._backend.try_copying(own.name) as is_locked:
+        with self._backend.try_lock_copies(own.name) as is_locked:
             return is_locked and self.ensure_snapshot(own, active, source, snapshot)
 
     def _has_snapshot(self, replica: Replica, name: str) -> bool:
@@ -182,7 +182,7 @@ class BtrfsReplication(Replication):
         for snapshot in replica_snapshots:
             self._snapshots.delete_snapshot(snapshot)
         own = self._peers.own_replica(replica)
-        with self._backend.copying(own.name):
+        with self._backend.lock_copies(own.name):
             if own.find() is not None:
                 self._promotion.return_active_role(own, replica_list)
             with self._backend.changing(own.name):
@@ -202,7 +202,7 @@ class BtrfsReplication(Replication):
         own = self._peers.own_replica(replica)
         if own.find() is None:
             raise exception.ShareResourceNotFound(share_id=replica['id'])
-        with self._backend.try_copying(own.name) as is_locked:
+        with self._backend.try_lock_copies(own.name) as is_locked:
             if not is_locked:
                 return None
             self._backend.fencing.check_call()

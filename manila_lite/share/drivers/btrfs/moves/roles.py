@@ -31,7 +31,7 @@ class BtrfsRoles:
         state = own.state()
         if state.role != Role.RETIRING:
             return state.role
-        with self._backend.try_copying(own.name) as is_free:
+        with self._backend.try_lock_copies(own.name) as is_free:
             if not is_free or own.state() != state:
                 return Role.PASSIVE  # the promotion is in progress
             return self._role_after_promotion(state)

@@ -64,7 +64,7 @@ def send_copy(
 
 
 def send_snapshot(
-    take: Callable[[], pathlib.Path],
+    create_snapshot: Callable[[], pathlib.Path],
     target: str,
     theirs: Copies,
     ours: Copies,
@@ -73,7 +73,7 @@ def send_snapshot(
 ) -> pathlib.Path:
     """Send a snapshot unless it was sent before; return our copy.
 
-    `take` returns the copy of it that is to be sent for the target. Ours
+    `create_snapshot` returns the copy of it that is to be sent for the target. Ours
     remains also if the next one is equal.
     """
     earlier = ours.received_for(target)
@@ -83,7 +83,7 @@ def send_snapshot(
         copies.discard(target)  # of a process that was killed
     ours.prepare()
     common = find_common(theirs, ours)
-    received = send_changes(take(), common, ours, check, count, always=True)
+    received = send_changes(create_snapshot(), common, ours, check, count, always=True)
     assert received is not None
     return ours.confirm(received)
 

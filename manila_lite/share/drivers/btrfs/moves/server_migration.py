@@ -171,7 +171,7 @@ class BtrfsServerMigration:
         move.discard_volumes(record['volumes'])
         if source is not None and record['stage'] == Stage.RETIRING:
             with self._changing(source, record['server']):
-                source.servers.reinstate(record['server'])
+                source.servers.enable(record['server'])
         self._put(server_id, record | {'stage': Stage.COPIED, 'volumes': []})
 
     def _forget(self, server_id: str, source: BtrfsBackend | None) -> None:
@@ -233,7 +233,7 @@ class BtrfsServerMigration:
         self._put(server_id, retiring)
         try:
             with self._changing(source, record['server']):
-                source.servers.retire(record['server'])
+                source.servers.disable(record['server'])
             shares = [item for item in items if item.kind is Kind.SHARE]
             received |= move.copy(shares, pools)
             if has_cifs:
@@ -316,7 +316,7 @@ class BtrfsServerMigration:
         try:
             with contextlib.ExitStack() as stack:
                 for side in sorted(sides, key=lambda each: each.root):
-                    stack.enter_context(side.copying(server_id))
+                    stack.enter_context(side.lock_copies(server_id))
                 self._backend.fencing.check_call()
                 yield
         except OSError as error:

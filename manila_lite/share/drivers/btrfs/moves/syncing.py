@@ -87,7 +87,7 @@ class BtrfsSyncing:
                 leader.write_state(dataclasses.replace(state, others=others))
             pool, volume = leader.pool, leader.volume
             return (
-                leader.copies.take(pool.path(Kind.SHARE, volume), own.name),
+                leader.copies.create_snapshot(pool.path(Kind.SHARE, volume), own.name),
                 pool.limit_bytes(Kind.SHARE, volume),
             )
 
@@ -173,7 +173,9 @@ class BtrfsSyncing:
             theirs, ours = leader.copies, own.copies
             ours.prepare()
             with leader.backend.changing(source):
-                sent = theirs.take(pool.path(Kind.SNAPSHOT, record['volume']), ONCE)
+                sent = theirs.create_snapshot(
+                    pool.path(Kind.SNAPSHOT, record['volume']), ONCE
+                )
                 limit = pool.limit_bytes(Kind.SNAPSHOT, record['volume'])
         try:
             with _reaching(leader):

@@ -170,7 +170,7 @@ class ShareServer:
         return records.find(self._daemons / supervisor.SPECIFICATION) or {}
 
     def has_ended(self) -> bool:
-        """Return whether it was torn down or retired."""
+        """Return whether it was torn down or disabled."""
         return not (
             self.is_ready() or (self._daemons / supervisor.SPECIFICATION).exists()
         )
@@ -211,7 +211,7 @@ class ShareServer:
 
     # End
 
-    def retire(self, locks: Locks) -> None:
+    def disable(self, locks: Locks) -> None:
         """Serve no clients any more, neither now nor after a restart.
 
         What it has is kept. Clients are disconnected at once: the kernel
@@ -368,14 +368,14 @@ class Servers:
             server.write(server.links(), is_ready=True, has_cifs=True)
             self._complete(server)
 
-    def retire(self, server_id: str) -> None:
+    def disable(self, server_id: str) -> None:
         """Let a server serve no clients; it is missing from now on."""
         server = self._at(server_id)
         if server.find_links() is not None:
-            server.retire(self._locks)
+            server.disable(self._locks)
 
-    def reinstate(self, server_id: str) -> None:
-        """Let a server that was retired serve its clients again.
+    def enable(self, server_id: str) -> None:
+        """Let a server that was disabled serve its clients again.
 
         One that was torn down meanwhile is left alone.
         """
@@ -386,11 +386,11 @@ class Servers:
             server.write(links, is_ready=True)
 
     def users(self, server_id: str) -> SmbUsers:
-        """Return the users of a server, which may have been retired."""
+        """Return the users of a server, which may have been disabled."""
         return self._at(server_id).users
 
     def close(self, server_id: str) -> None:
-        """End the network and the mounts of a server that was retired."""
+        """End the network and the mounts of a server that was disabled."""
         self._at(server_id).stop()
 
     def tear_down(self, server_id: str) -> None:

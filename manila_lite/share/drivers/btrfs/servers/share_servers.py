@@ -40,7 +40,7 @@ class BtrfsShareServers:
         server_id = server_details['server_id']
         self._migration.abandon(server_id)
         with self._backend.changing(server_id):
-            name = next(self._backend.shares_on(server_id), None)
+            name = next(self._backend.list_share_names_on_server(server_id), None)
             if name is not None:
                 raise exception.ShareBackendException(
                     msg=f'share server {server_id} still has the share {name}'

@@ -46,7 +46,7 @@ class ExportNumbers:
             return {}
 
     def _current(self) -> '_Table':
-        if self._cached is None or not self._cached.is_at(self._file):
+        if self._cached is None or not self._cached.is_same_file(self._file):
             self._cached = _Table(self._file)
         return self._cached
 
@@ -80,7 +80,7 @@ class _Table:
     def copy(self) -> dict[str, Any]:
         return {'last': self._last, 'numbers': dict(self.numbers)}
 
-    def is_at(self, path: pathlib.Path) -> bool:
+    def is_same_file(self, path: pathlib.Path) -> bool:
         return os.path.samestat(os.fstat(self._descriptor), path.stat())
 
 

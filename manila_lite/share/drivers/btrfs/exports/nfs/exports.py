@@ -179,10 +179,10 @@ class Exports:
                 self._mount(name, number, source)
                 self._apply(name, number)
 
-    def unlist(self, kind: Kind, volume: str) -> None:
-        """Let a server that is not running yet not export a volume.
+    def remove_export_record(self, kind: Kind, volume: str) -> None:
+        """Remove the record by which a server would export a volume.
 
-        `reconcile` ends the export of one that is.
+        `reconcile` ends the export of a server that is running already.
         """
         name = _name(kind, volume)
         with self._locks.locked(name):

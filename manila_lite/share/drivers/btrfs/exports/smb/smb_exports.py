@@ -183,10 +183,10 @@ class SmbExports:
         with self._locks.locked(records.checked_file_name(name)):
             self._withdraw(name, kind, volume)
 
-    def unlist(self, kind: Kind, volume: str) -> None:
-        """Let a server that is not running yet not share a volume.
+    def remove_export_record(self, kind: Kind, volume: str) -> None:
+        """Remove the record by which a server would share a volume.
 
-        `reconcile` ends the use of a share by clients of one that is.
+        `reconcile` disconnects the clients of a server that is running already.
         """
         if not self._index_file.exists():
             return  # the server has never been started
