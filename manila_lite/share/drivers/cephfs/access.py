@@ -24,9 +24,9 @@ class CephfsAccess:
     def update_access(
         self, share: base.ShareForDriver, rules: RuleChanges
     ) -> base.AccessReplies:
-        """Let exactly these users in; others are cut off when it returns.
+        """Allow exactly these users; all others are cut off when it returns.
 
-        The key of a user is in the reply, also of one that was rotated.
+        Replies have the keys of users, also those that were rotated.
         """
         record = self._backend.get_share(share)
         if record['state'] not in (State.AVAILABLE, State.REVERTING):
@@ -78,7 +78,7 @@ class CephfsAccess:
         level: str,
         before: str | None,
     ) -> base.AccessReply:
-        """Let a user in; a client that may write no longer is cut off."""
+        """Allow a user, and evict its clients if they may no longer write."""
         if user == self._backend.cluster.client_id:
             return {'state': 'error', 'reason': f'{user} is the user of the service'}
         try:

@@ -128,7 +128,7 @@ class CephfsBackend:
         return json.loads(self.run(command, **arguments))
 
     def order(self, command: str, **arguments: Any) -> str:
-        """Run a command that changes something, if this call is not late."""
+        """Run a command that changes something, unless a later call has come."""
         self.records.check_call()
         return self.run(command, **arguments)
 
@@ -164,7 +164,7 @@ class CephfsBackend:
         return info
 
     def resize(self, subvolume: str, size: int, *, no_shrink: bool = False) -> None:
-        """Set the quota of a subvolume to so many GiB."""
+        """Set the quota of a subvolume, in GiB."""
         self.order(
             'subvolume resize',
             sub_name=subvolume,
@@ -249,7 +249,7 @@ def require(share_id: str, record: Record | None) -> Record:
 
 
 def refuse_reverting(name: str, record: Record) -> None:
-    """Raise an error if the content of a share is a mixture, perhaps for good."""
+    """Raise an error if a revert is incomplete: the content is a mixture."""
     if record['state'] == State.REVERTING:
         raise exception.ShareBackendException(msg=f'{name} is not reverted completely')
 
@@ -260,7 +260,7 @@ def removing_orphan(
 ) -> Iterator[None]:
     """Remove what a late call has created, unless a resource owns it.
 
-    It may be managed by another name by now. Nobody can manage it while it is
+    It may be managed under another name by now. It cannot be managed while it is
     being removed.
     """
     try:

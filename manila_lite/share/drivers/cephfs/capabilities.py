@@ -18,7 +18,7 @@ _DENIED = (errno.EACCES, errno.EPERM)
 def check(backend: CephfsBackend) -> None:
     """Raise BadConfiguration with the command that gives what is missing.
 
-    Each kind of capability is tried by what needs it.
+    Each kind of capability is tried by a call that needs it.
     """
     try:
         backend.find_filesystem()

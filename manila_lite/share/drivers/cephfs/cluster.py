@@ -31,7 +31,7 @@ GATEWAYS = 'manila_lite_nfs'
 
 _SCRIPT = pathlib.Path(rados_worker.__file__)
 _MARGIN = 5
-"""So much longer is the limit of librados, which would not forget the call."""
+"""Seconds by which the limit of librados is longer: it would still send the call."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = {
@@ -67,7 +67,7 @@ class ConnectionRefused(exception.ShareBackendException):
 
 
 def error_for(code: int, command: str, status: str) -> exception.DriverError:
-    """Return the error that callers know for an error number."""
+    """Return the error to raise for an error number of a reply."""
     number = abs(code)
     if number in _SILENT:
         return exception.FileServerUnresponsive(server='Ceph')
@@ -163,10 +163,10 @@ class Process:
 
 
 class _Processes:
-    """The processes that call clusters for us, by what they connect with.
+    """The processes that call clusters for us, by their connection settings.
 
-    Back ends that connect in the same way have one together. A process that
-    was forked starts its own, since two cannot read from one pipe.
+    Back ends with the same settings share one. A process that was forked starts
+    its own, since two cannot read from one pipe.
     """
 
     def __init__(self) -> None:
@@ -258,7 +258,7 @@ class Cluster:
         return self._on_object('read', name, namespace, keys=list(keys))['values']
 
     def read_all(self, name: str, prefix: str) -> dict[str, str]:
-        """Return all keys of an object that begin so."""
+        """Return the values of all keys of an object with a prefix."""
         return self._on_object('read', name, NAMESPACE, prefix=prefix)['values']
 
     def write(
@@ -321,5 +321,5 @@ class Cluster:
         return reply
 
     def close(self) -> None:
-        """End the process that makes our calls; another one starts a new one."""
+        """End the process that makes our calls; the next call starts another."""
         _processes.end(self._interpreter, self._settings)

@@ -2,8 +2,8 @@
 
 A gateway is a process on any machine, see `gateway`. It exports what the records
 say, all gateways the same shares to the same clients. Each has a Ceph user of its own
-for each share, who may use nothing else: one gateway can be cut off from one share
-while others go on.
+for each share, which may use nothing else: one gateway can be cut off from one share
+while the others continue.
 
     export:SUBVOLUME   in the records: its number, path and clients, and the keys of
                        the users of gateways; None for one that is being cut off
@@ -47,10 +47,10 @@ LOG = log.getLogger(__name__)
 
 EXPORT, CHANGES, FENCE, GATEWAY = 'export:', 'exports', 'fence:', 'gateway:'
 SILENT_SECONDS = 6.0
-"""A gateway that has not written for so long has died."""
+"""A gateway that has published nothing for this time is taken for dead."""
 
 APPLY_SECONDS = 15.0
-"""A change waits so long for a gateway that lives."""
+"""The limit of waiting for a gateway that is alive to apply a change."""
 
 _SERVING = f'{INTERNAL}nfs-'
 _INTERVAL = 0.03
@@ -76,7 +76,7 @@ def sessions_of(records: str, gateway: str, generation: int) -> str:
 
 
 class Gateways:
-    """What gateways have written, and which of them go on to write."""
+    """The states that gateways publish, and which gateways are alive."""
 
     def __init__(self, cluster: Cluster, addresses: Iterable[str]):
         self.names = sorted(map(gateway_name, addresses))
@@ -84,13 +84,13 @@ class Gateways:
         self._seen: dict[str, tuple[str, float]] = {}
 
     def alive(self, name: str) -> dict[str, Record]:
-        """Return what those have written that live, in the object of a back end."""
+        """Return the states of the gateways of a back end that are alive."""
         return self.alive_and_silent(name)[0]
 
     def alive_and_silent(
         self, name: str
     ) -> tuple[dict[str, Record], dict[str, Record]]:
-        """Return what those have written that live, and those that have died."""
+        """Return the states of gateways that are alive, and of those that are not."""
         keys = [GATEWAY + gateway for gateway in self.names]
         found = self._cluster.read(name, keys, GATEWAYS) if keys else {}
         alive: dict[str, Record] = {}
@@ -118,12 +118,12 @@ class CephfsExports:
             backend.cluster, backend.configuration.cephfs_nfs_gateways
         )
         self._fenced: dict[str, str] = {}
-        self._complete: object = None  # what `watch` has found to be so
+        self._complete: object = None  # for which version and gateways `watch` is done
 
     def update_access(
         self, share: base.ShareForDriver, record: Record, rules: RuleChanges
     ) -> base.AccessReplies:
-        """Export a share to exactly these clients, or to none not at all."""
+        """Export a share to exactly these clients; without any, end its export."""
         clients, replies = clients_of(rules.access_rules, refusal=ganesha.refusal)
         if clients:
             self._publish(share, record, clients, rules)
@@ -140,7 +140,7 @@ class CephfsExports:
     ) -> None:
         subvolume = record['subvolume']
         users = (self._find(subvolume) or {'users': {}})['users']
-        # Keys that were rotated are found when all is ensured.
+        # Rotated keys are found when all shares are ensured.
         keys = {
             gateway: self._authorize(gateway, subvolume)
             for gateway in self._alive()
@@ -154,7 +154,7 @@ class CephfsExports:
             raise exception.FileServerUnresponsive(server='NFS')
 
     def _authorize(self, gateway: str, subvolume: str) -> str:
-        """Let the user of a gateway in, and return its key."""
+        """Authorize the user of a gateway for a share, and return its key."""
         return self._backend.order(
             'subvolume authorize',
             sub_name=subvolume,
@@ -184,7 +184,7 @@ class CephfsExports:
             new = present | {
                 'path': record['path'],
                 'clients': [list(client) for client in clients],
-                # One that is being cut off is let in by `watch`.
+                # A gateway that is being cut off is let in by `watch`.
                 'users': users
                 | {name: user for name, user in keys.items() if users.get(name, user)},
             }
@@ -193,7 +193,7 @@ class CephfsExports:
         return self._backend.records.change(key, share_key, CHANGES, decide=decide)[key]
 
     def _await(self, subvolume: str, export: Record) -> set[str]:
-        """Wait for the gateways; return those that may serve what was before."""
+        """Wait until gateways apply an export; return those that may serve the old."""
         waiting, waited = set(export['users']), 0.0
         while waiting:
             alive = self._alive()
@@ -265,11 +265,11 @@ class CephfsExports:
         marks = dict.fromkeys(gateways)
         records.change(key, CHANGES, decide=lambda values: change(values, marks))
         self._revoke(subvolume, gateways)
-        # Also one that was let in meanwhile: its key is of no use.
+        # This includes one that was let in meanwhile: its key is no longer valid.
         records.change(key, CHANGES, decide=lambda values: change(values, {}))
 
     def _revoke(self, subvolume: str, gateways: Iterable[str]) -> None:
-        """Cut gateways off, unless there is no subvolume any more."""
+        """Cut gateways off; a subvolume that is gone is success."""
         try:
             for gateway in gateways:
                 revoke(self._backend, subvolume, user_of(gateway, subvolume))
@@ -320,7 +320,7 @@ class CephfsExports:
     def _complete_export(
         self, subvolume: str, export: Record, alive: Mapping[str, Record]
     ) -> None:
-        """Let in the gateways that live, and cut off those that are no more."""
+        """Let in the gateways that are alive, and cut off those that were removed."""
         users, known = export['users'], self._gateways.names
         lost = {name for name, key in users.items() if not key or name not in known}
         new = alive.keys() - users.keys()
@@ -331,7 +331,7 @@ class CephfsExports:
                 keys = {name: self._authorize(name, subvolume) for name in new}
                 self._let_in(subvolume, keys)
         except CommandFailed as error:
-            # Other shares need not wait for one that was removed.
+            # A share that was removed does not hold up the others.
             LOG.error('%s is not exported everywhere: %s', subvolume, error)
 
     def _let_in(self, subvolume: str, keys: Mapping[str, str]) -> None:
@@ -362,9 +362,9 @@ def _changed(key: str, values: Values, new: Record | None) -> dict[str, Any]:
 
 
 def _free(last: int, used: set[int]) -> int:
-    """Return a number that no export has, one that was free for long.
+    """Return a number that no export has, the one that was free the longest.
 
-    A client may still have a handle that contains it.
+    A client may still have a handle with the number of an export that has ended.
     """
     if len(used) >= _HIGHEST:
         raise exception.ShareBackendException(msg='no export number is free')

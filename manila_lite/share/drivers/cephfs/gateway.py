@@ -2,9 +2,9 @@
 
 It runs on any machine, as root, and needs no other service: a new one learns all
 exports from the records of the driver. It starts the NFS server and its bus, which
-end with it. If one of them ends or does not answer, so does the gateway, and is
-started again by systemd. What clients had open and locked is in RADOS: they reclaim
-it from a gateway that was started again, while the others let no one take it.
+end with it. If one of them ends or stops answering, the gateway ends, too, and systemd
+starts it again. What clients had open and locked is in RADOS: they reclaim it from a
+gateway that was started again, and meanwhile no other client gets it.
 
     FOLDER/exports/NUMBER.conf   what the server exports
     FOLDER/server.conf           what it is started with
@@ -56,8 +56,8 @@ GUARD = HandleGuard(
 """What keeps NFS clients in their shares."""
 
 LEASE, GRACE = 10, 12
-"""Seconds: clients of all gateways wait so long to open a file after one has been
-started again, and one that is cut off for longer than its lease loses its locks."""
+"""Seconds. A client that is disconnected for longer than the lease loses its locks. In
+the grace period after the start of a gateway, clients of all gateways only reclaim."""
 
 GONE_SECONDS = 30.0
 """After this time without a sign of life, others no longer wait for a gateway whose
@@ -149,7 +149,7 @@ class Gateway:
         return FENCE + self.name
 
     def _begin_generation(self, generation: int) -> None:
-        """Let sessions from now on not be hit by an eviction of earlier ones."""
+        """Mark new sessions, so that an eviction of earlier ones does not hit them."""
         options, records_name = self._options, self._backend.records.name
         text = pathlib.Path(options.cephfs_conf_path).read_text()
         metadata = sessions_of(records_name, self.name, generation)
@@ -178,7 +178,7 @@ class Gateway:
         return done.returncode
 
     def _set_member(self, gateway: str, is_member: bool) -> None:
-        """Let a gateway take part in reclaiming, or no more.
+        """Add a gateway to those whose clients may reclaim, or remove it.
 
         The command may crash before or after its work.
         """
@@ -200,7 +200,7 @@ class Gateway:
         return f'grace.{self._backend.records.name}'
 
     def _start(self) -> None:
-        """Start the server with all exports: clients of an earlier one reclaim."""
+        """Start the server with all exports, so that clients can reclaim."""
         folder, socket = self._folder, self._folder / 'bus.sock'
         includes = ''
         self._served = self._wanted()
@@ -326,7 +326,7 @@ class Gateway:
             self._beat()
         self._version = changes['version']
         self._retry_at = time.monotonic() + _RETRY_SECONDS
-        self._beaten_at = 0.0  # those who wait for it see it at once
+        self._beaten_at = 0.0  # callers that wait see the version at once
 
     def _file(self, number: int) -> pathlib.Path:
         return self._folder / 'exports' / f'{number}.conf'
@@ -354,13 +354,13 @@ class Gateway:
     # Life
 
     def _beat(self) -> bool:
-        """Say once a second that this one lives, and what it has applied."""
+        """Publish once a second that it is alive, and what it has applied."""
         now = time.monotonic()
         if now - self._beaten_at < _BEAT_SECONDS:
             return False
         if self._beats and self._beaten_at and now - self._beaten_at > GONE_SECONDS:
-            # Others have given up its place.
-            raise exception.ShareBackendException(msg=f'{self.name} was away')
+            # Others have removed it from those whose clients may reclaim.
+            raise exception.ShareBackendException(msg=f'{self.name} was silent')
         if self._is_started and not self._server.is_answering():
             raise exception.FileServerUnresponsive(server='NFS')
         self._beats += 1
@@ -380,7 +380,7 @@ class Gateway:
         return True
 
     def _forget_peers(self) -> None:
-        """Take the place of those that are gone: all would wait for them."""
+        """Remove gateways that are gone: clients of all others would wait for them."""
         now = time.monotonic()
         alive = self._peers.alive(self._backend.records.name)
         for peer in self._peers.names:
@@ -393,5 +393,5 @@ class Gateway:
 
 
 def _end_with_parent() -> None:
-    """Let a process not outlive the gateway, which alone knows what to export."""
+    """End with the gateway: nothing else tells the server what to export."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -80,9 +80,9 @@ class CephfsManaging:
     def _take(
         self, share: base.ShareForDriver, subvolume: str, path: str, size: int
     ) -> Record:
-        """Make a subvolume that of a share, unless it is that of another."""
+        """Make a share the owner of a subvolume, unless another one owns it."""
         key, owner = SHARE + share['name'], owner_key(subvolume)
-        # The records of those who had it before.
+        # The records of its former owners.
         earlier = [
             SHARE + name
             for name, record in self._backend.records.get_all(SHARE).items()
@@ -99,7 +99,7 @@ class CephfsManaging:
     def _own(
         self, name: str, key: str, owner: str, earlier: Iterable[str], new: Record
     ) -> Record:
-        """Write a record of something that no other one owns, in place of earlier."""
+        """Record something that nothing else owns, in place of earlier records."""
 
         def decide(values: Values) -> Values:
             if values[owner] == name:
@@ -167,7 +167,7 @@ class CephfsManaging:
         name: str,
         requested: str | None,
     ) -> Record:
-        """Make a snapshot of Ceph that of ours, unless it is another's."""
+        """Own a snapshot of Ceph, unless another snapshot of ours does."""
         key = SNAPSHOT + snapshot['name']
         owner = owner_key(share['subvolume'], name)
         earlier = {

@@ -106,9 +106,7 @@ class Records:
             if self._cluster.write(self.name, compared, changes, removed):
                 return values | wanted
             time.sleep(random.uniform(0, 0.005 * attempt))
-        raise exception.ShareBackendException(
-            msg=f'{self.name} is changed by others all the time'
-        )
+        raise exception.ShareBackendException(msg=f'others keep changing {self.name}')
 
     def find_identity(self) -> str | None:
         return _value(self._cluster.read(self.name, [IDENTITY]).get(IDENTITY, ''))
@@ -122,12 +120,12 @@ class Records:
         return found
 
     def keep_to(self, identity: str) -> None:
-        """Raise StorageUnavailable from now on where the identity is another."""
+        """From now on, raise StorageUnavailable if the identity is another one."""
         self._identity = identity
 
     @property
     def _own(self) -> dict[str, str]:
-        """What has to be there, whatever is read or changed."""
+        """What every read and every change requires to be present."""
         if self._identity is None:
             return {}
         return {IDENTITY: json.dumps(self._identity)}
@@ -144,9 +142,9 @@ class Records:
 
     @contextlib.contextmanager
     def claimed(self, owner: str) -> Iterator[bool]:
-        """Own something in the block, if nothing else does; tell whether so.
+        """Own something during the block, and yield whether nothing else owns it.
 
-        For late calls: their token is of no use any more.
+        For late calls: their token is no longer valid.
         """
         claim = json.dumps(f'{_CLAIM}{uuid.uuid4()}')
         absent = {owner: ''} | self._own
@@ -167,7 +165,7 @@ class Records:
     def check_call(self) -> None:
         """Raise StaleFencingToken if a later call came during this one.
 
-        Before a command that changes something: these know of no token.
+        Called before commands that change something, which have no token.
         """
         token = current_fencing_token()
         if token is not None:
@@ -191,7 +189,7 @@ class Records:
         self._cluster.write(self.name, {}, {PROBE: now})
 
     def forget_old_tokens(self) -> None:
-        """Once a day, remove the tokens of workers that cannot exist."""
+        """Once a day, remove the tokens of workers that no longer exist."""
         now = self._clock()
         if now - self._forgotten_at < _FORGET_INTERVAL:
             return

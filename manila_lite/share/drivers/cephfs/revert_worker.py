@@ -177,7 +177,7 @@ class Mount:
 
 
 class Revert:
-    """One pass through a snapshot and what is there of it now."""
+    """One pass through a snapshot and the present content."""
 
     def __init__(self, mount: Mount, snapshot: bytes):
         self._mount = mount
@@ -188,7 +188,7 @@ class Revert:
         self._written = 0
 
     def steps(self) -> Iterator[None]:
-        """Do all of it, in steps that take no long time each."""
+        """Do the whole pass, in short steps."""
         waiting: list[tuple[bytes, bool]] = [(b'', False)]
         while waiting:
             path, is_done = waiting.pop()
@@ -204,7 +204,7 @@ class Revert:
             for name, one in present.items():
                 if name not in wanted or not one.is_kind_of(wanted[name]):
                     yield from self._remove(path + b'/' + name, one)
-            # A file with several names stays that of one that is there still.
+            # Present names come first: a file with several names keeps its inode.
             for name, one in sorted(
                 wanted.items(), key=lambda item: item[0] not in present
             ):
@@ -292,14 +292,14 @@ class Revert:
             self._mount.close(source)
 
     def _wait_for_writes(self, size: int) -> None:
-        """Let no more wait to be written than one step has time for."""
+        """Limit what waits to be written to what one step has time for."""
         self._written += size
         if self._written >= _MAY_WAIT:
             self._mount.sync_fs()
             self._written = 0
 
     def _replace(self, path: bytes, wanted: Stat, now: Stat | None) -> None:
-        """Create a symbolic link, or another thing without content."""
+        """Create a symbolic link, or another kind of file without content."""
         if now is not None:
             self._mount.unlink(path)
         if stat.S_ISLNK(wanted.mode):
@@ -353,7 +353,7 @@ def revert(mount: Mount, name: str) -> Iterator[None]:
 
 
 def _read(lines: 'queue.SimpleQueue[bytes]') -> None:
-    """End soon after the process that asks, whatever is being done then."""
+    """End soon after the process that asks, even in the middle of a step."""
     for line in sys.stdin.buffer:
         lines.put(line)
     lines.put(b'')
@@ -383,7 +383,7 @@ def main() -> None:
             break
         reply = {'number': json.loads(line)['number']}
     if mount is not None:
-        # Clients would wait long for what one holds that has vanished.
+        # Clients would wait long for files that a vanished client holds.
         with contextlib.suppress(OSError):
             mount.unmount()
 

@@ -63,10 +63,10 @@ class CephfsShares:
         return self._backend.export_locations(share['share_proto'], record['path'])
 
     def _begin(self, share: base.ShareForDriver, more: Record | None = None) -> Record:
-        """Write that a share is being created, and return its record.
+        """Record that a share is being created, and return the record.
 
-        The subvolume belongs to the share before it is there, so that
-        another call finds what a call that ended has left.
+        The share owns the subvolume before that exists, so that
+        another call finds what an interrupted call has left.
         """
         protocols = self._backend.protocols
         if share['share_proto'].upper() not in protocols:
@@ -162,7 +162,7 @@ class CephfsShares:
         ]
 
     def _finish(self, share: base.ShareForDriver, record: Record) -> Record:
-        """Write that a share is complete, and return its record."""
+        """Record that a share is complete, and return the record."""
         key = SHARE + share['name']
         with self._removing_orphan(record):
             if 'clone' in record:
@@ -289,7 +289,7 @@ class CephfsShares:
             LOG.error('Clone %s is %s', record['subvolume'], clone)
             return {'status': 'error'}
         reply: base.StatusReply = {'status': CREATING_FROM_SNAPSHOT}
-        # Ceph tells it from release 19 on.
+        # Ceph reports it from release 19 on.
         if percentage := clone.get('progress_report', {}).get('percentage cloned'):
             reply['progress'] = f'{float(str(percentage).rstrip("%")):.0f}%'
         return reply
@@ -305,7 +305,7 @@ class CephfsShares:
     def ensure_shares(
         self, shares: Iterable[base.ShareForDriver]
     ) -> dict[str, base.EnsureReply]:
-        """Ensure all of them with three calls, however many there are."""
+        """Ensure all shares with three calls, whatever their number."""
         records = self._backend.records.get_all(SHARE)
         present = {one['name'] for one in self._backend.ask('subvolume ls')}
         monitors = self._backend.monitors()
@@ -366,7 +366,7 @@ def remove(backend: CephfsBackend, subvolume: str) -> None:
 
 
 def _remove_clone(backend: CephfsBackend, subvolume: str) -> None:
-    """Remove a clone that is not complete, and may be so meanwhile."""
+    """Remove a clone that is incomplete, or was when the caller looked."""
     try:
         backend.run('clone cancel', clone_name=subvolume)
     except CommandFailed as error:

@@ -34,7 +34,7 @@ class CephfsSnapshots:
         return {'provider_location': location_of(record), 'size': record['size']}
 
     def _begin(self, snapshot: base.SnapshotForDriver) -> Record:
-        """Write that a snapshot is being created, and return its record."""
+        """Record that a snapshot is being created, and return the record."""
         share_id = snapshot['share_id']
         share_key = SHARE + snapshot['share_name']
         key = SNAPSHOT + snapshot['name']

@@ -7,10 +7,10 @@ CEPHX = 'cephx'
 """The type of access rules that name one."""
 
 INTERNAL = 'manila-lite-'
-"""The names of users that the driver makes for itself begin so."""
+"""The prefix of the names of users that the driver creates for itself."""
 
 REVERTING = f'{INTERNAL}revert-'
-"""Those of the users that rewrite shares."""
+"""The prefix of the names of users that rewrite shares."""
 
 
 def list_users(backend: CephfsBackend, subvolume: str) -> dict[str, str]:
@@ -27,10 +27,10 @@ def _list_all(backend: CephfsBackend, subvolume: str) -> dict[str, str]:
 
 
 def revoke(backend: CephfsBackend, subvolume: str, user: str) -> None:
-    """Let a user in no more, and cut its clients off, open files too.
+    """Deauthorize a user, then evict its clients, with the files they have open.
 
-    In this order: a client that was cut off first would come back. One that reverts
-    does not, and it is found as long as its user exists.
+    In this order: a client that was evicted first could mount again. A process that
+    reverts never does; it is evicted first, as another call finds it by its user.
     """
     if user.startswith(REVERTING):
         backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
@@ -43,7 +43,7 @@ def revoke(backend: CephfsBackend, subvolume: str, user: str) -> None:
 
 
 def revoke_all(backend: CephfsBackend, subvolume: str, prefix: str = '') -> None:
-    """Do this to all users whose names begin so, if the subvolume is there."""
+    """Revoke all users whose names have a prefix, if the subvolume is there."""
     try:
         for user in _list_all(backend, subvolume):
             if user.startswith(prefix):
