@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import dataclasses
 import datetime
+import faulthandler
 import functools
 import gc
 from importlib import metadata
@@ -39,6 +40,7 @@ from manila_lite.periodic import Periodic, Task
 from manila_lite.rpc import transport
 from manila_lite.rpc.hints import HintSender
 from manila_lite.rpc.transport import Transport
+from manila_lite.work.runner import Runner
 
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
@@ -211,6 +213,7 @@ def checked_database(
 
 def receive_signals(prog: str, conf: cfg.ConfigOpts) -> Signals:
     """Receive signals from now on; SIGUSR2 writes a report at once."""
+    faulthandler.enable()  # systemd ends a process that hangs by SIGABRT
     signals = Signals(functools.partial(write_report, prog, conf))
     supervisor.receive_all()
     return signals
@@ -251,6 +254,8 @@ def serve_until_stopped(
     whether all running work has ended.
     """
     conf = process.conf
+    if watchdog := Watchdog.from_environment(process.runners):
+        services = [watchdog, *services]
     reloader = Reloader(process, has_api=has_api)
     check_options(conf, forked, has_backends=has_backends)
     watch_file(conf)
@@ -275,14 +280,11 @@ def serve_until_stopped(
     return has_ended
 
 
-class LatencyReporter:
-    """Reports the latency of the API of this process from time to time."""
+class PeriodicService:
+    """A service that consists of one periodic task."""
 
-    def __init__(self, process: Process):
-        reports = LatencyReports(process.db, process.id)
-        self._periodic = Periodic(
-            [Task('latency', INTERVAL, reports.run_pass, initial_delay=INTERVAL)]
-        )
+    def __init__(self, task: Task):
+        self._periodic = Periodic([task])
 
     def start(self) -> None:
         self._periodic.start()
@@ -293,6 +295,51 @@ class LatencyReporter:
     def stop(self, timeout: float) -> bool:
         self._periodic.stop(timeout)
         return True
+
+
+class Watchdog(PeriodicService):
+    """Lets systemd start the process anew when a loop of a runner hangs.
+
+    A unit with `WatchdogSec` expects a message within that time. None is sent
+    once the loop that looks for work, or the one that renews leases, has been
+    overdue for as long. Errors, such as those of a database that is away, and
+    driver calls, which may take hours, delay neither.
+    """
+
+    PERIODS = 4  # of messages within the time, as one may be late
+
+    def __init__(self, runners: Sequence[Runner], address: str, seconds: float):
+        super().__init__(Task('watchdog', seconds / self.PERIODS, self._report))
+        self._runners = runners
+        self._address = address.replace('@', '\0', 1)  # in no directory
+        self._seconds = seconds
+
+    @classmethod
+    def from_environment(cls, runners: Sequence[Runner]) -> 'Watchdog | None':
+        """Return it if systemd, which has started this process, wants it."""
+        address = os.environ.get('NOTIFY_SOCKET')
+        microseconds = os.environ.get('WATCHDOG_USEC')
+        if not address or not microseconds:
+            return None
+        return cls(runners, address, int(microseconds) / 1e6)
+
+    def _report(self) -> None:
+        overdue = max((each.overdue_by() for each in self._runners), default=0.0)
+        if overdue > self._seconds:
+            LOG.critical('A loop of this process has hung for %d s', overdue)
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.sendto(b'WATCHDOG=1', self._address)
+
+
+class LatencyReporter(PeriodicService):
+    """Reports the latency of the API of this process from time to time."""
+
+    def __init__(self, process: Process):
+        reports = LatencyReports(process.db, process.id)
+        super().__init__(
+            Task('latency', INTERVAL, reports.run_pass, initial_delay=INTERVAL)
+        )
 
 
 def stop_all(services: Sequence[typing.Any], timeout: float) -> bool:

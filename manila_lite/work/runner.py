@@ -148,6 +148,7 @@ class Runner:
         self._threads: list[threading.Thread] = []
         self._renewer: threading.Thread | None = None
         self._swept_at = self._renewed_at = 0.0
+        self._due_at: dict[str, float] = {}  # the next pass of each loop
 
     # Public interface
 
@@ -202,6 +203,10 @@ class Runner:
 
     def start(self) -> None:
         self._swept_at = self._renewed_at = time.monotonic()
+        self._due_at = {
+            'sweep': self._swept_at,
+            'lease': self._renewed_at + self.settings.lease / 3,
+        }
         with self._changed:
             for _ in range(self._spare_workers):
                 self._add_worker()
@@ -467,6 +472,7 @@ class Runner:
             self._write_calls()
             # After a full batch, sweep again as soon as it is done.
             pause = self._idle if self._sweep_once() else self._stop
+            self._due_at['sweep'] = time.monotonic() + self.settings.sweep_interval
             pause.wait(self.settings.sweep_interval)
 
     def _sweep_once(self) -> bool:
@@ -499,6 +505,7 @@ class Runner:
     def _renew_forever(self) -> None:
         pause = interval = self.settings.lease / 3
         while not self._stopped.wait(pause):
+            self._due_at['lease'] = time.monotonic() + interval
             try:
                 pause = interval if self.renew() else interval / 10
                 self._renewed_at = time.monotonic()
@@ -545,6 +552,17 @@ class Runner:
         if now - self._renewed_at > lease:
             return 'leases are not renewed'
         return None
+
+    def overdue_by(self) -> float:
+        """Return for how many seconds one of its loops has been overdue.
+
+        It is the one that looks for work, or the one that renews leases: 0
+        while both go round, even if each statement fails, and while the runner
+        does not run.
+        """
+        if not self._threads or self._stop.is_set():
+            return 0.0
+        return max(0.0, time.monotonic() - min(self._due_at.values()))
 
     def _run(self, work_id: str, abandoned: bool) -> None:
         try:

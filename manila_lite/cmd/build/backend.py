@@ -132,6 +132,7 @@ def build_backend(process: Process, name: str) -> Backend:
         urgent=[*work_kinds(AccessRpc), *work_kinds(SnapshotAccessRpc)],
         probe=process.sweep_probe,
     )
+    process.runners.append(runner)
     backend = Backend(
         db,
         driver,

@@ -47,6 +47,7 @@ def build_data(process: Process) -> RegisteredService:
         release=process.release.number,
         probe=process.sweep_probe,
     )
+    process.runners.append(runner)
     return RegisteredService(
         registration,
         runner,

@@ -35,7 +35,8 @@ class Process:
     """What the services of one process share.
 
     `id` is the incarnation: a new one for every start. `stopping` is set
-    when the process is to stop, before its services are.
+    when the process is to stop, before its services are. `runners` are all
+    that it starts.
     """
 
     conf: cfg.ConfigOpts
@@ -46,6 +47,7 @@ class Process:
     id: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
     stopping: threading.Event = dataclasses.field(default_factory=threading.Event)
     release: releases.Release = dataclasses.field(default_factory=releases.current)
+    runners: list[Runner] = dataclasses.field(default_factory=list)
 
     @functools.cached_property
     def admission(self) -> AdmissionControl:

@@ -113,6 +113,7 @@ def build_scheduler(process: Process) -> SchedulerService:
         probe=process.sweep_probe,
         shortcut=AtOnce(db, placement, process.release.number).place,
     )
+    process.runners.append(runner)
 
     purges = build_purges(process, owner)
     unserved_work = UnservedWork(

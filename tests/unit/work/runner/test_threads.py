@@ -421,6 +421,49 @@ def test_a_runner_knows_that_leases_are_not_renewed(start, db, painter):
     wait_until(lambda: runner.problem() is None, 'it works again')
 
 
+def test_loops_go_round_while_all_statements_fail(start, db, painter):
+    """So a database that is away does not make the watchdog end the process."""
+    failed = collections.Counter()
+
+    def fail(name):
+        failed[threading.current_thread().name] += 1
+        raise db_exc.DBConnectionError()
+
+    painter.may_finish.clear()
+    runner = start(lease=0.1, sweep_interval=0.01)
+    runner.wake(ask(db))
+    assert painter.begun.wait(PATIENCE)
+    db.on_step = fail
+    for name in ('blue-sweep', 'blue-lease'):
+        wait_until(lambda name=name: failed[name] > 5, f'{name} goes round')
+    wait_until(lambda: runner.overdue_by() == 0, 'no loop is overdue')
+    db.on_step = lambda name: None
+
+
+@pytest.mark.parametrize('loop', ['blue-sweep', 'blue-lease'])
+def test_a_loop_that_hangs_is_overdue(start, db, painter, loop):
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def hang(name):
+        if threading.current_thread().name == loop:
+            hangs.set()
+            assert goes_on.wait(PATIENCE)
+
+    painter.may_finish.clear()  # a call of a driver is not a loop
+    runner = start(lease=0.3, sweep_interval=0.01, workers=1)
+    runner.wake(ask(db))
+    assert painter.begun.wait(PATIENCE)
+    wait_until(lambda: runner.overdue_by() == 0, 'no loop is overdue')
+    db.on_step = hang
+    assert hangs.wait(PATIENCE)
+    wait_until(lambda: runner.overdue_by() > 0.5, 'the loop is overdue')
+    goes_on.set()
+    wait_until(lambda: runner.overdue_by() == 0, 'it goes on')
+    painter.may_finish.set()
+    runner.stop(PATIENCE)
+    assert runner.overdue_by() == 0
+
+
 @pytest.mark.parametrize('clock', [time.time])
 def test_newer_work_that_was_put_off_runs_as_soon_as_it_is_due(db, start, painter):
     """Release 1 puts off what it does not know whenever it finds it due."""
