@@ -51,7 +51,7 @@ HARDENING = {
     'manila-lite-services': MOST | FILES,
     'manila-lite': MOST | FILES,
     # With the driver btrfs its drop-in takes back what is here.
-    'manila-lite-share': ALL | FILES,
+    'manila-lite-share': MOST | FILES,
     'manila-lite-nfs-gateway@': ALL | {'ProtectSystem': 'full'},
 }
 AS_ROOT = {'manila-lite-nfs-gateway@'}
@@ -72,6 +72,21 @@ def test_unit_allows_no_more_than_its_service_needs(name):
     assert {key: service.get(key) for key in expected} == expected
     assert ('AmbientCapabilities' in service) == ('AmbientCapabilities' in expected)
     assert (service['User'] == 'root') == (name in AS_ROOT)
+
+
+WITH_RUNNERS = {
+    'manila-lite',
+    'manila-lite-data',
+    'manila-lite-scheduler',
+    'manila-lite-share',
+}
+"""Those that report to systemd while they look for work."""
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_units_expect_reports_of_what_gives_them(name):
+    service = read(UNITS / f'{name}.service')['Service']
+    assert ('WatchdogSec' in service) == (name in WITH_RUNNERS)
 
 
 @pytest.mark.parametrize('name', NAMES)
