@@ -322,6 +322,11 @@ class Controller:
     def __init__(self, services: ApiServices):
         self.services = services
 
+    @functools.cached_property
+    def max_limit(self) -> int:
+        """The most items that a page of a list has."""
+        return self.services.conf.osapi_max_limit
+
 
 class BoundHandler(typing.NamedTuple):
     """A handler with its checks, for the versions it serves."""

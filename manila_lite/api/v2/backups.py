@@ -79,10 +79,6 @@ _REFUSED: wsgi.Refusals = {
 class ShareBackupsController(wsgi.Controller):
     target = targets.BACKUP.loader
 
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     @wsgi.method(
         'share_backup:get_all',
         answer=answers.page('share_backups', SUMMARY, links_key='share_backup_links'),
@@ -102,7 +98,7 @@ class ShareBackupsController(wsgi.Controller):
     def _list(self, req: wsgi.Request, view: typing.Any, path: str) -> dict:
         page = paging.parse(
             req.query,
-            cap=self._max_limit,
+            cap=self.max_limit,
             sort_keys=_SORT_KEYS,
             ignored_keys=() if req.ctx.is_admin else _ADMIN_KEYS,
         )

@@ -10,7 +10,6 @@ from manila_lite import exception
 from manila_lite.api import answers, paging, schema as s, wsgi
 from manila_lite.api.fields import Field, View, child, fields, fn
 from manila_lite.api.filters import Filter, filters
-from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.shares import export_locations as views
@@ -86,10 +85,6 @@ def show_replica(
 class ShareReplicasController(wsgi.Controller):
     target = targets.REPLICA.loader
 
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     @wsgi.method(
         'share_replica:get_all',
         answer=answers.page('share_replicas', SUMMARY, links_key='share_replica_links'),
@@ -109,7 +104,7 @@ class ShareReplicasController(wsgi.Controller):
         )
 
     def _list(self, req: wsgi.Request, read: Callable, view: View, path: str) -> dict:
-        page = paging.parse(req.query, cap=self._max_limit)
+        page = paging.parse(req.query, cap=self.max_limit)
         listing = self.services.db.read(read, self._parse_filters(req), page)
         items = view.many(req.minor, req.ctx.is_admin)(
             listing.rows, {'metadata': listing.metadata}

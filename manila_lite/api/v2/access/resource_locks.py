@@ -6,7 +6,6 @@ from manila_lite import exception
 from manila_lite.api import answers, links, paging, schema as s, wsgi
 from manila_lite.api.fields import LINKS, Field, fields
 from manila_lite.api.filters import Filter, exact
-from manila_lite.api.services import ApiServices
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.share.operations.access.locks import LockRequest
@@ -72,16 +71,12 @@ class VisibleLock(typing.NamedTuple):
 
 
 class ResourceLocksController(wsgi.Controller):
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     def target(self, req: wsgi.Request, lock_id: str) -> rows.ResourceLockRow:
         """Return a lock of the own project, or of all with the policy."""
         return self.visible(req, lock_id).lock
 
     def visible(self, req: wsgi.Request, lock_id: str) -> VisibleLock:
-        """Do the same; who owns what is locked sees the lock as its own."""
+        """Return a lock, which the owner of the locked resource sees as its own."""
         row = self.services.db.read(locks.get, lock_id)
         project_id = req.ctx.project_id
         if row.project_id != project_id:
@@ -99,7 +94,7 @@ class ResourceLocksController(wsgi.Controller):
     )
     def index(self, req: wsgi.Request) -> dict:
         """List a page of the locks of a project and its shares, or of all."""
-        page = paging.parse(req.query, cap=self._max_limit, sort_keys=_SORT_KEYS)
+        page = paging.parse(req.query, cap=self.max_limit, sort_keys=_SORT_KEYS)
         with_count = paging.parse_flag(req.query, 'with_count')
         rows, total = self.services.db.read(
             locks.list_locks, self._parse_filters(req), page, with_count

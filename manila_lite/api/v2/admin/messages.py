@@ -4,7 +4,6 @@ from manila_lite import exception, messages as words
 from manila_lite.api import answers, links, paging, wsgi
 from manila_lite.api.fields import LINKS, Field, fields, fn, fn2
 from manila_lite.api.filters import Filter, exact, filters
-from manila_lite.api.services import ApiServices
 from manila_lite.db.queries import messages as queries
 from manila_lite.db.rows import MessageRow
 from manila_lite.db.session import Session
@@ -44,10 +43,6 @@ ITEM = fields(
 
 
 class MessagesController(wsgi.Controller):
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     def target(self, req: wsgi.Request, message_id: str) -> MessageRow:
         """Return a message of the own project."""
         row = self.services.db.read(_get, message_id)
@@ -65,7 +60,7 @@ class MessagesController(wsgi.Controller):
 
         Administrators see those of all projects.
         """
-        page = paging.parse(req.query, cap=self._max_limit, sort_keys=_SORT_KEYS)
+        page = paging.parse(req.query, cap=self.max_limit, sort_keys=_SORT_KEYS)
         rows = self.services.db.read(
             queries.list_messages,
             page,

@@ -51,7 +51,6 @@ _QUERY = (
 class RecoveryController(wsgi.Controller):
     def __init__(self, services: ApiServices):
         super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
         self._recovery = services.recovery
 
     @wsgi.method('recovery:in_flight', answer={'in_flight': [IN_FLIGHT]}, query=_QUERY)
@@ -67,10 +66,10 @@ class RecoveryController(wsgi.Controller):
     def _list_in_flight(self, req: wsgi.Request, *, candidates: bool) -> list[dict]:
         # Resources of different kinds may have the same id, so that no marker
         # tells where a page begins.
-        page = paging.parse(req.query, cap=self._max_limit)
+        page = paging.parse(req.query, cap=self.max_limit)
         page = page._replace(marker=None)
         found = self._recovery.in_flight(
-            limit=page.offset + (page.limit or self._max_limit),
+            limit=page.offset + (page.limit or self.max_limit),
             candidates=candidates,
             resource_type=_resource_type(req),
             host=req.query.get('host'),
@@ -84,7 +83,7 @@ class RecoveryController(wsgi.Controller):
     )
     def log(self, req: wsgi.Request) -> dict:
         """List the decisions, newest first."""
-        page = paging.parse(req.query, cap=self._max_limit)
+        page = paging.parse(req.query, cap=self.max_limit)
         found = self._recovery.log(
             limit=page.limit,
             offset=page.offset,

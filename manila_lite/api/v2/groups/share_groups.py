@@ -7,7 +7,6 @@ from manila_lite import exception
 from manila_lite.api import answers, links, paging, schema as s, wsgi
 from manila_lite.api.fields import LINKS, Field, child, fields
 from manila_lite.api.filters import Filter, exact, filters
-from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals, targets
 from manila_lite.db import rows
 from manila_lite.db.queries.groups import share_groups
@@ -140,10 +139,6 @@ class _Listing(typing.NamedTuple):
 class ShareGroupsController(wsgi.Controller):
     target = targets.GROUP.loader
 
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     @wsgi.method(
         'share_group:get_all',
         answer=answers.page('share_groups', SUMMARY),
@@ -175,7 +170,7 @@ class ShareGroupsController(wsgi.Controller):
     def _page(self, req: wsgi.Request) -> paging.Page:
         return paging.parse(
             req.query,
-            cap=self._max_limit,
+            cap=self.max_limit,
             sort_keys=_SORT_KEYS,
             ignored_keys=() if req.ctx.is_admin else _ADMIN_KEYS,
         )

@@ -7,7 +7,6 @@ from manila_lite import exception
 from manila_lite.api import answers, links, paging, schema as s, wsgi
 from manila_lite.api.fields import LINKS, Field, attr, child, extra, fields
 from manila_lite.api.filters import exact
-from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.groups.share_groups import Criteria
 from manila_lite.db import rows
@@ -78,10 +77,6 @@ class _Listing(typing.NamedTuple):
 class ShareGroupSnapshotsController(wsgi.Controller):
     target = targets.GROUP_SNAPSHOT.loader
 
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     @wsgi.method(
         'share_group_snapshot:get_all',
         answer=answers.page(
@@ -112,7 +107,7 @@ class ShareGroupSnapshotsController(wsgi.Controller):
         )
 
     def _page(self, req: wsgi.Request) -> paging.Page:
-        return paging.parse(req.query, cap=self._max_limit, sort_keys=_SORT_KEYS)
+        return paging.parse(req.query, cap=self.max_limit, sort_keys=_SORT_KEYS)
 
     @wsgi.method(
         'share_group_snapshot:get', target=True, answer={'share_group_snapshot': DETAIL}
@@ -128,7 +123,7 @@ class ShareGroupSnapshotsController(wsgi.Controller):
     )
     def members(self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow) -> dict:
         """List the members, with as much as users may know of them."""
-        page = paging.parse(req.query, cap=self._max_limit)
+        page = paging.parse(req.query, cap=self.max_limit)
         found = page.slice_rows(self._members(snapshot.id)[snapshot.id])
         more = {'project_id': snapshot.project_id}
         return {'share_group_snapshot_members': MEMBER.many(req.minor)(found, more)}

@@ -7,7 +7,6 @@ from manila_lite import exception
 from manila_lite.api import answers, paging, schema as s, wsgi
 from manila_lite.api.fields import Field, View, child, const, fields
 from manila_lite.api.filters import Filter, exact, filters
-from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import security_services as records
@@ -75,10 +74,6 @@ _QUERY = (
 class SecurityServicesController(wsgi.Controller):
     target = targets.SECURITY_SERVICE.loader
 
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     @wsgi.method(
         'security_service:index',
         answer=answers.page('security_services', SUMMARY),
@@ -98,7 +93,7 @@ class SecurityServicesController(wsgi.Controller):
         )
 
     def _listed(self, req: wsgi.Request, read: Callable, view: View, path: str) -> dict:
-        page = paging.parse(req.query, cap=self._max_limit)
+        page = paging.parse(req.query, cap=self.max_limit)
         listing = self.services.db.read(read, self._parse_filters(req), page)
         items = view.many(req.minor)(listing.rows, {'networks': listing.networks})
         return paging.answer(req, page, path, 'security_services', items, listing.rows)

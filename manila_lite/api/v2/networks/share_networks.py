@@ -6,7 +6,6 @@ import typing
 from manila_lite import exception
 from manila_lite.api import answers, paging, schema as s, wsgi
 from manila_lite.api.filters import Filter, exact, filters, number
-from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.networks import views
 from manila_lite.api.v2.networks.views import DETAILS_POLICY
@@ -125,10 +124,6 @@ def show_network(db: Database, req: wsgi.Request, network_id: str) -> dict:
 class ShareNetworksController(wsgi.Controller):
     target = targets.NETWORK.loader
 
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     @wsgi.method(
         'share_network:index',
         answer=answers.page('share_networks', views.SUMMARY),
@@ -162,7 +157,7 @@ class ShareNetworksController(wsgi.Controller):
         show: Callable[[network_views.ShareNetworkListing], list[dict]],
         path: str,
     ) -> dict:
-        page = paging.parse(req.query, cap=self._max_limit)
+        page = paging.parse(req.query, cap=self.max_limit)
         filters = parse_filter(req)
         found = self.services.db.read(read, filters, page)
         return paging.answer(req, page, path, 'share_networks', show(found), found.rows)

@@ -16,7 +16,6 @@ from manila_lite.api.fields import (
     fn2,
 )
 from manila_lite.api.filters import Filter, exact, filters
-from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.metadata import (
     IdentifiedRow,
@@ -291,10 +290,6 @@ def _shown(
 class SharesController(wsgi.Controller):
     target = targets.SHARE.loader
 
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     @wsgi.method(
         'share:get_all', answer=answers.page('shares', SUMMARY, count=True), query=QUERY
     )
@@ -311,9 +306,9 @@ class SharesController(wsgi.Controller):
         filters = parse_filter(req)
         page = paging.parse(
             req.query,
-            cap=self._max_limit
+            cap=self.max_limit
             if lists_all_projects(req)
-            else self._max_limit * _OWN_LIST_FACTOR,
+            else self.max_limit * _OWN_LIST_FACTOR,
             sort_keys=SORT_KEYS,
             ignored_keys=ignored_sort_keys(req),
             empty_at_zero=True,

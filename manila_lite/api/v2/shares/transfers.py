@@ -6,7 +6,6 @@ from manila_lite import exception
 from manila_lite.api import answers, links, paging, schema as s, wsgi
 from manila_lite.api.fields import LINKS, Field, View, attr, const, fields
 from manila_lite.api.filters import Filter, exact, filters
-from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.db import rows
 from manila_lite.db.queries.shares import transfers
@@ -73,10 +72,6 @@ _REFUSED: wsgi.Refusals = {
 
 
 class ShareTransfersController(wsgi.Controller):
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     def target(self, req: wsgi.Request, transfer_id: str) -> rows.TransferRow:
         """Return a transfer that the own project offers."""
         row = self.services.db.read(transfers.get, transfer_id)
@@ -99,7 +94,7 @@ class ShareTransfersController(wsgi.Controller):
         return self._list(req, DETAIL, 'share-transfers/detail')
 
     def _list(self, req: wsgi.Request, view: View, path: str) -> dict:
-        page = paging.parse(req.query, cap=self._max_limit, sort_keys=_SORT_KEYS)
+        page = paging.parse(req.query, cap=self.max_limit, sort_keys=_SORT_KEYS)
         found = self.services.db.read(
             transfers.list_transfers, self._parse_filters(req), _LIKE.values(req), page
         )

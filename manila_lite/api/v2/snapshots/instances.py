@@ -7,7 +7,6 @@ from manila_lite import exception
 from manila_lite.api import answers, links, paging, wsgi
 from manila_lite.api.fields import LINKS, Field, View, fields
 from manila_lite.api.filters import Filter
-from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.db import rows
@@ -34,10 +33,6 @@ _QUERY = (*paging.query_keys(), Filter('snapshot_id'))
 class SnapshotInstancesController(wsgi.Controller):
     target = targets.SNAPSHOT_INSTANCE.loader
 
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     @wsgi.method(
         'share_snapshot_instance:index',
         answer=answers.page('snapshot_instances', SUMMARY),
@@ -55,7 +50,7 @@ class SnapshotInstancesController(wsgi.Controller):
         return self._list(req, DETAIL, 'snapshot-instances/detail')
 
     def _list(self, req: wsgi.Request, view: View, path: str) -> dict:
-        page = paging.parse(req.query, cap=self._max_limit)
+        page = paging.parse(req.query, cap=self.max_limit)
         rows = self.services.db.read(
             views.list_instances, req.query.get('snapshot_id'), page
         )

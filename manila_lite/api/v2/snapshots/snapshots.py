@@ -8,7 +8,6 @@ from manila_lite import exception
 from manila_lite.api import answers, links, paging, schema as s, wsgi
 from manila_lite.api.fields import LINKS, Field, attr, child, fields, fn
 from manila_lite.api.filters import Filter, filters, non_empty, number
-from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals, targets
 from manila_lite.db import rows
 from manila_lite.db.queries.snapshots import views as snapshot_views
@@ -171,10 +170,6 @@ def _detail(req: wsgi.Request, listing: snapshot_views.SnapshotListing) -> dict:
 class SnapshotsController(wsgi.Controller):
     target = targets.SNAPSHOT.loader
 
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     @wsgi.method(
         'share_snapshot:get_all_snapshots',
         answer=answers.page(
@@ -198,7 +193,7 @@ class SnapshotsController(wsgi.Controller):
     def _list(self, req: wsgi.Request, *, detailed: bool) -> dict:
         page = paging.parse(
             req.query,
-            cap=self._max_limit,
+            cap=self.max_limit,
             sort_keys=SORT_KEYS,
             ignored_keys=() if req.ctx.is_admin else ADMIN_SORT_KEYS,
         )

@@ -5,7 +5,6 @@ import typing
 from manila_lite.api import answers, paging, schema, wsgi
 from manila_lite.api.fields import Field, fields
 from manila_lite.api.filters import Filter, exact, filters
-from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.types import specs
 from manila_lite.api.v2.types.specs import SENT, Specs, TypeSpecsController
 from manila_lite.context import RequestContext
@@ -42,10 +41,6 @@ ITEM = fields(
 
 
 class QosTypesController(wsgi.Controller):
-    def __init__(self, services: ApiServices):
-        super().__init__(services)
-        self._max_limit = services.conf.osapi_max_limit
-
     @wsgi.method(
         'qos_type:index',
         answer=answers.page('qos_types', ITEM),
@@ -53,7 +48,7 @@ class QosTypesController(wsgi.Controller):
     )
     def index(self, req: wsgi.Request) -> dict:
         """List a page of the types; all projects see all of them."""
-        page = paging.parse(req.query, cap=self._max_limit, sort_keys=_SORT_KEYS)
+        page = paging.parse(req.query, cap=self.max_limit, sort_keys=_SORT_KEYS)
         records = self.services.db.read(
             qos_types.list_page,
             QosTypeFilter(_EXACT.values(req), _LIKE.values(req)),
