@@ -71,15 +71,9 @@ class PlacementEndpoint:
     def prepare_create_share_instance(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        instance, specs = _read_instance(session, job.resource_id)
-        if instance.status != InstanceStatus.CREATING or instance.host is not None:
-            raise exception.InvalidStatus(
-                resource='share instance',
-                id=instance.id,
-                status=instance.status,
-                event='place',
-                allowed=f'{InstanceStatus.CREATING}, without a host',
-            )
+        instance, specs = _read_waiting(
+            session, job.resource_id, InstanceStatus.CREATING, is_placed=False
+        )
         return (
             instance,
             specs,
@@ -279,16 +273,7 @@ class PlacementEndpoint:
     def prepare_extend_share_instance(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        instance, specs = _read_instance(session, job.resource_id)
-        if instance.status != InstanceStatus.EXTENDING:
-            raise exception.InvalidStatus(
-                resource='share instance',
-                id=instance.id,
-                status=instance.status,
-                event='place',
-                allowed=InstanceStatus.EXTENDING,
-            )
-        return instance, specs
+        return _read_waiting(session, job.resource_id, InstanceStatus.EXTENDING)
 
     def extend_share_instance(
         self, job: typing.Any, instance_id: str, new_size: int, growth: int
@@ -320,16 +305,7 @@ class PlacementEndpoint:
     def prepare_manage_share_instance(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        instance, specs = _read_instance(session, job.resource_id)
-        if instance.status != InstanceStatus.MANAGE_STARTING:
-            raise exception.InvalidStatus(
-                resource='share instance',
-                id=instance.id,
-                status=instance.status,
-                event='place',
-                allowed=InstanceStatus.MANAGE_STARTING,
-            )
-        return instance, specs
+        return _read_waiting(session, job.resource_id, InstanceStatus.MANAGE_STARTING)
 
     def manage_share_instance(
         self, job: typing.Any, instance_id: str, driver_options: dict[str, typing.Any]
@@ -522,3 +498,20 @@ def _read_instance(
     return instance, required_capabilities(
         specs, has_qos_type=instance.qos_type_id is not None
     )
+
+
+def _read_waiting(
+    session: Session, instance_id: str, status: str, *, is_placed: bool = True
+) -> tuple[InstanceRow, Mapping[str, str]]:
+    """Do the same if the instance waits for this placement, or raise."""
+    instance, specs = _read_instance(session, instance_id)
+    if instance.status != status or not is_placed and instance.host is not None:
+        allowed = status if is_placed else f'{status}, without a host'
+        raise exception.InvalidStatus(
+            resource='share instance',
+            id=instance_id,
+            status=instance.status,
+            event='place',
+            allowed=allowed,
+        )
+    return instance, specs
