@@ -24,6 +24,7 @@ from manila_lite.api.v2.metadata import (
 )
 from manila_lite.api.v2.types.extra_specs import TENANT_VISIBLE
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.shares import shares, views as share_views
 from manila_lite.db.queries.shares.views import Exports
 from manila_lite.db.rows import ShareTarget
@@ -274,9 +275,7 @@ def show_share(db: typing.Any, req: wsgi.Request, share_id: str, policy: str) ->
     return _shown(req, share_id, found, policy)
 
 
-def _shown(
-    req: wsgi.Request, share_id: str, found: share_views.ShareListing, policy: str
-) -> dict:
+def _shown(req: wsgi.Request, share_id: str, found: pages.Listing, policy: str) -> dict:
     row = found.rows[0] if found.rows else None
     if row is None or not targets.is_share_visible(req.ctx, row):
         raise exception.ShareNotFound(share_id=share_id)

@@ -10,6 +10,7 @@ from manila_lite.api.fields import LINKS, Field, attr, child, fields, fn
 from manila_lite.api.filters import Filter, filters, non_empty, number
 from manila_lite.api.v2 import literals, targets
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.snapshots import views as snapshot_views
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
@@ -162,7 +163,7 @@ def show_snapshot(
     return _detail(req, listing)
 
 
-def _detail(req: wsgi.Request, listing: snapshot_views.SnapshotListing) -> dict:
+def _detail(req: wsgi.Request, listing: pages.Listing) -> dict:
     view = DETAIL.function(req.minor, req.ctx.is_admin)
     return {'snapshot': view(listing.rows[0], _more(req, listing))}
 
@@ -252,9 +253,7 @@ class SnapshotsController(wsgi.Controller):
         row = types.SimpleNamespace(
             **values, status=SnapshotStatus.CREATING, provider_location=None
         )
-        return _detail(
-            req, snapshot_views.SnapshotListing([row], {'metadata': {row.id: metadata}})
-        )
+        return _detail(req, pages.Listing([row], {'metadata': {row.id: metadata}}))
 
     def _share(self, req: wsgi.Request, share_id: str) -> rows.ShareTarget:
         row = targets.SHARE.get(self.services.db, req.ctx, share_id)
@@ -280,5 +279,5 @@ class SnapshotsController(wsgi.Controller):
         self.services.snapshots.delete(req.ctx, snapshot)
 
 
-def _more(req: wsgi.Request, listing: snapshot_views.SnapshotListing) -> dict:
+def _more(req: wsgi.Request, listing: pages.Listing) -> dict:
     return listing.children | {'links': links.Links(req, 'snapshots')}

@@ -9,7 +9,6 @@ snapshot and its metadata take one statement.
 
 from collections.abc import Collection, Sequence
 import dataclasses
-import typing
 
 import sqlalchemy as sa
 
@@ -66,23 +65,16 @@ class SnapshotFilter:
     ids: Collection[str] | None = None
 
 
-def _to_show(column: sa.Column) -> sa.ColumnElement:
-    """Return the column, without conversion of timestamps.
-
-    On SQLite they are stored as text, which is what responses need.
-    """
-    if isinstance(column.type, sa.DateTime):
-        return sa.type_coerce(column, sa.types.NullType()).label(column.name)
-    return column
-
-
 _SHOWN = sa.select(
-    *(_to_show(column) for column in SNAPSHOT.c if column is not SNAPSHOT.c.updated_at),
+    *(
+        pages.to_show(column)
+        for column in SNAPSHOT.c
+        if column is not SNAPSHOT.c.updated_at
+    ),
     INSTANCE.c.status,
     INSTANCE.c.provider_location,
     SHARE_INSTANCE.c.replica_state,
 )
-_ID = 0  # access by index is ten times faster than by name
 
 
 def _joined(these: sa.FromClause = SNAPSHOT) -> sa.FromClause:
@@ -102,18 +94,10 @@ _ONE = (
 )
 
 
-class SnapshotListing(typing.NamedTuple):
-    """Rows to show, and their children by snapshot id."""
-
-    rows: Sequence[typing.Any]
-    children: dict[str, dict[str, typing.Any]]
-    total: int | None = None
-
-
-def get(session: Session, snapshot_id: str) -> SnapshotListing:
+def get(session: Session, snapshot_id: str) -> pages.Listing:
     """Return one snapshot, or no rows if it does not exist."""
     found = session.rows(_ONE, snapshot_id=snapshot_id)
-    return SnapshotListing(
+    return pages.Listing(
         select_displayed(found),
         {'metadata': by_parent((row.id, row.key, row.value) for row in found)},
     )
@@ -121,7 +105,7 @@ def get(session: Session, snapshot_id: str) -> SnapshotListing:
 
 def list_summaries(
     session: Session, criteria: SnapshotFilter, page: Page, count: bool = False
-) -> SnapshotListing:
+) -> pages.Listing:
     """Return ids and names of the snapshots of a page."""
     criteria = _checked(session, criteria)
     total = _check_length(session, criteria, page, count)
@@ -132,12 +116,12 @@ def list_summaries(
         SNAPSHOT.c.display_name.label('name'),
         SNAPSHOT.c.created_at,
     )
-    return SnapshotListing(session.rows(statement), {}, total)
+    return pages.Listing(session.rows(statement), {}, total)
 
 
 def list_details(
     session: Session, criteria: SnapshotFilter, page: Page, count: bool = False
-) -> SnapshotListing:
+) -> pages.Listing:
     """Return the snapshots of a page with all that the detailed view shows."""
     criteria = _checked(session, criteria)
     total = _check_length(session, criteria, page, count)
@@ -151,21 +135,16 @@ def list_details(
         )
     )
     if not found:  # to find nothing again could take as long
-        return SnapshotListing([], {}, total)
+        return pages.Listing([], {}, total)
     metadata = METADATA.list_of_page(session, ids)
-    return SnapshotListing(select_displayed(found), {'metadata': metadata}, total)
+    return pages.Listing(select_displayed(found), {'metadata': metadata}, total)
 
 
 def select_displayed(rows: Sequence[sa.Row]) -> Sequence[sa.Row]:
     """Return the displayed row of each snapshot, in order."""
-    if len({row[_ID] for row in rows}) == len(rows):
+    if pages.is_unique(rows):
         return rows
-    chosen: dict[str, sa.Row] = {}
-    for row in rows:
-        other = chosen.get(row.id)
-        if other is None or _rank(row) < _rank(other):
-            chosen[row.id] = row
-    return list(chosen.values())
+    return pages.choose_first(rows, _rank)
 
 
 def _rank(row: sa.Row) -> tuple[bool, int]:

@@ -9,6 +9,7 @@ from manila_lite import exception
 from manila_lite.conf import Option, seconds, upper_names
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.shares import (
@@ -17,7 +18,7 @@ from manila_lite.db.queries.shares import (
     shares,
     views as share_views,
 )
-from manila_lite.db.queries.shares.views import Exports, ShareListing
+from manila_lite.db.queries.shares.views import Exports
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import qos_types, types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
@@ -83,7 +84,7 @@ class Shares:
     @transaction
     def create(
         self, session: Session, ctx: RequestContext, request: ShareRequest
-    ) -> ShareListing:
+    ) -> pages.Listing:
         """Accept a share and return it; placement and creation follow."""
         new = self._checked(session, ctx, request)
         self._charge(session, new)
