@@ -106,8 +106,7 @@ class MetadataController(wsgi.Controller):
     ) -> dict:
         parent = self.parent(req, target, path)
         self._check_keys(req, target, values)
-        write = self.replace_all if replace else self.merge
-        return _response(write(req, target, parent, values))
+        return _response(self.set_values(req, target, parent, values, replace=replace))
 
     def _check_keys(
         self, req: wsgi.Request, target: IdentifiedRow, keys: Collection[str]
@@ -130,24 +129,18 @@ class MetadataController(wsgi.Controller):
     def read(self, parent: IdentifiedRow) -> dict[str, str]:
         return self.services.db.read(self.table.get, parent.id)
 
-    def merge(
+    def set_values(
         self,
         req: wsgi.Request,
         target: IdentifiedRow,
         parent: IdentifiedRow,
         values: dict[str, str],
+        *,
+        replace: bool,
     ) -> dict[str, str]:
-        """Set these keys and keep the others; return all metadata."""
-        return self.services.db.write(self.table.merge, parent.id, values)
-
-    def replace_all(
-        self,
-        req: wsgi.Request,
-        target: IdentifiedRow,
-        parent: IdentifiedRow,
-        values: dict[str, str],
-    ) -> dict[str, str]:
-        """Set these keys and remove others; return all metadata."""
+        """Set these keys and, with `replace`, remove others; return all metadata."""
+        if not replace:
+            return self.services.db.write(self.table.merge, parent.id, values)
         return self.services.db.write(
             self.table.replace, parent.id, values, self.protected_keys(req, target)
         )

@@ -109,29 +109,11 @@ class ShareNetworkSubnetMetadataController(MetadataController):
     ) -> IdentifiedRow:
         return self.services.db.read(subnets.get, target.id, path['subnet_id'])
 
-    def merge(
+    def set_values(
         self,
         req: wsgi.Request,
         target: IdentifiedRow,
         parent: IdentifiedRow,
-        values: dict[str, str],
-    ) -> dict[str, str]:
-        return self._set(req, target, parent, values, replace=False)
-
-    def replace_all(
-        self,
-        req: wsgi.Request,
-        target: IdentifiedRow,
-        parent: IdentifiedRow,
-        values: dict[str, str],
-    ) -> dict[str, str]:
-        return self._set(req, target, parent, values, replace=True)
-
-    def _set(
-        self,
-        req: wsgi.Request,
-        network: IdentifiedRow,
-        subnet: IdentifiedRow,
         values: dict[str, str],
         *,
         replace: bool,
@@ -144,8 +126,8 @@ class ShareNetworkSubnetMetadataController(MetadataController):
         }
         return self.services.network_changes.set_subnet_metadata(
             req.ctx,
-            network.id,
-            subnet.id,
+            target.id,
+            parent.id,
             values,
             replace=replace,
             driver_values=driver_values,

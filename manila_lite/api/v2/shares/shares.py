@@ -442,28 +442,19 @@ class ShareMetadataController(MetadataController):
     def admin_only(self) -> frozenset[str]:
         return self.services.admin_only_metadata
 
-    def merge(
+    def set_values(
         self,
         req: wsgi.Request,
         target: IdentifiedRow,
         parent: IdentifiedRow,
         values: dict[str, str],
-    ) -> dict[str, str]:
-        return self.services.share_metadata.set_values(
-            req.ctx, typing.cast(ShareTarget, parent), values
-        )
-
-    def replace_all(
-        self,
-        req: wsgi.Request,
-        target: IdentifiedRow,
-        parent: IdentifiedRow,
-        values: dict[str, str],
+        *,
+        replace: bool,
     ) -> dict[str, str]:
         return self.services.share_metadata.set_values(
             req.ctx,
             typing.cast(ShareTarget, parent),
             values,
-            replace=True,
-            keep=self.protected_keys(req, target),
+            replace=replace,
+            keep=self.protected_keys(req, target) if replace else frozenset(),
         )
