@@ -21,6 +21,13 @@ _BITS = {
     'CAP_SETFCAP': 31,
 }
 
+FOR_FILES_OF_USERS = ('CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER')
+"""What a process needs to handle files that only their users may read.
+
+A service that is not root keeps them for snapshots, reverts and deletions;
+the systemd units give them to it.
+"""
+
 
 def missing(names: Iterable[str]) -> list[str]:
     """Return which of these this process lacks."""

@@ -16,9 +16,8 @@ from typing import Any
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.share.drivers import base
+from manila_lite.share.drivers import base, capabilities
 from manila_lite.share.drivers.delegation import Delegation
-from manila_lite.share.drivers.local import privileges
 from manila_lite.share.drivers.local.access import LocalAccess
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.managing import LocalManaging
@@ -166,7 +165,7 @@ class LocalDriver(
         Without an export, shares are used on this machine only, perhaps by
         no other user than that of the service.
         """
-        missing = privileges.missing()
+        missing = capabilities.missing(capabilities.FOR_FILES_OF_USERS)
         if not missing:
             return
         text = (

@@ -20,8 +20,7 @@ import pathlib
 import stat
 import typing
 
-from manila_lite.share.drivers import trees
-from manila_lite.share.drivers.local import privileges
+from manila_lite.share.drivers import capabilities, trees
 from manila_lite.share.drivers.local.tree_changes import NEW, OLD, PUT, REMOVE, SET
 from manila_lite.share.drivers.trees import Attributes, PathParts
 
@@ -115,7 +114,7 @@ class _Staging:
         self._attribute_changes: list[list[typing.Any]] = []
         self._link_targets: dict[tuple[int, int], _LinkTarget] = {}
         self._claimed_inodes: dict[int, tuple[int, int]] = {}
-        self._can_chown = privileges.can_change_owners()
+        self._can_chown = not capabilities.missing(['CAP_CHOWN'])
 
     def run(self) -> None:
         pending = [_PendingDirectory((), None)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manila_lite.share.drivers.local import privileges
+from manila_lite.share.drivers import capabilities
 from tests.drivers.driver_harness import CTX
 from tests.support import requirements
 from tests.unit.share.drivers.local.local_driver import make, start
@@ -10,7 +10,7 @@ from tests.unit.share.drivers.local.local_driver import make, start
 
 def start_serving(root, host):
     """Start a driver whose users are on other machines."""
-    if host and privileges.missing():
+    if host and capabilities.missing(capabilities.FOR_FILES_OF_USERS):
         requirements.missing('only root has the privileges of a file server')
     return start(root, local_export_host=host)
 

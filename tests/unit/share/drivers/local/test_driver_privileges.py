@@ -11,7 +11,7 @@ import tempfile
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.drivers.local import privileges
+from manila_lite.share.drivers import capabilities
 from tests.drivers import content
 from tests.drivers.driver_harness import CTX
 from tests.support import ordinary_user
@@ -25,7 +25,7 @@ def live_with_private_files(root):
     """Run the life of a share whose files are of another user."""
     driver, share = start(root), make.share()
     top, snapshot = directory(driver, share), make.snapshot(share)
-    assert privileges.missing() == []
+    assert capabilities.missing(capabilities.FOR_FILES_OF_USERS) == []
     closed = top / 'closed'
     closed.mkdir()
     for path in (closed / 'secret', top / 'key'):
@@ -123,7 +123,7 @@ def test_shares_that_clients_mount_are_not_served_without_privileges():
 
 
 def test_nothing_is_warned_of_with_all_privileges(root, caplog, monkeypatch):
-    monkeypatch.setattr(privileges, 'missing', list)
+    monkeypatch.setattr(capabilities, 'missing', lambda names: [])
     with caplog.at_level(logging.WARNING):
         start(root)
     assert caplog.records == []
