@@ -60,11 +60,11 @@ class Periodic:
             thread.start()
 
     def drain(self) -> None:
-        """Start no more runs of tasks that may not drain."""
+        """Start no task again that must not run while the process drains."""
         self._drain.set()
 
     def stop(self, timeout: float = 5.0) -> None:
-        """Start no more runs; wait up to `timeout` for running ones."""
+        """Stop starting tasks; wait up to `timeout` for running ones."""
         self._drain.set()
         self._stop.set()
         deadline = time.monotonic() + timeout

@@ -31,8 +31,8 @@ class DataMigration:
     """A migration of rows that an older release has written.
 
     `release` is the first that has it. `count` returns how many rows wait;
-    `migrate` migrates up to so many and returns their number. Both may run
-    at any time, again and beside the services of this release.
+    `migrate` migrates a limited number of them and returns that. Both may run at
+    any time, again and beside the services of this release.
     `required_by` is the revision of the schema that removes what only rows
     that wait need.
     """

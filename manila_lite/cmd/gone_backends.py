@@ -174,7 +174,7 @@ class GoneBackends:
     ) -> ServiceRow:
         """Return a service; raise ServiceIsUp unless it was stopped or lost.
 
-        What was stopped has no process any more, and need not be waited for.
+        A stopped back end has no process, so nothing has to wait for it.
         """
         row = services.get(session, host, binary, lock=lock)
         if row.health == incarnations.STOPPED:

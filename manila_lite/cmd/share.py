@@ -31,8 +31,8 @@ LOG = logging.getLogger(__name__)
 def hold_liveness_lock(folder: pathlib.Path, id: str) -> Callable[[], None]:
     """Hold the liveness lock of this process until it has ended.
 
-    The file then shows that it is dead, unless the result is called: that it
-    holds no work any more.
+    The file then shows that the process is dead. Call the result to remove
+    it, once the process holds no work.
     """
     path = folder / f'{_machine()}{id}'
     try:

@@ -1,4 +1,4 @@
-"""Options of how long rows are kept that nothing needs any more."""
+"""Options for the retention of obsolete rows."""
 
 from oslo_config import cfg
 

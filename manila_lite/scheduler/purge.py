@@ -24,7 +24,7 @@ LOOK_INTERVAL = 1.0
 """Seconds between two looks whether another process has finished."""
 
 Deletion = Callable[[Session, int], int]
-"""Deletes up to so many rows and returns the count."""
+"""Deletes at most the given number of rows and returns the count."""
 
 
 class Purge:

@@ -1,4 +1,4 @@
-"""End the work of back ends and queues that no process serves any more."""
+"""End the work of back ends and queues that no process serves."""
 
 from collections.abc import Callable
 import contextlib

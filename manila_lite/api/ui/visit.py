@@ -1,4 +1,4 @@
-"""One request to a page: who asks, what was sent, and how it is answered."""
+"""One request to a page: its caller, its form, and its answer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses

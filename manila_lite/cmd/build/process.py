@@ -135,7 +135,7 @@ class Service:
             one.result()
 
     def drain(self) -> None:
-        """Begin no more work; let running work and heartbeats go on."""
+        """Stop claiming work; running work and heartbeats continue."""
         for runner in self.runners:
             runner.drain()
         self.periodic.drain()

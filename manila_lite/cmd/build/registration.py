@@ -115,7 +115,7 @@ class RegisteredService(Service):
         registration.follow(runner.set_enabled)
 
     def drain(self) -> None:
-        """Begin no more work; the service row says that it is stopping."""
+        """Stop claiming work; the service row says that it is stopping."""
         self._registration.stopping()
         super().drain()
         if self._runner.is_busy:

@@ -35,7 +35,7 @@ def end_creation(
 
 
 def release_source(session: Session, share_id: str, *, excluding: str) -> None:
-    """Make a share available that is not being backed up any more.
+    """Make a share available whose backup has ended.
 
     It stays as it is for another backup than `excluding`.
     """

@@ -193,7 +193,7 @@ def check_share_not_locked(session: Session, share_id: str) -> None:
 
 
 def _describe(row: ResourceLockRow) -> str:
-    """Say who has locked a share and why, as its project may know."""
+    """Return the owner and the reason of a lock, as its project may know."""
     reason = f' ({row.lock_reason})' if row.lock_reason else ''
     return f'lock {row.id} of {row.lock_context} {row.user_id}{reason}'
 

@@ -115,7 +115,7 @@ def check_not_being_cloned(session: Session, snapshot_id: str) -> None:
 
 
 def are_shares_created(session: Session, group_id: str) -> bool:
-    """Whether no share of the group is being created any more.
+    """Whether all shares of the group have been created.
 
     Raises InvalidShareGroup if one of them is in error.
     """

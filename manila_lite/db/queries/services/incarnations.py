@@ -415,7 +415,7 @@ def mark_unserved_down(
     served: Collection[str],
     down_time: float,
 ) -> Sequence[str]:
-    """Mark services of this node that no process serves any more as down.
+    """Mark services of this node that no process serves now as down.
 
     `served` are the hosts in its configuration. The last heartbeat of the
     others no longer counts, so that they get no new shares. Returns their

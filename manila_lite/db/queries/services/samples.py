@@ -100,7 +100,7 @@ _LIST_OF_SOURCES = (
 
 
 class Latencies(typing.NamedTuple):
-    """How many requests took at most so many seconds; the last took longer."""
+    """Counts of requests up to each bound in seconds; the last took longer."""
 
     bounds: Sequence[float]
     counts: Sequence[int]

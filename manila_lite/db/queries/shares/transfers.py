@@ -145,7 +145,7 @@ def find_accepted(session: Session, transfer_id: str) -> AcceptedTransferRow | N
 
 
 def find_status(session: Session, transfer_id: str) -> str | None:
-    """Return the status of a transfer; None when there is none any more."""
+    """Return the status of a transfer; None once it is gone."""
     return session.value(_STATUS, transfer_id=transfer_id)
 
 

@@ -34,5 +34,5 @@ class LimitedLog:
             )
 
     def forget(self, subject: str) -> None:
-        """Log the next error of a subject, which has none any more."""
+        """Record that a subject works again: its next error is logged."""
         self._logged.pop(subject, None)

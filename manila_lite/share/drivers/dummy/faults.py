@@ -110,7 +110,7 @@ class FaultInjector:
     def fail_next(
         self, method: str, times: int | None = 1, error: Exception | None = None
     ) -> None:
-        """Make that many calls fail before any work; None means all."""
+        """Make the next calls fail before any work; None means all of them."""
         self._schedule(method, FaultKind.FAIL, times, error)
 
     def half_fail_next(

@@ -144,9 +144,9 @@ def open_files(pid: int) -> OpenFiles | None:
 
 
 def allow_open_files(wanted: int) -> None:
-    """Let this process and its children open that many files, if it may.
+    """Raise the limit of open files of this process and its children.
 
-    Otherwise they may open as many as this process could ask for.
+    If that is not allowed, it becomes the highest that is.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limit in (max(most, wanted), most):

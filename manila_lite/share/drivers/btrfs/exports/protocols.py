@@ -171,7 +171,7 @@ class Protocols:
         return self._nfs(kind, volume).listed(kind, volume)
 
     def close(self, kind: Kind, record: Record) -> None:
-        """End the use of a volume; no write is in progress any more."""
+        """End the use of a volume; on return no write is in progress."""
         volume = record['volume']
         if record['share_proto'] != CIFS:
             self._nfs(kind, volume).close(kind, volume)

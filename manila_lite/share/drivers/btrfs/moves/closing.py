@@ -55,7 +55,7 @@ def forget(pool: Pool, name: str) -> None:
 
 
 def send_all(name: str, send: Callable[[], bool]) -> None:
-    """Send what has changed in a closed share until nothing does any more.
+    """Send changes of a closed share until there are none.
 
     `send` returns whether there was something. An SMB server may go on to
     write what a client had sent before it lost the share.

@@ -43,7 +43,7 @@ class Departures:
         self._leaving.drop(server_id)
 
     def abandoned(self) -> list[tuple[str, str]]:
-        """Return the servers that are not leaving any more, and for which."""
+        """Return servers whose destination no longer expects them, and its server."""
         return [
             (record['server'], server_id)
             for server_id, record in self._leaving.records()

@@ -41,7 +41,7 @@ class BackgroundCall:
         threading.Thread(target=self._run, daemon=True).start()
 
     def has_ended(self, timeout: float) -> bool:
-        """Wait at most so many seconds; raise the error it has ended with."""
+        """Wait at most `timeout` seconds; raise the error that it ended with."""
         try:
             self._future.result(timeout)
         except concurrent.futures.TimeoutError:

@@ -130,7 +130,7 @@ class BtrfsSyncing:
         self._backend.exports.republish(Kind.SHARE, volume, path)
 
     def _prune(self, own: Replica, leader: Replica, copy: pathlib.Path) -> None:
-        """Remove the copies that nothing is sent on the basis of any more."""
+        """Remove the copies that are no longer the base of a transfer."""
         for target in (own.name, leader.name, ONCE):
             own.copies.discard(target, copy)
         shown = kernel.content_id(copy)
@@ -143,7 +143,7 @@ class BtrfsSyncing:
     def forget_others(
         self, own: Replica, leader: Replica, replica_list: ReplicaList
     ) -> None:
-        """Remove the copies for replicas that cannot use them any more."""
+        """Remove the copies that replicas can no longer use."""
         hosts = {one['name']: one['host'] for one in replica_list}
         for name in own.copies.targets() - {own.name, leader.name}:
             if name not in hosts:

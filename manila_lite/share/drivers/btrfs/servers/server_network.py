@@ -256,7 +256,7 @@ class ServerNetwork:
     def ensure_namespace(self, links: Sequence[Link]) -> None:
         """Create the namespace, without links, unless there is one.
 
-        What runs in an earlier namespace has no network any more.
+        Processes in an earlier namespace have lost their network.
         """
         if not self.has_namespace():
             self.remove(links)
@@ -268,7 +268,7 @@ class ServerNetwork:
             )
 
     def announce(self, links: Iterable[Link]) -> None:
-        """Let clients on the bridges know who has the addresses now."""
+        """Announce the addresses of the server to clients on the bridges."""
         deadline = time.monotonic() + _FORWARDING_TIMEOUT
         lines = []
         for number, link in enumerate(links):

@@ -212,7 +212,7 @@ class ShareServer:
     # End
 
     def disable(self, locks: Locks) -> None:
-        """Serve no clients any more, neither now nor after a restart.
+        """Stop serving clients, now and after a restart.
 
         What it has is kept. Clients are disconnected at once: the kernel
         closes the connections of the servers that are killed.
@@ -232,7 +232,7 @@ class ShareServer:
         )
 
     def _forget_daemons(self, locks: Locks) -> None:
-        """Let the supervisor start none any more."""
+        """Prevent the supervisor from starting its servers."""
         with locks.locked(server_supervisor.lock_of(self.id)):
             records.remove(self._daemons / supervisor.SPECIFICATION)
 

@@ -157,7 +157,7 @@ class Exports:
         return file.read_text() if file.exists() else None
 
     def close(self, kind: Kind, volume: str) -> None:
-        """End the export until `reopen`; no write is in progress any more.
+        """End the export until `reopen`; on return no write is in progress.
 
         The server has closed all files once the volume can be unmounted.
         """
