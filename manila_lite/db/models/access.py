@@ -6,7 +6,7 @@ from sqlalchemy.orm import mapped_column
 from manila_lite.db.models import base
 
 
-class AccessRule(base.Base):
+class AccessRule(base.Record):
     """A rule as the user requested it; its mappings hold the state.
 
     `target` is `access_to` in its normalized spelling, so that a client
@@ -19,7 +19,6 @@ class AccessRule(base.Base):
         sa.Index(None, 'share_id', 'created_at', 'id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_id = mapped_column(
         sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False
     )
@@ -27,8 +26,6 @@ class AccessRule(base.Base):
     access_to = mapped_column(base.Name, nullable=False)
     target = mapped_column(base.Name, nullable=False)
     access_level = mapped_column(sa.String(2), nullable=False)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class AccessRuleMetadata(base.Base):
@@ -42,7 +39,7 @@ class AccessRuleMetadata(base.Base):
     value = mapped_column(sa.String(1023), nullable=False)
 
 
-class InstanceAccessRule(base.Base):
+class InstanceAccessRule(base.Record):
     """The mapping of an access rule to a share instance, with its state."""
 
     __tablename__ = 'share_instance_access_map'
@@ -52,7 +49,6 @@ class InstanceAccessRule(base.Base):
         sa.Index(None, 'state'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_instance_id = mapped_column(
         sa.ForeignKey('share_instances.id', ondelete='CASCADE'), nullable=False
     )
@@ -61,11 +57,9 @@ class InstanceAccessRule(base.Base):
     )
     state = mapped_column(sa.String(32), nullable=False)
     access_key = mapped_column(base.Name)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
-class ResourceLock(base.Base):
+class ResourceLock(base.Record):
     """A lock that forbids one action on a resource.
 
     The resource is a share, or the access rule `access_id` of a share;
@@ -84,7 +78,6 @@ class ResourceLock(base.Base):
         sa.Index(None, 'created_at', 'id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     user_id = mapped_column(base.Name, nullable=False)
     project_id = mapped_column(base.Name, nullable=False)
     lock_context = mapped_column(sa.String(16), nullable=False)
@@ -97,5 +90,3 @@ class ResourceLock(base.Base):
     )
     access_id = mapped_column(sa.ForeignKey('share_access_map.id', ondelete='CASCADE'))
     because_of = mapped_column(sa.ForeignKey('resource_locks.id', ondelete='CASCADE'))
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)

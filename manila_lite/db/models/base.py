@@ -120,6 +120,16 @@ class Base(orm.DeclarativeBase):
     __table__: typing.ClassVar[sa.Table]
 
 
+class Record(Base):
+    """A row that has an id of its own, and the times of its creation and change."""
+
+    __abstract__ = True
+
+    id = orm.mapped_column(Id, primary_key=True, sort_order=-1)
+    created_at = orm.mapped_column(Timestamp, nullable=False, sort_order=1)
+    updated_at = orm.mapped_column(Timestamp, sort_order=2)
+
+
 def table_args(*kinds: sa.Index | sa.UniqueConstraint) -> tuple:
     """Return the table arguments of a model: indexes and options."""
     return (*kinds, TABLE_OPTIONS)

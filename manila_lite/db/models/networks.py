@@ -6,7 +6,7 @@ from sqlalchemy.orm import mapped_column
 from manila_lite.db.models import base
 
 
-class ShareNetwork(base.Base):
+class ShareNetwork(base.Record):
     __tablename__ = 'share_networks'
     __table_args__ = base.table_args(
         sa.Index(None, 'project_id', 'created_at', 'id'),
@@ -14,17 +14,14 @@ class ShareNetwork(base.Base):
         sa.Index(None, 'status'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     project_id = mapped_column(base.Name, nullable=False)
     user_id = mapped_column(base.Name)
     name = mapped_column(base.Name)
     description = mapped_column(base.Name)
     status = mapped_column(base.Name, nullable=False)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
-class ShareNetworkSubnet(base.Base):
+class ShareNetworkSubnet(base.Record):
     """A subnet of a share network; without a zone it serves all zones."""
 
     __tablename__ = 'share_network_subnets'
@@ -33,7 +30,6 @@ class ShareNetworkSubnet(base.Base):
         sa.Index(None, 'neutron_net_id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_network_id = mapped_column(sa.ForeignKey('share_networks.id'), nullable=False)
     availability_zone_id = mapped_column(sa.ForeignKey('availability_zones.id'))
     neutron_net_id = mapped_column(base.Id)
@@ -44,8 +40,6 @@ class ShareNetworkSubnet(base.Base):
     gateway = mapped_column(sa.String(64))
     mtu = mapped_column(sa.Integer)
     ip_version = mapped_column(sa.Integer)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareNetworkSubnetMetadata(base.Base):
@@ -59,7 +53,7 @@ class ShareNetworkSubnetMetadata(base.Base):
     value = mapped_column(sa.String(1023), nullable=False)
 
 
-class SecurityService(base.Base):
+class SecurityService(base.Record):
     """The connection data of a project's directory service."""
 
     __tablename__ = 'security_services'
@@ -68,7 +62,6 @@ class SecurityService(base.Base):
         sa.Index(None, 'created_at', 'id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     project_id = mapped_column(base.Name, nullable=False)
     type = mapped_column(sa.String(32), nullable=False)
     name = mapped_column(base.Name)
@@ -80,8 +73,6 @@ class SecurityService(base.Base):
     password = mapped_column(base.Name)
     ou = mapped_column(base.Name)
     default_ad_site = mapped_column(base.Name)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareNetworkSecurityService(base.Base):

@@ -6,14 +6,11 @@ from sqlalchemy.orm import mapped_column
 from manila_lite.db.models import base
 
 
-class AvailabilityZone(base.Base):
+class AvailabilityZone(base.Record):
     __tablename__ = 'availability_zones'
     __table_args__ = base.table_args()
 
-    id = mapped_column(base.Id, primary_key=True)
     name = mapped_column(base.Name, nullable=False, unique=True)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class Service(base.Base):

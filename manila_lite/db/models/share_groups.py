@@ -6,7 +6,7 @@ from sqlalchemy.orm import mapped_column
 from manila_lite.db.models import base
 
 
-class ShareGroup(base.Base):
+class ShareGroup(base.Record):
     """A group of shares on one back end; `host` is host@backend#pool.
 
     Its snapshots are consistent in a pool, on a host or, with null in
@@ -26,7 +26,6 @@ class ShareGroup(base.Base):
         sa.Index(None, 'share_server_id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     project_id = mapped_column(base.Name, nullable=False)
     user_id = mapped_column(base.Name)
     name = mapped_column(base.Name)
@@ -42,8 +41,6 @@ class ShareGroup(base.Base):
     share_network_id = mapped_column(base.Id)
     share_server_id = mapped_column(base.Id)
     consistent_snapshot_support = mapped_column(sa.String(16))
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareGroupShareType(base.Base):
@@ -60,7 +57,7 @@ class ShareGroupShareType(base.Base):
     )
 
 
-class ShareGroupSnapshot(base.Base):
+class ShareGroupSnapshot(base.Record):
     """A snapshot of all shares of a group."""
 
     __tablename__ = 'share_group_snapshots'
@@ -71,18 +68,15 @@ class ShareGroupSnapshot(base.Base):
         sa.Index(None, 'share_group_id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_group_id = mapped_column(sa.ForeignKey('share_groups.id'), nullable=False)
     project_id = mapped_column(base.Name, nullable=False)
     user_id = mapped_column(base.Name)
     name = mapped_column(base.Name)
     description = mapped_column(base.Name)
     status = mapped_column(base.Name, nullable=False)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
-class ShareGroupSnapshotMember(base.Base):
+class ShareGroupSnapshotMember(base.Record):
     """The part of a group snapshot that has the content of one share.
 
     A share with such members is not deleted, so its ids stay valid.
@@ -95,7 +89,6 @@ class ShareGroupSnapshotMember(base.Base):
         sa.Index(None, 'share_instance_id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_group_snapshot_id = mapped_column(
         sa.ForeignKey('share_group_snapshots.id', ondelete='CASCADE'), nullable=False
     )
@@ -104,5 +97,3 @@ class ShareGroupSnapshotMember(base.Base):
     size = mapped_column(sa.Integer, nullable=False)
     share_proto = mapped_column(base.Name, nullable=False)
     provider_location = mapped_column(base.Name)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)

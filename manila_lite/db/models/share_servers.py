@@ -6,7 +6,7 @@ from sqlalchemy.orm import mapped_column
 from manila_lite.db.models import base
 
 
-class ShareServer(base.Base):
+class ShareServer(base.Record):
     """A server that exports the shares of one network on one back end.
 
     `host` is host@backend. `build_key` is set while the server is built
@@ -27,7 +27,6 @@ class ShareServer(base.Base):
         sa.Index(None, 'created_at', 'id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     host = mapped_column(base.Name, nullable=False)
     share_network_id = mapped_column(sa.ForeignKey('share_networks.id'))
     status = mapped_column(base.Name, nullable=False)
@@ -41,8 +40,6 @@ class ShareServer(base.Base):
     encryption_key_ref = mapped_column(base.Id)
     build_key = mapped_column('founding', sa.String(64), key='build_key')
     idle_since = mapped_column(base.Timestamp)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareServerBackendDetail(base.Base):
@@ -92,7 +89,7 @@ class FreedAddress(base.Base):
     freed_at = mapped_column(base.Timestamp, nullable=False)
 
 
-class NetworkAllocation(base.Base):
+class NetworkAllocation(base.Record):
     """An address of a share server.
 
     `segment` is the scope in which addresses are unique, as named by the
@@ -108,7 +105,6 @@ class NetworkAllocation(base.Base):
         sa.Index(None, 'share_network_subnet_id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_server_id = mapped_column(sa.ForeignKey('share_servers.id'), nullable=False)
     share_network_subnet_id = mapped_column(sa.ForeignKey('share_network_subnets.id'))
     label = mapped_column(sa.String(32), nullable=False)
@@ -121,5 +117,3 @@ class NetworkAllocation(base.Base):
     network_type = mapped_column(sa.String(32))
     segmentation_id = mapped_column(sa.Integer)
     mac_address = mapped_column(sa.String(32))
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)

@@ -7,7 +7,7 @@ from manila_lite.db.models import base
 from manila_lite.states.access_rule import RulesStatus
 
 
-class Share(base.Base):
+class Share(base.Record):
     """A user's share. Its instances have the status, host and type."""
 
     __tablename__ = 'shares'
@@ -22,7 +22,6 @@ class Share(base.Base):
         sa.Index(None, 'task_state'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     user_id = mapped_column(base.Name)
     project_id = mapped_column(base.Name, nullable=False)
     size = mapped_column(sa.Integer, nullable=False)
@@ -43,8 +42,6 @@ class Share(base.Base):
     task_state = mapped_column(base.Name)
     is_soft_deleted = mapped_column(sa.Boolean, nullable=False)
     scheduled_to_be_deleted_at = mapped_column(base.Timestamp)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareMetadata(base.Base):
@@ -58,7 +55,7 @@ class ShareMetadata(base.Base):
     value = mapped_column(sa.String(1023), nullable=False)
 
 
-class ShareInstance(base.Base):
+class ShareInstance(base.Record):
     """One copy of a share on a back end; `host` is host@backend#pool."""
 
     __tablename__ = 'share_instances'
@@ -81,7 +78,6 @@ class ShareInstance(base.Base):
         sa.Index(None, 'sole_active_of', unique=True),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_id = mapped_column(sa.ForeignKey('shares.id'), nullable=False)
     host = mapped_column(base.Name)
     status = mapped_column(base.Name, nullable=False)
@@ -97,8 +93,6 @@ class ShareInstance(base.Base):
     availability_zone_id = mapped_column(sa.ForeignKey('availability_zones.id'))
     share_network_id = mapped_column(base.Id)
     share_server_id = mapped_column(base.Id)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
     # The rules on the back end may differ: all of them must be sent again.
     access_stale = mapped_column(
         'access_doubted',
@@ -152,7 +146,7 @@ class ShareInstanceMetadata(base.Base):
     value = mapped_column(sa.String(1023), nullable=False)
 
 
-class ExportLocation(base.Base):
+class ExportLocation(base.Record):
     __tablename__ = 'share_instance_export_locations'
     __table_args__ = base.table_args(
         sa.Index(None, 'share_instance_id'),
@@ -166,14 +160,11 @@ class ExportLocation(base.Base):
         ),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_instance_id = mapped_column(
         sa.ForeignKey('share_instances.id', ondelete='CASCADE'), nullable=False
     )
     path = mapped_column(sa.String(2000), nullable=False)
     is_admin_only = mapped_column(sa.Boolean, nullable=False)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class ExportLocationMetadata(base.Base):
@@ -188,7 +179,7 @@ class ExportLocationMetadata(base.Base):
     value = mapped_column(sa.String(1023), nullable=False)
 
 
-class ShareBackup(base.Base):
+class ShareBackup(base.Record):
     """A copy of the content of a share, kept until it is deleted.
 
     `host` is that of the share when the backup was requested, `topic` the
@@ -209,7 +200,6 @@ class ShareBackup(base.Base):
         sa.Index(None, 'restore_share_id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_id = mapped_column(sa.ForeignKey('shares.id'), nullable=False)
     project_id = mapped_column(base.Name, nullable=False)
     user_id = mapped_column(base.Name)
@@ -224,14 +214,12 @@ class ShareBackup(base.Base):
     restore_progress = mapped_column(sa.Integer, nullable=False)
     restore_share_id = mapped_column(base.Id)
     availability_zone_id = mapped_column(sa.ForeignKey('availability_zones.id'))
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
     backup_options = mapped_column(base.Document)
     kept_copy = mapped_column(base.Document)
     restore_position = mapped_column(base.BigInteger)
 
 
-class Transfer(base.Base):
+class Transfer(base.Record):
     """An offer of a share, which the holder of its key may accept.
 
     Only a hash of the key is stored. The project and the user that accept,
@@ -248,7 +236,6 @@ class Transfer(base.Base):
         sa.Index(None, 'created_at', 'id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     status = mapped_column(sa.String(16), nullable=False)
     resource_type = mapped_column(sa.String(36), nullable=False)
     resource_id = mapped_column(
@@ -262,5 +249,3 @@ class Transfer(base.Base):
     destination_user_id = mapped_column(base.Name)
     clear_access_rules = mapped_column(sa.Boolean, nullable=False)
     expires_at = mapped_column(base.Timestamp, nullable=False)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)

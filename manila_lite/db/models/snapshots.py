@@ -6,7 +6,7 @@ from sqlalchemy.orm import mapped_column
 from manila_lite.db.models import base
 
 
-class Snapshot(base.Base):
+class Snapshot(base.Record):
     """A user's snapshot. Its instances have the status.
 
     Within a share, `created_at` gives the order in which the back end took
@@ -21,7 +21,6 @@ class Snapshot(base.Base):
         sa.Index(None, 'created_at', 'id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     user_id = mapped_column(base.Name)
     project_id = mapped_column(base.Name, nullable=False)
     share_id = mapped_column(sa.ForeignKey('shares.id'), nullable=False)
@@ -30,8 +29,6 @@ class Snapshot(base.Base):
     share_proto = mapped_column(base.Name, nullable=False)
     display_name = mapped_column(base.Name)
     display_description = mapped_column(base.Name)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class SnapshotMetadata(base.Base):
@@ -45,7 +42,7 @@ class SnapshotMetadata(base.Base):
     value = mapped_column(sa.String(1023), nullable=False)
 
 
-class SnapshotInstance(base.Base):
+class SnapshotInstance(base.Record):
     """The snapshot of one share instance on its back end."""
 
     __tablename__ = 'share_snapshot_instances'
@@ -57,7 +54,6 @@ class SnapshotInstance(base.Base):
         sa.Index(None, 'created_at', 'id'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     snapshot_id = mapped_column(sa.ForeignKey('share_snapshots.id'), nullable=False)
     share_instance_id = mapped_column(
         sa.ForeignKey('share_instances.id'), nullable=False
@@ -65,8 +61,6 @@ class SnapshotInstance(base.Base):
     status = mapped_column(base.Name, nullable=False)
     progress = mapped_column(sa.String(32))
     provider_location = mapped_column(base.Name)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
     # The rules on the back end may differ: all of them must be sent again.
     access_stale = mapped_column(
         'access_doubted',
@@ -79,21 +73,18 @@ class SnapshotInstance(base.Base):
     access_sync_failed = mapped_column(sa.Boolean, nullable=False, server_default='0')
 
 
-class SnapshotExportLocation(base.Base):
+class SnapshotExportLocation(base.Record):
     __tablename__ = 'share_snapshot_instance_export_locations'
     __table_args__ = base.table_args(sa.Index(None, 'share_snapshot_instance_id'))
 
-    id = mapped_column(base.Id, primary_key=True)
     share_snapshot_instance_id = mapped_column(
         sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'), nullable=False
     )
     path = mapped_column(sa.String(2000), nullable=False)
     is_admin_only = mapped_column(sa.Boolean, nullable=False)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
-class SnapshotAccessRule(base.Base):
+class SnapshotAccessRule(base.Record):
     """A rule that lets clients mount a snapshot; see AccessRule."""
 
     __tablename__ = 'share_snapshot_access_map'
@@ -101,18 +92,15 @@ class SnapshotAccessRule(base.Base):
         sa.UniqueConstraint('share_snapshot_id', 'access_type', 'target')
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_snapshot_id = mapped_column(
         sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'), nullable=False
     )
     access_type = mapped_column(sa.String(64), nullable=False)
     access_to = mapped_column(base.Name, nullable=False)
     target = mapped_column(base.Name, nullable=False)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
-class SnapshotInstanceAccessRule(base.Base):
+class SnapshotInstanceAccessRule(base.Record):
     __tablename__ = 'share_snapshot_instance_access_map'
     __table_args__ = base.table_args(
         sa.UniqueConstraint('access_id', 'share_snapshot_instance_id'),
@@ -120,7 +108,6 @@ class SnapshotInstanceAccessRule(base.Base):
         sa.Index(None, 'state'),
     )
 
-    id = mapped_column(base.Id, primary_key=True)
     share_snapshot_instance_id = mapped_column(
         sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'), nullable=False
     )
@@ -129,5 +116,3 @@ class SnapshotInstanceAccessRule(base.Base):
         nullable=False,
     )
     state = mapped_column(sa.String(32), nullable=False)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)

@@ -6,16 +6,13 @@ from sqlalchemy.orm import mapped_column
 from manila_lite.db.models import base
 
 
-class ShareType(base.Base):
+class ShareType(base.Record):
     __tablename__ = 'share_types'
     __table_args__ = base.table_args()
 
-    id = mapped_column(base.Id, primary_key=True)
     name = mapped_column(base.Name, nullable=False, unique=True)
     description = mapped_column(base.Name)
     is_public = mapped_column(sa.Boolean, nullable=False, default=True)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareTypeExtraSpec(base.Base):
@@ -39,15 +36,12 @@ class ShareTypeProject(base.Base):
     project_id = mapped_column(base.Name, primary_key=True)
 
 
-class ShareGroupType(base.Base):
+class ShareGroupType(base.Record):
     __tablename__ = 'share_group_types'
     __table_args__ = base.table_args()
 
-    id = mapped_column(base.Id, primary_key=True)
     name = mapped_column(base.Name, nullable=False, unique=True)
     is_public = mapped_column(sa.Boolean, nullable=False, default=True)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareGroupTypeShareType(base.Base):
@@ -85,17 +79,14 @@ class ShareGroupTypeProject(base.Base):
     project_id = mapped_column(base.Name, primary_key=True)
 
 
-class QosType(base.Base):
+class QosType(base.Record):
     """A profile of quality of service that administrators define."""
 
     __tablename__ = 'qos_types'
     __table_args__ = base.table_args(sa.Index(None, 'created_at', 'id'))
 
-    id = mapped_column(base.Id, primary_key=True)
     name = mapped_column(base.Name, nullable=False, unique=True)
     description = mapped_column(base.Name)
-    created_at = mapped_column(base.Timestamp, nullable=False)
-    updated_at = mapped_column(base.Timestamp)
 
 
 class QosTypeSpec(base.Base):
