@@ -19,6 +19,7 @@ and their key is always the same object.
 from collections.abc import Callable, Hashable, Iterator, MutableMapping
 import contextlib
 import importlib.util
+import threading
 import time
 import typing
 
@@ -132,6 +133,58 @@ def ping_idle_only(engine: sa.Engine) -> None:
             raise exc.InvalidatePoolError from error
         if not alive:
             raise exc.InvalidatePoolError
+
+
+SURPLUS = 10.0
+"""Seconds after its last checkout at which a connection is closed, except one.
+
+A server serves all processes of a cloud, and each needs many connections for
+moments only.
+"""
+
+
+def close_surplus(engine: sa.Engine) -> None:
+    """Close connections that have been idle; the pool keeps one of them.
+
+    Each checkout takes the one that was used last. A thread closes the others,
+    and ends when there are none.
+    """
+    pool: typing.Any = engine.pool
+    pool._pool.use_lifo = True
+    closer = threading.Thread()
+
+    def close() -> None:
+        while True:
+            time.sleep(SURPLUS)
+            if not _close_unused(engine.pool, time.monotonic() - SURPLUS):
+                return
+
+    @event.listens_for(engine, 'checkin')
+    def start(connection: typing.Any, record: object) -> None:
+        nonlocal closer
+        pool: typing.Any = engine.pool  # another one after a dispose
+        if not pool._pool.queue or closer.is_alive():
+            return
+        closer = threading.Thread(target=close, name='idle-connections', daemon=True)
+        # With too many threads, or at the exit, connections stay open.
+        with contextlib.suppress(RuntimeError):
+            closer.start()
+
+
+def _close_unused(pool: typing.Any, since: float) -> bool:
+    """Close what was not checked out `since`; return whether more is left.
+
+    Times are those of `time.monotonic`.
+    """
+    queue = pool._pool
+    while True:
+        with queue.mutex:
+            idle = queue.queue
+            if len(idle) < 2 or idle[0].info.get(_CHECKED, since) > since:
+                return len(idle) > 1
+            oldest = idle.popleft()
+        oldest.close()
+        pool._dec_overflow()
 
 
 def roll_back_if_open(engine: sa.Engine) -> None:
@@ -257,6 +310,7 @@ def create_engine(
         compiled_cache=StatementCache(),
     )
     ping_idle_only(engine)
+    close_surplus(engine)
     roll_back_if_open(engine)
     if not trace:
         _remove_listeners(engine)
