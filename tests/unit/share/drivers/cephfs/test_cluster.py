@@ -1,6 +1,7 @@
 """Calls of a cluster end in time, whatever the other side does."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -204,3 +205,37 @@ def read_if_there(path: pathlib.Path) -> bytes:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return path.read_bytes()
     return b''
+
+
+def test_one_that_wants_the_cluster_alone_is_not_overtaken(tmp_path):
+    """Tests that let daemons fail have their turn, although others go on."""
+    cluster = ceph_support.CephCluster(tmp_path)
+    seen, may_end = [], threading.Event()
+
+    def use(name, alone):
+        with cluster.used(alone=alone):
+            seen.append(f'{name} begins')
+            assert may_end.wait(60)
+            seen.append(f'{name} ends')
+
+    def is_asking():
+        with (tmp_path / 'turn').open() as turn:
+            try:
+                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    alone = threading.Thread(target=use, args=('alone', True))
+    beside = threading.Thread(target=use, args=('beside', False))
+    with cluster.used():
+        alone.start()
+        wait_until(is_asking, 'one wants it alone')
+        beside.start()
+        beside.join(0.5)
+        assert seen == []
+    wait_until(lambda: seen == ['alone begins'], 'it has the cluster alone')
+    may_end.set()
+    for thread in (alone, beside):
+        thread.join(60)
+    assert seen == ['alone begins', 'alone ends', 'beside begins', 'beside ends']
