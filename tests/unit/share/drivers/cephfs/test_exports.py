@@ -392,7 +392,7 @@ def test_gateway_that_ends_while_its_clients_reclaim_is_not_waited_for(
 ):
     """All let no client open files until it has its place again, or has lost it."""
     one, two = gateways.each
-    shared.write(two, 'notes', b'hello')
+    shared.write(one, 'notes', b'hello')  # without clients there is no such time
     one.kill()
     one.start()
     one.wait()
