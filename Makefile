@@ -16,6 +16,7 @@ VENV := .venv
 STATE_DIR ?= state
 NFS_STATE_DIR ?= state-nfs
 CEPH_STATE_DIR ?= state-ceph
+CEPH_NFS_ADDRESS ?= 127.0.0.1
 CLUSTER_DIR ?= state-cluster
 STORY := tests/functional/stories/test_whole_story.py::test_in_one_process
 MINUTES ?= 0
@@ -38,12 +39,15 @@ run-nfs: venv
 stop-nfs: venv
 	@$(BIN)/manila-lite-manage storage stop --root $(NFS_STATE_DIR)/nfs
 
-# Debian's packages are installed first. The cluster runs until `make stop-ceph`.
+# Debian's packages are installed first. The cluster and its NFS gateway run until
+# `make stop-ceph`.
 run-ceph: venv
 	@tools/install-ceph-packages
-	@$(BIN)/python tests/support/ceph_supervisor.py start $(CEPH_STATE_DIR)/ceph
+	@$(BIN)/manila-lite-manage storage build-guard --driver cephfs > /dev/null
+	@$(BIN)/python tests/support/ceph_supervisor.py start \
+	    $(CEPH_STATE_DIR)/ceph $(CEPH_NFS_ADDRESS)
 	@exec $(BIN)/manila-lite serve --ceph $(CEPH_STATE_DIR)/ceph/ceph.conf \
-	    --state-dir $(CEPH_STATE_DIR) $(ARGS)
+	    --nfs-address $(CEPH_NFS_ADDRESS) --state-dir $(CEPH_STATE_DIR) $(ARGS)
 
 stop-ceph: venv
 	@$(BIN)/python tests/support/ceph_supervisor.py stop $(CEPH_STATE_DIR)/ceph

@@ -86,14 +86,16 @@ def configure(
     """Set the options.
 
     With an address, NFS clients mount shares there; with the configuration file
-    of a Ceph cluster, clients of that mount shares on its file system.
+    of a Ceph cluster, clients of that mount shares on its file system, and the
+    address is that of an NFS gateway.
     """
     conf.set_default('host', HOST)
     conf.set_default('default_share_type', DEFAULT_TYPE)
     conf.set_default('default_share_group_type', DEFAULT_TYPE)
     for name, seconds in _INTERVALS.items():
         conf.set_default(name, seconds)
-    first = first_backend(nfs_address is not None, ceph_conf is not None)
+    is_nfs = nfs_address is not None and ceph_conf is None
+    first = first_backend(is_nfs, ceph_conf is not None)
     conf.set_override('enabled_share_backends', [first, *_BACKENDS])
     _set_backend(
         conf,
@@ -102,11 +104,13 @@ def configure(
     )
     for name, values in _BACKENDS.items():
         _set_backend(conf, name, values)
-    if nfs_address is not None:
-        _configure_nfs(conf, nfs_address)
     if ceph_conf is not None:
         conf.set_default('enabled_share_protocols', ['CEPHFS', 'NFS', 'CIFS'])
         conf.set_override('cephfs_conf_path', ceph_conf, CEPH)
+        gateways = [] if nfs_address is None else [nfs_address]
+        conf.set_override('cephfs_nfs_gateways', gateways, CEPH)
+    elif nfs_address is not None:
+        _configure_nfs(conf, nfs_address)
 
 
 def first_backend(nfs: bool, ceph: bool) -> str:

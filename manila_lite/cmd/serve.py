@@ -89,8 +89,8 @@ def _arguments() -> typing.Any:
     serve.add_argument(
         '--nfs-address',
         metavar='A',
-        default='127.0.0.1',
-        help='address of this machine that clients mount them from',
+        help='address of this machine that clients mount them from (default: '
+        '127.0.0.1); with --ceph, that of an NFS gateway',
     )
     clients.add_argument(
         '--ceph',
@@ -194,7 +194,7 @@ def _configure(args: typing.Any) -> typing.Any:
     if not args.config_file:
         built_in.configure(
             conf,
-            nfs_address=args.nfs_address if args.nfs else None,
+            nfs_address=args.nfs_address or ('127.0.0.1' if args.nfs else None),
             ceph_conf=args.ceph,
         )
     return conf

@@ -1,7 +1,8 @@
 """Start a Ceph cluster of one node in a folder, for a test run or for a try.
 
 Usage: ceph_supervisor.py FOLDER PID ADDRESS PORT PORT
-       ceph_supervisor.py start|stop FOLDER
+       ceph_supervisor.py start FOLDER [ADDRESS [PORT]]
+       ceph_supervisor.py stop FOLDER
 
 The first one ends when the process PID does, however that ends: its daemons are
 killed, what is mounted below the folder is unmounted, and the folder is
@@ -9,7 +10,8 @@ removed. The daemons are killed as well if this process is.
 
 `start` returns when the cluster that is kept in the folder can be used, a new one
 if there is none; a process in the background runs it until `stop`. Its
-daemons end with that process, and the data stay.
+daemons end with that process, and the data stay. With an address, that process
+keeps an NFS gateway of `manila-lite serve --ceph` running there, too.
 
 `FOLDER/ready` is there when the file system can be used; `FOLDER/failed` says
 why there is none. At `FOLDER/control` a line such as `kill mgr 9` is carried
@@ -90,7 +92,14 @@ KEYS = {
     'client.manila_lite': {
         'mon': 'allow r',
         'mgr': 'allow rw',
-        'osd': 'allow rw pool=data namespace=manila_lite',
+        'mds': 'allow *',
+        'osd': 'allow rw pool=data namespace=manila_lite, '
+        'allow r pool=data namespace=manila_lite_nfs',
+    },
+    'client.manila_lite_nfs': {
+        'mon': 'allow r',
+        'osd': 'allow r pool=data namespace=manila_lite, '
+        'allow rw pool=data namespace=manila_lite_nfs',
     },
     'mgr.x': {'mon': 'allow profile mgr', 'osd': 'allow *', 'mds': 'allow *'},
     'osd.0': {'mon': 'allow profile osd', 'mgr': 'allow profile osd', 'osd': 'allow *'},
@@ -113,6 +122,7 @@ class Supervisor:
         self.conf = folder / 'ceph.conf'
         self.daemons = {}
         self.killed = set()
+        self.gateway, self.gateway_at = None, ()
         self.fsid = str(uuid.uuid4())
         self.addresses = f'[v2:{address}:{ports[0]},v1:{address}:{ports[1]}]'
         self.text = CONFIGURATION.format(
@@ -150,15 +160,7 @@ class Supervisor:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.conf.write_text(self.text)
         ceph = ['ceph', '-c', self.conf, '--connect-timeout', COMMAND_SECONDS]
-        keyring, monmap = self.folder / 'keyring', self.folder / 'monmap'
-        for number, (name, caps) in enumerate(KEYS.items()):
-            self.run(
-                'ceph-authtool',
-                *([] if number else ['--create-keyring']),
-                keyring,
-                *('--gen-key', '-n', name),
-                *(word for kind, cap in caps.items() for word in ('--cap', kind, cap)),
-            )
+        keyring, monmap = self.write_keys(), self.folder / 'monmap'
         self.run(
             'monmaptool', '--create', '--fsid', self.fsid,
             *('--addv', 'a', self.addresses), monmap,
@@ -183,7 +185,51 @@ class Supervisor:
         """Start the daemons of a cluster that was set up before."""
         for name in DAEMONS:
             self.start(name)
+        # The metadata server waits up to 300 s for the sessions of the gateway, which
+        # a new one takes over.
+        self.keep_gateway()
         self.wait_until_ready()
+        # Another release may have set it up.
+        self.run('ceph', '-c', self.conf, 'auth', 'import', '-i', self.write_keys())
+
+    def write_keys(self):
+        """Write all users with their capabilities; keys that are there stay."""
+        path = self.folder / 'keyring'
+        path.touch(mode=0o600)
+        for name, caps in KEYS.items():
+            is_new = f'[{name}]\n' not in path.read_text()
+            words = [word for kind in caps.items() for word in ('--cap', *kind)]
+            self.run(
+                *('ceph-authtool', path, '-n', name),
+                *(['--gen-key'] if is_new else []),
+                *words,
+            )
+        return path
+
+    def keep_gateway(self):
+        """Start the NFS gateway if there is to be one, again if it has ended."""
+        is_running = self.gateway is not None and self.gateway.poll() is None
+        if is_running or not self.gateway_at:
+            return
+        address, port = [*self.gateway_at, '2049'][:2]
+        config = self.folder / 'gateway.conf'
+        config.write_text(
+            f'[ceph]\nshare_driver = cephfs\ncephfs_conf_path = {self.conf}\n'
+            f'cephfs_nfs_gateways = {address}\n'
+        )
+        with (self.folder / 'log' / 'gateway.out').open('ab') as log:
+            self.gateway = subprocess.Popen(
+                [
+                    *(sys.executable, '-m', 'manila_lite.cmd.nfs_gateway'),
+                    *('--config-file', config, '--backend', 'ceph'),
+                    *('--address', address, '--port', port),
+                    *('--folder', self.folder / 'gateway'),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,
+            )
 
     def wait_until_ready(self):
         ceph = ['ceph', '-c', self.conf, '--connect-timeout', COMMAND_SECONDS]
@@ -248,6 +294,9 @@ class Supervisor:
     def stop(self):
         """Let the daemons write what they have; those that hang are killed."""
         (self.folder / 'ready').unlink(missing_ok=True)
+        if self.gateway is not None:
+            self.gateway.kill()
+            self.gateway.wait(30)
         for daemon in self.daemons.values():
             daemon.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -299,7 +348,7 @@ def mounts_below(folder):
 # A cluster that is kept
 
 
-def start(folder):
+def start(folder, *gateway):
     """Return when it can be used; a process in the background runs it."""
     if running_in(folder):
         return
@@ -313,7 +362,7 @@ def start(folder):
     )
     with (folder / 'supervisor.out').open('wb') as log:
         process = subprocess.Popen(
-            [sys.executable, __file__, 'run', folder],
+            [sys.executable, __file__, 'run', folder, *gateway],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -346,9 +395,10 @@ def running_in(folder):
     return None
 
 
-def run(folder):
+def run(folder, *gateway):
     """Run the cluster of a folder until SIGTERM, or until a daemon ends."""
     supervisor = Supervisor(folder, free_ports(2))
+    supervisor.gateway_at = gateway
     try:
         if (folder / 'made').exists():
             supervisor.start_again()
@@ -357,6 +407,7 @@ def run(folder):
             (folder / 'made').touch()
         supervisor.announce()
         while not supervisor.has_lost_daemon():
+            supervisor.keep_gateway()
             time.sleep(LOOK_SECONDS)
     except subprocess.SubprocessError as error:
         (folder / 'failed').write_text(said_by(error))
@@ -379,9 +430,10 @@ def said_by(error):
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    if len(sys.argv) == 3:
+    verbs = {'start': start, 'stop': stop, 'run': run}
+    if sys.argv[1] in verbs:
         folder = pathlib.Path(sys.argv[2]).absolute()
-        {'start': start, 'stop': stop, 'run': run}[sys.argv[1]](folder)
+        verbs[sys.argv[1]](folder, *sys.argv[3:])
     else:
         run_for_tests()
 

@@ -21,9 +21,9 @@ from tests.support.ceph import CephCluster, ClientError
 from tests.support.cli import Cli
 from tests.support.installation import SEPARATE, SERVE, Installation
 from tests.support.make_run import MakeRun
-from tests.support.nfs_client import NfsError
+from tests.support.nfs_client import NfsClient, NfsError
 from tests.support.nfs_gateways import ADDRESSES, in_time
-from tests.support.processes import Command, wait_until
+from tests.support.processes import Command, free_port, wait_until
 from tests.support.rest_client import RestClient
 
 pytestmark = ceph_support.limited
@@ -264,16 +264,18 @@ def _revert_elsewhere(deployment, share, snapshot):
 
 
 @contextlib.contextmanager
-def run_ceph(folder):
+def run_ceph(folder, gateway=()):
     """Start what `make run-ceph` starts; yield it and its cluster."""
     script = [sys.executable, ceph_supervisor.__file__]
     run = functools.partial(subprocess.run, check=True, timeout=150)
-    run([*script, 'start', folder / 'ceph'])
+    run([*script, 'start', folder / 'ceph', *gateway])
     for log in folder.glob('*.log'):  # of the run before
         log.unlink()
     try:
         cluster = CephCluster(folder / 'ceph')
-        with running(MakeRun(folder, '--ceph', cluster.conf)) as installation:
+        nfs = ['--nfs-address', gateway[0]] if gateway else []
+        options = ['--ceph', cluster.conf, *nfs]
+        with running(MakeRun(folder, *options)) as installation:
             installation.start()
             cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
             yield Deployment(installation, cli, installation.rest('admin'), cluster)
@@ -283,7 +285,8 @@ def run_ceph(folder):
 
 @sampling.suite('failures of a Ceph cluster', 1)
 def test_cluster_of_make_run_ceph_is_there_again_after_its_end(started_ceph, tmp_path):
-    with run_ceph(tmp_path) as deployment:
+    gateway = '127.0.0.13', str(free_port())
+    with run_ceph(tmp_path, gateway) as deployment:
         share = deployment.create()
         deployment.wait('share', share)
         rule = deployment.allow(share, 'alice')
@@ -294,9 +297,32 @@ def test_cluster_of_make_run_ceph_is_there_again_after_its_end(started_ceph, tmp
             client.write('notes', b'two')
             deployment.cli('share revert', snapshot)
             deployment.wait('share', share)
-    with run_ceph(tmp_path) as deployment, deployment.mounted(share, rule) as client:
+        served = deployment.create(share_proto='NFS')
+        deployment.wait('share', served)
+        deployment.allow(served, '127.0.0.2', kind='ip')
+        address, path = deployment.location(served).split(':', 1)
+        assert address == gateway[0]
+        with nfs_client(gateway) as nfs:
+            in_time(lambda: nfs.write(path, 'notes', b'three'))
+    with (
+        run_ceph(tmp_path, gateway) as deployment,
+        deployment.mounted(share, rule) as client,
+    ):
         assert client.read('notes') == b'one'
         deployment.wait('share', deployment.create())
+        with nfs_client(gateway) as nfs:
+            assert in_time(lambda: nfs.read(path, 'notes')) == b'three'
+
+
+def nfs_client(gateway):
+    """Return a client of a gateway, which may just have been started."""
+    address, port = gateway
+
+    def connected():
+        with contextlib.suppress(ConnectionRefusedError):
+            return NfsClient(address, int(port), '127.0.0.2')
+
+    return contextlib.closing(wait_until(connected, 'the gateway listens'))
 
 
 @sampling.suite('failures of a Ceph cluster', 1)
