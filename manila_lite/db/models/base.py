@@ -121,7 +121,11 @@ class Base(orm.DeclarativeBase):
 
 
 class Record(Base):
-    """A row that has an id of its own, and the times of its creation and change."""
+    """A row with an id, the time of its creation and that of its last change.
+
+    A new table has its columns in the order in which migrations added them, so
+    a model with columns that came after these times lists all of its own.
+    """
 
     __abstract__ = True
 

@@ -6,7 +6,7 @@ from sqlalchemy.orm import mapped_column
 from manila_lite.db.models import base
 
 
-class ShareMigration(base.Record):
+class ShareMigration(base.Base):
     """The latest migration of a share; the next one replaces it.
 
     `open_for` is the share while the migration is running and null
@@ -29,6 +29,7 @@ class ShareMigration(base.Record):
         sa.Index(None, 'source_host'),
     )
 
+    id = mapped_column(base.Id, primary_key=True)
     share_id = mapped_column(
         sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False
     )
@@ -47,13 +48,15 @@ class ShareMigration(base.Record):
     progress_details = mapped_column(base.Document)
     heard_at = mapped_column(base.Timestamp)
     error = mapped_column(sa.String(1000))
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
     ended_at = mapped_column(base.Timestamp)
     host_assisted = mapped_column(sa.Boolean, nullable=False, server_default='0')
     new_share_type_id = mapped_column(base.Id)
     destination_network_id = mapped_column(base.Id)
 
 
-class ServerMigration(base.Record):
+class ServerMigration(base.Base):
     """One migration, from its acceptance until its row is pruned.
 
     It outlives both servers, so neither is a foreign key. `open_for` is
@@ -76,6 +79,7 @@ class ServerMigration(base.Record):
         sa.Index(None, 'ended_at'),
     )
 
+    id = mapped_column(base.Id, primary_key=True)
     source_server_id = mapped_column(base.Id, nullable=False)
     destination_server_id = mapped_column(base.Id)
     open_for = mapped_column(base.Id)
@@ -99,6 +103,8 @@ class ServerMigration(base.Record):
     error = mapped_column(sa.String(1000))
     project_id = mapped_column(base.Name)
     user_id = mapped_column(base.Name)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
     ended_at = mapped_column(base.Timestamp)
     progress_details = mapped_column(base.Document)
     reserved = mapped_column(base.Document)

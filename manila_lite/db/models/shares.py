@@ -55,7 +55,7 @@ class ShareMetadata(base.Base):
     value = mapped_column(sa.String(1023), nullable=False)
 
 
-class ShareInstance(base.Record):
+class ShareInstance(base.Base):
     """One copy of a share on a back end; `host` is host@backend#pool."""
 
     __tablename__ = 'share_instances'
@@ -78,6 +78,7 @@ class ShareInstance(base.Record):
         sa.Index(None, 'sole_active_of', unique=True),
     )
 
+    id = mapped_column(base.Id, primary_key=True)
     share_id = mapped_column(sa.ForeignKey('shares.id'), nullable=False)
     host = mapped_column(base.Name)
     status = mapped_column(base.Name, nullable=False)
@@ -93,6 +94,8 @@ class ShareInstance(base.Record):
     availability_zone_id = mapped_column(sa.ForeignKey('availability_zones.id'))
     share_network_id = mapped_column(base.Id)
     share_server_id = mapped_column(base.Id)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
     # The rules on the back end may differ: all of them must be sent again.
     access_stale = mapped_column(
         'access_doubted',
@@ -179,7 +182,7 @@ class ExportLocationMetadata(base.Base):
     value = mapped_column(sa.String(1023), nullable=False)
 
 
-class ShareBackup(base.Record):
+class ShareBackup(base.Base):
     """A copy of the content of a share, kept until it is deleted.
 
     `host` is that of the share when the backup was requested, `topic` the
@@ -200,6 +203,7 @@ class ShareBackup(base.Record):
         sa.Index(None, 'restore_share_id'),
     )
 
+    id = mapped_column(base.Id, primary_key=True)
     share_id = mapped_column(sa.ForeignKey('shares.id'), nullable=False)
     project_id = mapped_column(base.Name, nullable=False)
     user_id = mapped_column(base.Name)
@@ -214,6 +218,8 @@ class ShareBackup(base.Record):
     restore_progress = mapped_column(sa.Integer, nullable=False)
     restore_share_id = mapped_column(base.Id)
     availability_zone_id = mapped_column(sa.ForeignKey('availability_zones.id'))
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
     backup_options = mapped_column(base.Document)
     kept_copy = mapped_column(base.Document)
     restore_position = mapped_column(base.BigInteger)

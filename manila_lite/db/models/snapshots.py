@@ -42,7 +42,7 @@ class SnapshotMetadata(base.Base):
     value = mapped_column(sa.String(1023), nullable=False)
 
 
-class SnapshotInstance(base.Record):
+class SnapshotInstance(base.Base):
     """The snapshot of one share instance on its back end."""
 
     __tablename__ = 'share_snapshot_instances'
@@ -54,6 +54,7 @@ class SnapshotInstance(base.Record):
         sa.Index(None, 'created_at', 'id'),
     )
 
+    id = mapped_column(base.Id, primary_key=True)
     snapshot_id = mapped_column(sa.ForeignKey('share_snapshots.id'), nullable=False)
     share_instance_id = mapped_column(
         sa.ForeignKey('share_instances.id'), nullable=False
@@ -61,6 +62,8 @@ class SnapshotInstance(base.Record):
     status = mapped_column(base.Name, nullable=False)
     progress = mapped_column(sa.String(32))
     provider_location = mapped_column(base.Name)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
     # The rules on the back end may differ: all of them must be sent again.
     access_stale = mapped_column(
         'access_doubted',
