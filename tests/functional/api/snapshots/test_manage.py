@@ -135,12 +135,17 @@ def test_share_must_support_snapshots(cloud, admin, make_type):
     manage(admin, share, 'p', expect=422)
 
 
-def test_missing_snapshot_is_a_manage_error(cloud, admin, share):
+@pytest.mark.parametrize('end', ['unmanage', 'delete'])
+def test_missing_snapshot_is_a_manage_error(cloud, admin, share, end):
+    """What was never managed is unmanaged or deleted, and credits no quota."""
     snapshot = managed(cloud, share, 'nowhere')
     assert snapshot['status'] == 'manage_error'
     assert used(cloud) == ((0, 0), (0, 0))
     cloud.check_invariants()
-    unmanage(admin, snapshot['id'])
+    if end == 'unmanage':
+        unmanage(admin, snapshot['id'])
+    else:
+        admin.request('DELETE', f'/snapshots/{snapshot["id"]}', expect=202)
     cloud.settle()
     show(admin, snapshot['id'], expect=404)
     assert used(cloud) == ((0, 0), (0, 0))
