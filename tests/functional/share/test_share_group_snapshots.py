@@ -106,6 +106,20 @@ def test_shares_are_held_while_their_group_is_snapshotted(cloud, group, shares):
     assert statuses(cloud, shares) == {'available'}
 
 
+def test_share_is_not_snapshotted_by_force_beside_its_group(cloud, group, shares):
+    """The order of snapshots is that of the back end."""
+    share_groups.request_snapshot(cloud.api, group)
+    cloud.api.act(shares[0], 'reset_status', {'status': 'error'})
+    body = {'share_id': shares[0], 'force': True}
+    answer = cloud.api.request('POST', '/snapshots', {'snapshot': body}, expect=400)
+    assert 'another snapshot of it is being taken' in str(answer.json)
+    cloud.settle()
+    cloud.api.request('POST', '/snapshots', {'snapshot': body}, expect=202)
+    cloud.settle()
+    assert statuses(cloud, shares) == {'available', 'error'}
+    cloud.check_invariants()
+
+
 @pytest.mark.parametrize('failure', ['fail_next', 'half_fail_next'])
 def test_shares_are_released_when_the_snapshot_fails(
     cloud, group, shares, way, failure
