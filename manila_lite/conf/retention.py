@@ -13,6 +13,15 @@ OPTS = [
         'table becomes too large.',
     ),
     cfg.IntOpt(
+        'journal_rows',
+        default=0,
+        min=0,
+        help='Number of status changes in the journal, at most. Older ones, and '
+        'the calls of drivers of their time, are deleted every minute, however '
+        'young they are; 0 is no limit. A million takes about 1 GB with its '
+        'calls. Set it to the space that the database has for them.',
+    ),
+    cfg.IntOpt(
         'services',
         default=2592000,
         min=0,

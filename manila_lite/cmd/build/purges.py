@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 import dataclasses
 import datetime
+import functools
 
 from oslo_config import cfg
 
@@ -28,7 +29,51 @@ class Retention:
 
 def build_purges(process: Process, owner: str) -> list[Purge]:
     """Build the purges of a scheduler."""
-    return list(purges_of(process.conf, process.db, owner))
+    return [
+        *purges_of(process.conf, process.db, owner),
+        *_surplus_purges(process.conf, process.db, owner),
+    ]
+
+
+def _surplus_purges(conf: cfg.ConfigOpts, db: Database, owner: str) -> Iterable[Purge]:
+    """Yield what keeps the journal within its limit, if there is one."""
+    kept = conf.retention.journal_rows
+    if kept:
+        yield Purge(
+            db,
+            'surplus history',
+            owner,
+            LOOK_INTERVAL,
+            {
+                # First, because the moves tell which are too old.
+                retention.DRIVER_CALLS.table: _surplus(
+                    kept, functools.partial(_delete_until, retention.DRIVER_CALLS)
+                ),
+                retention.JOURNAL.table: _surplus(
+                    kept,
+                    retention.delete_sent_moves
+                    if conf.events.enabled
+                    else functools.partial(_delete_until, retention.JOURNAL),
+                ),
+            },
+            batch=retention.BATCH,
+        )
+
+
+def _surplus(
+    kept: int, delete: Callable[[Session, datetime.datetime, int], int]
+) -> Deletion:
+    def delete_surplus(session: Session, batch: int) -> int:
+        until = retention.find_surplus(session, kept)
+        return 0 if until is None else delete(session, until, batch)
+
+    return delete_surplus
+
+
+def _delete_until(
+    rows: retention.ExpiredRows, session: Session, until: datetime.datetime, batch: int
+) -> int:
+    return retention.delete_until(session, rows, until, batch)
 
 
 def purges_of(

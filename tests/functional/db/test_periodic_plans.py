@@ -192,6 +192,7 @@ QUERIES = {
         for kind in KINDS.values()
     },
     'old moves that were sent': (retention.delete_sent_moves, OLD),
+    'surplus moves': (retention.find_surplus, 100),
     'dead services': (retention.delete_dead_services, 60.0),
     'slots without samples': (samples.find_missing,),
     'figures of a slot': (samples.measure, samples.FINE, 1_000_000),
@@ -271,7 +272,7 @@ def test_tasks_of_services_read_few_rows_of_long_tables(db, tmp_path):
         default=f'host = {host}\ndefault_share_type = {mass_rows.TYPE}',
         # The inserted rows are old.
         work='journal_retention = 0\n[recovery]\nlog_retention = 0\n'
-        '[retention]\nserver_migrations = 0',
+        '[retention]\nserver_migrations = 0\njournal_rows = 1000000000',
         section='dummy_driver_replication_type = readable\n'
         'replication_domain = replicas\n'
         f'dummy_driver_replication_path = {tmp_path}',

@@ -7,6 +7,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.cmd.build.purges import build_purges
 from manila_lite.db.models import engine
 from manila_lite.db.queries.services import services
 from manila_lite.db.queries.work import retention
@@ -18,6 +19,7 @@ pytestmark = sampling.dialects
 
 
 JOURNAL = engine.Transition.__table__
+CALL = engine.DriverCall.__table__
 TASK = engine.ClusterTask.__table__
 ROWS = 25
 
@@ -233,3 +235,62 @@ def test_others_write_and_claim_during_a_batch(db, connect):
 
     build(db, 'one', delete).run_pass()
     assert claims[0] is not None
+
+
+# The limit of the journal
+
+LIMIT = 8
+
+
+def tidy(node):
+    """Create shares, then delete the surplus history; return the ids before."""
+    for _ in range(6):
+        node.create(1)
+        node.run()
+    before = ids(node, JOURNAL), ids(node, CALL)
+    (purge,) = surplus_purges(node)
+    purge.run_pass()
+    return before
+
+
+def surplus_purges(node):
+    return [
+        one
+        for one in build_purges(node.process, 'the owner')
+        if one.name == 'surplus history'
+    ]
+
+
+def ids(node, table):
+    """Return the ids of moves or calls, the oldest first."""
+    time = table.c.made_at if table is JOURNAL else table.c.started_at
+    return [row.id for row in node.rows(sa.select(table.c.id).order_by(time))]
+
+
+def test_journal_and_calls_of_its_time_are_kept_within_the_limit(build_node):
+    node = build_node(backends=['alpha'], work=f'\n[retention]\njournal_rows = {LIMIT}')
+    node.register()
+    moves, calls = tidy(node)
+    assert len(moves) > LIMIT
+    assert ids(node, JOURNAL) == moves[-LIMIT:]
+    oldest = node.value(sa.select(sa.func.min(JOURNAL.c.made_at)))
+    kept = ids(node, CALL)
+    assert kept == calls[-len(kept) :]
+    assert 0 < len(kept) < len(calls)
+    assert node.value(sa.select(sa.func.count()).where(CALL.c.started_at < oldest)) <= 1
+    node.db.write(lambda session: session.run(sa.update(TASK).values(due_at=0)))
+    moves, calls = tidy(node)
+    assert ids(node, JOURNAL) == moves[-LIMIT:]
+
+
+def test_limit_of_the_journal_spares_moves_that_are_not_sent(build_node):
+    node = build_node(backends=['alpha'], work=f'\n[retention]\njournal_rows = {LIMIT}')
+    node.conf.set_override('enabled', True, 'events')
+    node.register()
+    moves, _ = tidy(node)
+    assert ids(node, JOURNAL) == moves
+
+
+def test_without_a_limit_the_age_decides_alone(build_node):
+    node = build_node(backends=['alpha'])
+    assert surplus_purges(node) == []

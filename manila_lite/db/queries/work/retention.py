@@ -78,6 +78,26 @@ def delete_until(
     return session.run(rows.delete, ids=sorted(ids)) if ids else 0
 
 
+_NEWEST_SURPLUS = (
+    sa.select(_JOURNAL.c.made_at)
+    .where(
+        _JOURNAL.c.id
+        <= sa.select(sa.func.max(_JOURNAL.c.id)).scalar_subquery()
+        - sa.bindparam('kept', type_=sa.BigInteger())
+    )
+    .order_by(_JOURNAL.c.id.desc())
+    .limit(1)
+)
+
+
+def find_surplus(session: Session, kept: int) -> datetime.datetime | None:
+    """Return when the newest move before the last `kept` ones was made.
+
+    Ids are counted, of which some have no row.
+    """
+    return session.value(_NEWEST_SURPLUS, kept=kept)
+
+
 def count_until(session: Session, rows: ExpiredRows, until: datetime.datetime) -> int:
     """Return how many rows there are of this time or earlier."""
     return session.value(rows.counted, until=until)
