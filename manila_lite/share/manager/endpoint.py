@@ -67,9 +67,7 @@ def outdated(
 
 
 @contextlib.contextmanager
-def undo_late_call(
-    undo: Callable[..., object], *arguments: typing.Any
-) -> Iterator[None]:
+def undo_late_call(undo: Callable[..., object], *arguments: object) -> Iterator[None]:
     """Undo a driver call of a migration that came too late.
 
     Around the call and its end; `undo` decides by the rows whether it has to.
