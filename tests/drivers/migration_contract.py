@@ -12,14 +12,14 @@ import pytest
 from manila_lite import exception
 import manila_lite.conf
 from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.drivers.contract import server_migrations
+from manila_lite.share.drivers.contract import migrations
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
 from tests.drivers.driver_harness import CTX
 from tests.support import storage, tenant_network
 
 METHODS = ('start', 'continue', 'complete', 'cancel', 'get_progress')
-REPLY_KEYS = set(server_migrations.ServerMigrationCompatibility.__annotations__)
+REPLY_KEYS = set(migrations.ServerMigrationCompatibility.__annotations__)
 MAX_POLLS = 20
 
 _FILE = """

@@ -14,9 +14,7 @@ from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.drivers.contract.share_migrations import (
-    ShareMigrationCompatibility,
-)
+from manila_lite.share.drivers.contract.migrations import ShareMigrationCompatibility
 from tests.drivers.driver_harness import (
     CTX,
     DirectoryUsers,

@@ -55,11 +55,7 @@ from manila_lite.share.drivers.contract.interfaces import (
     ShareServerMapping,
     SnapshotSupport,
 )
-from manila_lite.share.drivers.contract.replication import (
-    ReplicationDefaults,
-    ReplicationSupport,
-)
-from manila_lite.share.drivers.contract.server_migrations import (
+from manila_lite.share.drivers.contract.migrations import (
     MigratedShare,
     MigratedSnapshot,
     ServerMigrationCompatibility,
@@ -67,12 +63,14 @@ from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationDefaults,
     ServerMigrationStartReply,
     ServerMigrationSupport,
-)
-from manila_lite.share.drivers.contract.share_migrations import (
     ShareMigrationCompatibility,
     ShareMigrationCompleteReply,
     ShareMigrationDefaults,
     ShareMigrationSupport,
+)
+from manila_lite.share.drivers.contract.replication import (
+    ReplicationDefaults,
+    ReplicationSupport,
 )
 from manila_lite.share.drivers.contract.share_servers import (
     ShareServerDefaults,

@@ -11,7 +11,7 @@ from typing import Any
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base, records
-from manila_lite.share.drivers.contract.server_migrations import (
+from manila_lite.share.drivers.contract.migrations import (
     ServerMigration,
     ServerMigrationCompatibility,
     ServerMigrationCompleteReply,

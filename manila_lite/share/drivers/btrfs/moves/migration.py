@@ -24,7 +24,7 @@ from manila_lite.share.drivers.btrfs.moves.migration_copy import (
     forget_leaving,
 )
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
-from manila_lite.share.drivers.contract.share_migrations import (
+from manila_lite.share.drivers.contract.migrations import (
     ShareMigration,
     ShareMigrationCompatibility,
     ShareMigrationCompleteReply,

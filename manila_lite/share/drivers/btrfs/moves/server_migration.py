@@ -26,7 +26,7 @@ from manila_lite.share.drivers.btrfs.moves import departures
 from manila_lite.share.drivers.btrfs.moves.moves import Item, Move, items_of
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
-from manila_lite.share.drivers.contract.server_migrations import (
+from manila_lite.share.drivers.contract.migrations import (
     ServerMigration,
     ServerMigrationCompatibility,
     ServerMigrationCompleteReply,
