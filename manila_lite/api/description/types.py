@@ -2,7 +2,6 @@
 
 import collections.abc
 import datetime
-import enum
 import functools
 import operator
 import types
@@ -61,8 +60,6 @@ def schema_of(annotation: typing.Any) -> dict | None:
         return {'type': 'object', 'additionalProperties': _inner(args[1])}
     if annotation in _OBJECTS:
         return {'type': 'object'}
-    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-        return {'enum': [member.value for member in annotation]}
     return None
 
 
