@@ -1,5 +1,6 @@
-"""Placements a second by one scheduler among a thousand pools."""
+"""Shares of one project accepted a second, and placed among a thousand pools."""
 
+from concurrent import futures
 import contextlib
 import pathlib
 import tempfile
@@ -16,6 +17,8 @@ from tests.support.service_process import INSTANCE, WORK, ServiceProcess
 
 SERVICES, POOLS_OF_EACH = 200, 5
 PLACEMENTS = 400
+CLIENTS = 8
+"""Each change of the usage of their project waits for those of the others."""
 TIMEOUT = 120.0
 """Seconds until the placement of all of them fails."""
 CAPABILITIES = {
@@ -63,8 +66,15 @@ def _measure(verdict: Verdict, kind: str, folder: pathlib.Path, url: str) -> Non
     node = ServiceProcess(folder, url, backends=['alpha'], work='max_queue = 0')
     node.scheduler.register()
     node.db.write(_add_pools)
-    for _ in range(PLACEMENTS):
-        node.create(1)
+    began = time.perf_counter()
+    with futures.ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(lambda _: node.create(1), range(PLACEMENTS)))
+    verdict.record(
+        f'{PLACEMENTS} shares of one project accepted from {CLIENTS} clients, {kind}',
+        PLACEMENTS / (time.perf_counter() - began),
+        'a second',
+        at_least=100,
+    )
     (runner,) = node.scheduler.runners
     began, cpu = time.perf_counter(), time.process_time()
     runner.start()
