@@ -33,6 +33,13 @@ WRITER, READER, STRANGER = '127.0.0.2', '127.0.0.3', '127.0.0.4'
 
 @pytest.fixture
 def harness(gateways):
+    with served_by(gateways) as harness:
+        yield harness
+
+
+@contextlib.contextmanager
+def served_by(gateways):
+    """Provide the back end of gateways; remove its shares."""
     configuration = Configuration.from_values(gateways.options)
     harness = CephNfsHarness('cephfs', lambda: configuration)
     harness.gateways = gateways
@@ -230,10 +237,35 @@ def commands_until_evicted(driver) -> list[str]:
         if is_watched and event == 'manila_lite.ceph':
             made.extend(name for name in args if name.endswith(CHANGING_ACCESS))
 
+    def is_evicted() -> bool:
+        with contextlib.suppress(exception.DriverError):
+            driver.keep_serving()
+            return bool(made)
+        return False
+
     sys.addaudithook(note)
-    wait_until(lambda: driver.keep_serving() or made, 'the gateway is evicted', 30)
+    wait_until(is_evicted, 'the gateway is evicted', 60)
     is_watched = False
     return made
+
+
+@restarts
+def test_metadata_server_does_not_wait_for_a_gateway_that_died_with_it(
+    ceph_alone, started_gateways
+):
+    """It would keep all clients waiting for as long as the sessions last."""
+    started_gateways.start()
+    one, two = started_gateways.each
+    with served_by(started_gateways) as harness:
+        shared = Shared(harness, harness.start())
+        with contextlib.closing(one.client(WRITER)) as client:
+            open_and_write(client, shared, b'one')
+            ceph_alone.kill('mds')
+            one.kill()
+        ceph_alone.start('mds')
+        commands_until_evicted(shared.driver)
+        shared.write(two, 'log', b'two')
+        assert shared.read(two, 'log') == b'two'
 
 
 @restarts
