@@ -72,6 +72,10 @@ USED = {
         'SQLAlchemy',
         'stays set when the last listener is removed',
     ),
+    'sqlalchemy.pool.impl.QueuePool._dec_overflow': (
+        'SQLAlchemy',
+        'no public method closes a connection that is idle in the pool',
+    ),
     'sqlalchemy.pool.base.Pool._pre_ping': (
         'SQLAlchemy',
         'oslo.db sets it for every engine that it creates',
