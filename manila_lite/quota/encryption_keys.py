@@ -1,8 +1,7 @@
 """The quota of encryption keys: each key of a project is charged once.
 
-The usage of shares is changed first, to avoid deadlocks. A transfer takes
-the key of the new owner before it, to know what to charge; it is run again
-if it loses a deadlock by that.
+The usage of shares is changed first, to avoid deadlocks: all changes of keys of a
+project wait for that row.
 
 Release 1 did not count the keys: its shares use keys that are not charged, and
 a deletion of one of them releases a use by another share.
@@ -100,10 +99,8 @@ def correct_uses(
 def _lock_shares(session: Session, project_id: str, limits: Mapping[str, int]) -> None:
     """Let other changes of shares of the project wait for this transaction.
 
-    They all change this usage row. A transfer changes the key of the new
-    owner before, and one of the two then waits for the other or is run
-    again. The row is changed here, not only locked: other nodes of Galera
-    notice no lock, but a change.
+    They all change this usage row. It is changed here, not only locked: other
+    nodes of Galera notice no lock, but a change.
     """
     owner = Owner(project_id)
     for change in (1, -1):

@@ -56,13 +56,10 @@ def reservation_of(
 ) -> dict[str, int]:
     """Return what a project is to be charged for a share it accepts."""
     key_ref = instance.encryption_key_ref
-    return {
-        **usage_of(session, instance).total,
-        **_usage_of_key(
-            key_ref is not None
-            and not encryption_keys.is_used(session, project_id, key_ref)
-        ),
-    }
+    is_new = key_ref is not None and not encryption_keys.is_used(
+        session, project_id, key_ref
+    )
+    return {**usage_of(session, instance).total, **(DELTAS if is_new else {})}
 
 
 def change_owner(
@@ -79,17 +76,13 @@ def change_owner(
     snapshot may have been deleted since they were made.
     """
     usage = usage_of(session, instance, lock=True)
-    key_ref = instance.encryption_key_ref
-    total = {
-        **usage.total,
-        **_usage_of_key(
-            key_ref is not None and encryption_keys.add_uses(session, owner, key_ref)
-        ),
-    }
+    total, key_ref = usage.total, instance.encryption_key_ref
+    with_key = [to_reservation(owner, {**total, **DELTAS})]
+    has_reserved_key = list(reservations) == with_key
     transfers.move(session, instance.share_id, owner.project_id, owner.user_id)
 
     def charge() -> None:
-        if list(reservations) == [to_reservation(owner, total)]:
+        if has_reserved_key or list(reservations) == [to_reservation(owner, total)]:
             charges.commit_reservation(session, owner, total)
         else:
             charges.release_reservations(session, reservations)
@@ -102,11 +95,15 @@ def change_owner(
         changes.append((_key(former), credit))
     for _, change in sorted(changes, key=lambda one: one[0]):
         change()
+    if key_ref is not None:
+        is_new = encryption_keys.add_uses(session, owner, key_ref)
+        if has_reserved_key and is_new:
+            charges.commit_reservation(session, owner, DELTAS)
+        elif has_reserved_key:
+            charges.release_reservation(session, owner, DELTAS)
+        elif is_new:
+            charges.adjust(session, owner, DELTAS, limits=limits)
     release_key(session, instance.project_id, key_ref)
-
-
-def _usage_of_key(is_new: bool) -> Mapping[str, int]:
-    return DELTAS if is_new else {}
 
 
 def _key(owner: Owner) -> tuple[str, str]:

@@ -7,6 +7,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
+from manila_lite import metrics
 from manila_lite.db.queries.shares import encryption_keys as key_rows, instances
 from manila_lite.quota import charges, encryption_keys, transfers
 from manila_lite.quota.charges import Owner
@@ -73,6 +74,10 @@ def migrate(db, limits=MANY):
     while found := encryption_keys.correct_some_uses(db, limits, 3):
         done += found
     return done
+
+
+def lost_deadlocks():
+    return metrics.DATABASE_DEADLOCKS.family().samples.get((), 0)
 
 
 def uses(db):
@@ -207,6 +212,8 @@ def test_creations_deletions_and_transfers_meanwhile_are_counted(db, seed):
     calls += [
         functools.partial(db.write, create, owner(), rng.choice(KEYS)) for _ in range(4)
     ]
+    deadlocks = lost_deadlocks()
     at_once(*calls, rng=rng)
     check(db)
     assert migrate(db) == 0
+    assert lost_deadlocks() == deadlocks, 'they take rows in different orders'
