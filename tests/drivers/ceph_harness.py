@@ -1,8 +1,9 @@
 """The CephFS driver under test, and users of its shares."""
 
 import dataclasses
-import os
+import functools
 import re
+import uuid
 
 from manila_lite import exception
 from manila_lite.share.drivers.base import AccessRuleForDriver, ShareForDriver
@@ -18,12 +19,19 @@ class CephHarness(DriverHarness):
 
     client = None
 
+    @functools.cached_property
+    def _suffix(self) -> str:
+        return uuid.uuid4().hex[:8]
+
     def share(self, **values) -> ShareForDriver:
         return super().share(**{'share_proto': 'CEPHFS', **values})
 
     def rule(self, share, access_to: str, **values) -> AccessRuleForDriver:
-        """Return a rule for a user whose name is made of an address."""
-        user = re.sub(r'[^a-z0-9]', '-', f'{access_to}-{os.getpid()}')
+        """Return a rule for a user whose name is made of an address.
+
+        No other test has this user, whatever it leaves in the cluster.
+        """
+        user = re.sub(r'[^a-z0-9]', '-', f'{access_to}-{self._suffix}')
         return super().rule(share, user, **{'access_type': 'cephx', **values})
 
     def clients(self, driver, item):
