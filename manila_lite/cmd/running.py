@@ -298,7 +298,7 @@ class PeriodicService:
 
 
 class Watchdog(PeriodicService):
-    """Lets systemd start the process anew when a loop of a runner hangs.
+    """Lets systemd restart the process when a loop of a runner hangs.
 
     A unit with `WatchdogSec` expects a message within that time. None is sent
     once the loop that looks for work, or the one that renews leases, has been
