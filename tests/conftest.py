@@ -1,5 +1,6 @@
 """Fixtures and options of all tests."""
 
+import faulthandler
 import gc
 import os
 
@@ -17,6 +18,28 @@ pytest_plugins = [
     'tests.support.tiers',
     'tests.support.traces',
 ]
+
+
+_errors = pytest.StashKey[int]()
+
+
+def pytest_configure(config):
+    # Output is not captured yet.
+    config.stash[_errors] = os.dup(2)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item, settings):
+    """Let a worker that has to be ended say where its threads were.
+
+    Those of pytest-xdist would lose what the method `thread` prints.
+    """
+    if settings.method != 'thread':
+        return None
+    print_to = item.config.stash[_errors]
+    faulthandler.dump_traceback_later(settings.timeout, exit=True, file=print_to)
+    item.cancel_timeout = faulthandler.cancel_dump_traceback_later
+    return True
 
 
 def pytest_collection_finish():
