@@ -1,6 +1,7 @@
 """A TCP proxy to the broker whose connections a test can disturb."""
 
 import contextlib
+import selectors
 import socket
 import ssl
 import struct
@@ -15,6 +16,8 @@ class BrokerProxy:
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None = None):
         self._target = host, port
         self._tls = tls
+        self._lock = threading.Lock()
+        self._entrance: socket.socket | None = None
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._flows = threading.Event()
         self._flows.set()
@@ -25,24 +28,44 @@ class BrokerProxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = entrance.accept()
-                threading.Thread(target=self._join, args=(near,), daemon=True).start()
+                threading.Thread(
+                    target=self._join, args=(near, entrance), daemon=True
+                ).start()
 
-    def _join(self, near: socket.socket) -> None:
+    def _join(self, near: socket.socket, entrance: socket.socket) -> None:
         with contextlib.suppress(OSError):
             if self._tls is not None:
                 near = self._tls.wrap_socket(near, server_side=True)
             far = socket.create_connection(self._target)
-            self._pairs.append((near, far))
-            for pair in ((near, far), (far, near)):
-                threading.Thread(target=self._pump, args=pair, daemon=True).start()
+            with self._lock:
+                if entrance is self._entrance:
+                    self._pairs.append((near, far))
+                else:
+                    _end(near, far)  # cut meanwhile
+            self._pump(near, far)
 
-    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                self._flows.wait()
-                sink.sendall(data)
-        with contextlib.suppress(OSError):
-            sink.shutdown(socket.SHUT_RDWR)
+    def _pump(self, near: socket.socket, far: socket.socket) -> None:
+        """Forward both ways in one thread: a TLS socket is not for two."""
+        other = {near: far, far: near}
+        with selectors.DefaultSelector() as selector:
+            for end in other:
+                selector.register(end, selectors.EVENT_READ)
+            with contextlib.suppress(OSError, ValueError):
+                while True:
+                    for key, _ in selector.select():
+                        if not self._pass_on(key.fileobj, other[key.fileobj]):
+                            _shut(near, far)
+                            return
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> bool:
+        """Forward what has arrived; False at the end of the connection."""
+        data = source.recv(65536)
+        if isinstance(source, ssl.SSLSocket):
+            while source.pending():
+                data += source.recv(65536)
+        self._flows.wait()
+        sink.sendall(data)
+        return bool(data)
 
     @property
     def number(self) -> int:
@@ -65,15 +88,14 @@ class BrokerProxy:
 
     def cut(self) -> None:
         """End all connections, and accept none."""
-        with contextlib.suppress(OSError):
-            self._entrance.shutdown(socket.SHUT_RDWR)
-        self._entrance.close()
-        for pair in self._pairs:
-            for end in pair:
-                with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-                end.close()
-        self._pairs.clear()
+        entrance = self._entrance
+        with self._lock:
+            self._entrance = None
+            pairs, self._pairs = self._pairs, []
+        if entrance is not None:
+            _end(entrance)
+        for pair in pairs:
+            _end(*pair)
 
     def restore(self) -> None:
         """Accept connections, again after `cut`."""
@@ -81,3 +103,15 @@ class BrokerProxy:
         threading.Thread(
             target=self._serve, args=(self._entrance,), daemon=True
         ).start()
+
+
+def _shut(*ends: socket.socket) -> None:
+    for end in ends:
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
+
+def _end(*ends: socket.socket) -> None:
+    _shut(*ends)
+    for end in ends:
+        end.close()
