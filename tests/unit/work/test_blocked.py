@@ -2,7 +2,7 @@
 
 import pytest
 
-from manila_lite.work.execution import BlockedWork
+from manila_lite.work.blocked import BlockedWork
 
 
 @pytest.fixture
