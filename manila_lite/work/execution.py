@@ -146,7 +146,9 @@ class Executor:
     def _block(self, work_id: str) -> None:
         """Remember that the work waits for the end of other work."""
         key = self.db.read(table.find_exclusion_key, work_id)
-        if key is not None:
+        if key is None:
+            self.blocked.pass_on(work_id)
+        else:
             self.blocked.add(work_id, key)
 
     def claim(
@@ -190,16 +192,20 @@ class Executor:
         except table.ResourceBusy as error:
             LOG.debug('%s', error)
             self._block(work_id)
+            return None
         except UnknownWork as unknown:
             # A newer release has submitted it, and will carry it out.
             LOG.info('Work %s is left to others: %s', work_id, unknown)
             self.db.write(table.postpone, work_id, UNKNOWN_PAUSE)
         except _UNAVAILABLE:
+            self.blocked.leave_to_sweep(work_id)
             raise  # not caused by this work; the sweep retries
         except Exception as error:  # noqa: BLE001 handled as declared
             self._handle_unprepared(work_id, abandoned, error)
         else:
-            return None if claim is None else self._job(claim, started)
+            if claim is not None:
+                return self._job(claim, started)
+        self.blocked.pass_on(work_id)
         return None
 
     def _job(self, claim: table.Claim, started: float) -> JobContext:

@@ -228,6 +228,7 @@ class Runner:
             self._queued_ids.clear()
             self._hinted_ids.clear()
             self._delayed.clear()
+        self.executor.blocked.leave_all_to_sweep()
         self._idle.set()
         LOG.info(
             'Work of %s is claimed again'
