@@ -107,7 +107,7 @@ class MigrationCopiesEndpoint:
         if migration is None:
             return True
         migrations.set_error(session, share_id, str(error))
-        if fire_matching(session, SHARE_TASK, 'clean_up', {'id': share_id}, touch=True):
+        if fire_matching(session, SHARE_TASK, 'clean_up', {'id': share_id}):
             self.work.on(migration.source_host).cancel_share_migration(
                 session, job.request_context(), share_id=share_id
             )
@@ -131,7 +131,7 @@ def _require_wanted(session: Session, job: Claim) -> str:
 
 def _begin(session: Session, job: Claim) -> None:
     table.checkpoint(session, job, 'copying')
-    fire(session, SHARE_TASK, job.resource_id, 'copying', touch=True)
+    fire(session, SHARE_TASK, job.resource_id, 'copying')
 
 
 def _record(session: Session, percent: int, *, job: Claim) -> None:
@@ -140,5 +140,5 @@ def _record(session: Session, percent: int, *, job: Claim) -> None:
 
 
 def _copied(session: Session, share_id: str) -> None:
-    fire(session, SHARE_TASK, share_id, 'copied', touch=True)
+    fire(session, SHARE_TASK, share_id, 'copied')
     migrations.record_progress(session, share_id, 100)

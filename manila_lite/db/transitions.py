@@ -3,7 +3,8 @@
 `insert_row` and `insert_rows` write initial statuses, `fire` makes one
 move of a state machine, `fire_all`, `fire_known` and `fire_matching` make the
 same move for several rows, and `TransitionBatch` combines inserts and moves of
-several tables. Each writes to the journal in the same transaction.
+several tables. Each writes to the journal in the same transaction, and each move
+sets `updated_at` of the rows that it leaves in their table.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -52,22 +53,15 @@ def insert_row(
 
 
 def fire(
-    session: Session,
-    machine: machines.Machine,
-    id: str,
-    event: str,
-    *,
-    touch: bool = False,
-    **values: object,
+    session: Session, machine: machines.Machine, id: str, event: str, **values: object
 ) -> None:
     """Make one move of a state machine, or change nothing.
 
-    `values` are other columns to change with the status; to `touch` the row
-    sets `updated_at`. Raises InvalidStatus with the current status, or
-    ResourceNotFound.
+    `values` are other columns to change with the status. Raises InvalidStatus
+    with the current status, or ResourceNotFound.
     """
     move = machine[event]
-    values = _stamped(session, machine, event, values, touch)
+    values = _stamped(session, machine, event, values)
     journal, guarded = _statements(machine, event, tuple(sorted(values)), _ONE)
     # The journal row is written first: under a row lock, its SELECT finds
     # which of the source statuses the row is in.
@@ -94,8 +88,6 @@ def fire_all(
     machine: machines.Machine,
     ids: Collection[str],
     event: str,
-    *,
-    touch: bool = False,
     **values: object,
 ) -> None:
     """Make the same move for every row, or for none.
@@ -103,9 +95,7 @@ def fire_all(
     Raises InvalidStatus or ResourceNotFound for one that cannot make it.
     """
     for part in _parts(ids):
-        _fire_where(
-            session, machine, event, {'id': part}, values, touch, expected=len(part)
-        )
+        _fire_where(session, machine, event, {'id': part}, values, expected=len(part))
 
 
 def _parts(ids: Collection[str]) -> Iterator[list[str]]:
@@ -119,8 +109,6 @@ def fire_matching(
     machine: machines.Machine,
     event: str,
     match: Mapping[str, object],
-    *,
-    touch: bool = False,
     **values: object,
 ) -> int:
     """Make a move for all matching rows that may make it; return the count.
@@ -129,7 +117,7 @@ def fire_matching(
     in other statuses are left alone. Takes two statements for any number
     of rows, and one at the end of a transaction without other moves.
     """
-    return _fire_where(session, machine, event, match, values, touch)
+    return _fire_where(session, machine, event, match, values)
 
 
 def fire_known(
@@ -221,13 +209,7 @@ class TransitionBatch:
             self._record(machine, id, event, status, move.target)
 
     def fire_one(
-        self,
-        machine: machines.Machine,
-        id: str,
-        event: str,
-        *,
-        touch: bool = False,
-        **values: object,
+        self, machine: machines.Machine, id: str, event: str, **values: object
     ) -> None:
         """Make a move that has one source status, as the function `fire` does.
 
@@ -235,7 +217,7 @@ class TransitionBatch:
         """
         move = machine[event]
         (source,) = move.sources
-        values = _stamped(self.session, machine, event, values, touch)
+        values = _stamped(self.session, machine, event, values)
         _, guarded = _statements(machine, event, tuple(sorted(values)), _ONE)
         changed = {f'new_{name}': value for name, value in values.items()}
         if self.session.run(guarded, guard_id=id, **changed) != 1:
@@ -273,11 +255,10 @@ def _fire_where(
     event: str,
     match: Mapping[str, typing.Any],
     values: Mapping[str, object],
-    touch: bool = False,
     expected: int | None = None,
     sample: str | None = None,
 ) -> int:
-    values = _stamped(session, machine, event, values, touch)
+    values = _stamped(session, machine, event, values)
     journal, guarded = _statements(
         machine,
         event,
@@ -331,15 +312,12 @@ def _stamped(
     machine: machines.Machine,
     event: str,
     values: Mapping[str, object],
-    touch: bool = False,
 ) -> dict[str, object]:
-    """Return the values with the time of the move, if columns have it."""
-    stamped = dict(values)
-    if touch:
-        stamped['updated_at'] = session.now
-    if stamp := machine.stamps.get(event):
-        stamped[stamp] = session.now
-    return stamped
+    """Return the values with the time of the move in the columns that have it."""
+    columns = [machine.stamps[event]] if event in machine.stamps else []
+    if machine[event].target is not machines.GONE:
+        columns.append('updated_at')
+    return {**values, **dict.fromkeys(columns, session.now)}
 
 
 def _write_journal(session: Session, rows: typing.Sequence[dict[str, object]]) -> None:

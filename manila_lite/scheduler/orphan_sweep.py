@@ -124,7 +124,7 @@ class OrphanSweep:
         self, session: Session, row: StuckRow, began: float
     ) -> None:
         (event,) = SHARE_NETWORK.in_flight[row.status].events
-        fire(session, SHARE_NETWORK, row.id, event, touch=True)
+        fire(session, SHARE_NETWORK, row.id, event)
         self._record(
             session,
             row,
@@ -142,7 +142,7 @@ class OrphanSweep:
             action, status_after = 'repeated', GONE
         else:
             event = rescue.events[-1]
-            fire(session, SHARE_GROUP, row.id, event, touch=True)
+            fire(session, SHARE_GROUP, row.id, event)
             messages.record(
                 session,
                 project_id=row.project_id,
@@ -169,7 +169,7 @@ class OrphanSweep:
             self._record(session, row, 'repeated', GONE, began)
             return
         event = rescue.events[-1]
-        fire(session, SHARE_INSTANCE, row.id, event, touch=True)
+        fire(session, SHARE_INSTANCE, row.id, event)
         if instance.replica_state in PASSIVE:
             share_moves.mark_unplaced_failed(session, row.id)
         messages.record(
@@ -202,7 +202,7 @@ class OrphanSweep:
             self._record(session, row, 'repeated', GONE, began)
             return
         event = rescue.events[-1]
-        fire(session, SNAPSHOT_INSTANCE, row.id, event, touch=True)
+        fire(session, SNAPSHOT_INSTANCE, row.id, event)
         remove_rules_on(session, instance.share_instance_id)
         self._record(session, row, 'given up', SNAPSHOT_INSTANCE[event].target, began)
 

@@ -1,5 +1,7 @@
 """Rows that tests insert themselves."""
 
+import datetime
+
 import sqlalchemy as sa
 
 from manila_lite.db.models import migrations, shares, types
@@ -67,6 +69,29 @@ def insert_type(
         is_public=is_public,
         created_at=session.now,
     )
+
+
+def insert_row_of(session: Session, table: sa.Table, **columns: object) -> str:
+    """Insert a row of any table, with the rows that it must refer to.
+
+    Columns that may be NULL are, unless they are given. Returns the id.
+    """
+    values = dict(columns)
+    for column in table.c:
+        if column.nullable or column.server_default or column.name in values:
+            continue
+        (foreign,) = column.foreign_keys or (None,)
+        values[column.name] = (
+            insert_row_of(session, foreign.column.table)
+            if foreign
+            else session.now
+            if column.type.python_type is datetime.datetime
+            else session.new_id()[: column.type.length]
+            if column.type.python_type is str
+            else column.type.python_type()
+        )
+    session.run(sa.insert(table), **values)
+    return str(values['id'])
 
 
 def delete_share(session: Session, share_id: str) -> None:

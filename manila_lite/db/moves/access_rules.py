@@ -12,17 +12,12 @@ from manila_lite.states.access_rule import (
     SHARE_INSTANCE_ACCESS,
     RuleState,
 )
-from manila_lite.states.machine import GONE
 
 
 def fire_on(session: Session, rules: RuleTables, instance_id: str, event: str) -> int:
     """Make a move for all rules of an instance that may make it; count them."""
     return fire_matching(
-        session,
-        rules.machine,
-        event,
-        {rules.instance_column: instance_id},
-        touch=rules.machine[event].target is not GONE,
+        session, rules.machine, event, {rules.instance_column: instance_id}
     )
 
 
@@ -57,7 +52,7 @@ def retry_failed(
                 events['reapply'].append(row.mapping_id)
     for event, ids in events.items():
         if ids:
-            fire_matching(session, rules.machine, event, {'id': ids}, touch=True)
+            fire_matching(session, rules.machine, event, {'id': ids})
     rules.mark_stale(session, instance_id)
 
 

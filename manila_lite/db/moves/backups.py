@@ -24,13 +24,7 @@ def end_creation(
     """
     release_source(session, backup.share_id, excluding=backup.id)
     fire(
-        session,
-        SHARE_BACKUP,
-        backup.id,
-        'created',
-        progress=DONE,
-        kept_copy=kept_copy,
-        touch=True,
+        session, SHARE_BACKUP, backup.id, 'created', progress=DONE, kept_copy=kept_copy
     )
 
 
@@ -41,17 +35,13 @@ def release_source(session: Session, share_id: str, *, excluding: str) -> None:
     """
     if share_backups.is_backed_up_by_other(session, share_id, excluding):
         return
-    fire_matching(
-        session, SHARE_INSTANCE, 'backed_up', {'share_id': share_id}, touch=True
-    )
+    fire_matching(session, SHARE_INSTANCE, 'backed_up', {'share_id': share_id})
 
 
 def end_restore(session: Session, backup: ShareBackupRow) -> None:
     """Make a backup available, and the share that has its content."""
     share_id = backup.restore_share_id or backup.share_id
-    fire_matching(
-        session, SHARE_INSTANCE, 'backup_restored', {'share_id': share_id}, touch=True
-    )
+    fire_matching(session, SHARE_INSTANCE, 'backup_restored', {'share_id': share_id})
     fire(
         session,
         SHARE_BACKUP,
@@ -59,7 +49,6 @@ def end_restore(session: Session, backup: ShareBackupRow) -> None:
         'restored',
         restore_progress=DONE,
         restore_share_id=None,
-        touch=True,
     )
     share_backups.set_source(session, share_id, backup.id)
 
@@ -72,9 +61,5 @@ def fail_target(session: Session, share_id: str, *, excluding: str) -> None:
     if share_backups.is_restored_from_other(session, share_id, excluding):
         return
     fire_matching(
-        session,
-        SHARE_INSTANCE,
-        'backup_restore_failed',
-        {'share_id': share_id},
-        touch=True,
+        session, SHARE_INSTANCE, 'backup_restore_failed', {'share_id': share_id}
     )

@@ -39,6 +39,6 @@ def finish_network_change(session: Session, network_id: str, *, failed: bool) ->
     if row is None or row.status != NetworkStatus.NETWORK_CHANGE:
         return
     if failed:
-        fire(session, SHARE_NETWORK, network_id, 'change_failed', touch=True)
+        fire(session, SHARE_NETWORK, network_id, 'change_failed')
     elif not share_networks.is_changing(session, network_id):
-        fire(session, SHARE_NETWORK, network_id, 'changed', touch=True)
+        fire(session, SHARE_NETWORK, network_id, 'changed')

@@ -68,7 +68,7 @@ def place(session: Session, source: InstanceRow, host: str, zone: str | None) ->
         raise exception.ShareTypeNotFound(share_type_id=type_id) from None
     snapshots.place(session, source.id, id)
     migrations.update(session, source.share_id, destination_instance_id=id)
-    fire(session, SHARE_TASK, source.share_id, 'placed', touch=True)
+    fire(session, SHARE_TASK, source.share_id, 'placed')
 
 
 def _types(
@@ -137,7 +137,6 @@ def _return(session: Session, migration: ShareMigrationRow) -> None:
         SHARE_INSTANCE,
         'migrate_returned',
         {'id': migration.source_instance_id},
-        touch=True,
     )
     snapshots.roll_back(
         session, migration.source_instance_id, migration.destination_instance_id
@@ -145,9 +144,7 @@ def _return(session: Session, migration: ShareMigrationRow) -> None:
 
 
 def _fail(session: Session, instance_id: str | None) -> None:
-    fire_matching(
-        session, SHARE_INSTANCE, 'migration_failed', {'id': instance_id}, touch=True
-    )
+    fire_matching(session, SHARE_INSTANCE, 'migration_failed', {'id': instance_id})
 
 
 def cut_over(
@@ -168,9 +165,7 @@ def cut_over(
         for row in share_rules.list_for_instance(session, source.id)
         if row.state not in DENIED
     ]
-    fire_matching(
-        session, SHARE_INSTANCE, 'arrived', {'id': destination.id}, touch=True
-    )
+    fire_matching(session, SHARE_INSTANCE, 'arrived', {'id': destination.id})
     if rules:
         moves = TransitionBatch(session)
         moves.insert_rows(
@@ -206,7 +201,7 @@ def end_task(session: Session, share_id: str, event: str) -> None:
     the migration nothing would continue it.
     """
     for name in (event, 'failed'):
-        if fire_matching(session, SHARE_TASK, name, {'id': share_id}, touch=True):
+        if fire_matching(session, SHARE_TASK, name, {'id': share_id}):
             return
 
 

@@ -55,7 +55,6 @@ def mark_all_out_of_sync(session: Session, share_id: str) -> None:
         SHARE_REPLICA,
         'fell_behind',
         {'share_id': share_id, 'replica_state': ReplicaState.IN_SYNC},
-        touch=True,
     )
     replicas.advance_generation(session, share_id)
 
@@ -79,7 +78,6 @@ def activate(
         sole_active_of=replicas.sole_active_of(replica.share_id, replication_type),
         cast_rules_to_readonly=False,
         synced_at=NEVER,
-        touch=True,
     )
 
 
@@ -97,7 +95,6 @@ def demote(
         event,
         sole_active_of=None,
         cast_rules_to_readonly=replication_type == READABLE,
-        touch=True,
     )
 
 
@@ -106,12 +103,10 @@ def mark_failed(session: Session, replica_id: str) -> None:
 
     The caller sets its status.
     """
-    fire_matching(session, SHARE_REPLICA, 'failed', {'id': replica_id}, touch=True)
+    fire_matching(session, SHARE_REPLICA, 'failed', {'id': replica_id})
     rules = {'share_instance_id': replica_id}
     fire_matching(session, access_rule.ACCESS_RULE, 'apply', rules)
-    if fire_matching(
-        session, access_rule.ACCESS_RULE, 'apply_failed', rules, touch=True
-    ):
+    if fire_matching(session, access_rule.ACCESS_RULE, 'apply_failed', rules):
         fire_matching(
             session, access_rule.SHARE_INSTANCE_ACCESS, 'failed', {'id': replica_id}
         )
@@ -128,6 +123,5 @@ def mark_unplaced_failed(session: Session, replica_id: str) -> None:
         snapshot_instance.SNAPSHOT_INSTANCE,
         'create_failed',
         {'share_instance_id': replica_id},
-        touch=True,
     )
     snapshots.remove_rules_on(session, replica_id)

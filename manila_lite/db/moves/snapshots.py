@@ -130,7 +130,7 @@ def begin(session: Session, share_id: str, share_instance_id: str) -> None:
     moved the share, so that there are no new ones.
     """
     ids = snapshots.list_ids_on_share_instances(session, [share_instance_id])
-    fire_all(session, SNAPSHOT_INSTANCE, ids, 'migrate', touch=True)
+    fire_all(session, SNAPSHOT_INSTANCE, ids, 'migrate')
     # Behind the guard: rules of a snapshot that migrates are not changed.
     if snapshot_rules.has_rules_in_flight_on(session, share_instance_id):
         raise exception.InvalidShare(
@@ -161,11 +161,7 @@ def roll_back(session: Session, source_id: str, destination_id: str | None) -> N
     """Make the snapshots available as before; their copies are gone."""
     _remove(session, destination_id)
     fire_matching(
-        session,
-        SNAPSHOT_INSTANCE,
-        'migrate_returned',
-        {'share_instance_id': source_id},
-        touch=True,
+        session, SNAPSHOT_INSTANCE, 'migrate_returned', {'share_instance_id': source_id}
     )
 
 
@@ -176,7 +172,6 @@ def give_up(session: Session, *share_instance_ids: str | None) -> None:
         SNAPSHOT_INSTANCE,
         'migration_failed',
         {'share_instance_id': sorted(id for id in share_instance_ids if id)},
-        touch=True,
     )
 
 
@@ -184,11 +179,7 @@ def cut_over(session: Session, source_id: str, destination_id: str) -> None:
     """Let the instances on the destination take over, with their rules."""
     snapshot_rules.move_to(session, source_id, destination_id)
     fire_matching(
-        session,
-        SNAPSHOT_INSTANCE,
-        'arrived',
-        {'share_instance_id': destination_id},
-        touch=True,
+        session, SNAPSHOT_INSTANCE, 'arrived', {'share_instance_id': destination_id}
     )
     _remove(session, source_id)
 

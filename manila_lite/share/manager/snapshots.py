@@ -137,7 +137,6 @@ class SnapshotsEndpoint:
             row.id,
             'created',
             progress=PROGRESS_DONE,
-            touch=True,
             provider_location=_location(row, reply),
         )
         moves.write()
@@ -270,10 +269,8 @@ class SnapshotsEndpoint:
         """Record the revert, and the reported size in rows and usage."""
         share = snapshot.share.row
         instances = lock_instances(session, share)
-        fire(session, SHARE_INSTANCE, share.id, 'reverted', touch=True)
-        fire_matching(
-            session, SNAPSHOT_INSTANCE, 'restored', {'id': snapshot.row.id}, touch=True
-        )
+        fire(session, SHARE_INSTANCE, share.id, 'reverted')
+        fire_matching(session, SNAPSHOT_INSTANCE, 'restored', {'id': snapshot.row.id})
         resize(session, share, size, instances, reservations=job.charges)
         notify_user(
             session, job, Action.REVERT_TO_SNAPSHOT, Detail.DONE, self.message_ttl
@@ -290,7 +287,6 @@ class SnapshotsEndpoint:
                 'snapshot_id': job.args['snapshot_id'],
                 'share_instance_id': job.resource_id,
             },
-            touch=True,
         )
 
     # All
@@ -298,15 +294,11 @@ class SnapshotsEndpoint:
     def given_up(self, session: Session, row: SnapshotInstanceRow, event: str) -> None:
         """Fail a snapshot whose work was lost, and release its share."""
         release_share(session, row.share_instance_id, excluding=row.id)
-        fire(session, SNAPSHOT_INSTANCE, row.id, event, touch=True)
+        fire(session, SNAPSHOT_INSTANCE, row.id, event)
         if event == 'create_failed' and row.replica_state == ReplicaState.ACTIVE:
             # The other replicas have no source to copy it from.
             fire_matching(
-                session,
-                SNAPSHOT_INSTANCE,
-                event,
-                {'snapshot_id': row.snapshot_id},
-                touch=True,
+                session, SNAPSHOT_INSTANCE, event, {'snapshot_id': row.snapshot_id}
             )
 
     def view(self, snapshot: LoadedSnapshot) -> SnapshotForDriver:

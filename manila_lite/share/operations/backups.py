@@ -65,7 +65,7 @@ class ShareBackups:
         With `options` the driver of the share makes it.
         """
         target = replica_guards.get_only_instance(session, share)
-        fire(session, SHARE_INSTANCE, target.instance_id, 'back_up', touch=True)
+        fire(session, SHARE_INSTANCE, target.instance_id, 'back_up')
         # Behind the guard: nothing is done with the share meanwhile.
         instance = share_instances.get(session, target.instance_id)
         if instance.is_soft_deleted:
@@ -125,7 +125,7 @@ class ShareBackups:
     ) -> None:
         """Request that a share gets the content of a backup."""
         target = replica_guards.get_only_instance(session, share)
-        fire(session, SHARE_INSTANCE, target.instance_id, 'restore_backup', touch=True)
+        fire(session, SHARE_INSTANCE, target.instance_id, 'restore_backup')
         instance = share_instances.get(session, target.instance_id)
         if instance.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
@@ -154,7 +154,6 @@ class ShareBackups:
             restore_progress=0,
             restore_position=None,
             restore_share_id=share.id,
-            touch=True,
         )
         self._work(backup.topic, backup.host).restore_backup(
             session, ctx, share_backup_id=backup.id
@@ -177,7 +176,7 @@ class ShareBackups:
         self, session: Session, ctx: RequestContext, backup: rows.ShareBackupRow
     ) -> None:
         """Request the deletion of a backup."""
-        fire(session, SHARE_BACKUP, backup.id, 'delete', touch=True)
+        fire(session, SHARE_BACKUP, backup.id, 'delete')
         self._work(backup.topic, backup.host).delete_backup(
             session, ctx, share_backup_id=backup.id
         )
@@ -188,7 +187,7 @@ class ShareBackups:
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_BACKUP, status)
-        fire(session, SHARE_BACKUP, backup_id, event, touch=True)
+        fire(session, SHARE_BACKUP, backup_id, event)
         refuse_contradiction(session, SHARE_BACKUP, backup_id, event)
 
 

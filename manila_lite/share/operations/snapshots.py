@@ -326,13 +326,7 @@ class Snapshots:
         """A replica that is added meanwhile does not get the snapshot."""
         active = locked.get_active()
         subject = replicated_snapshots.instance_for_work(found, active)
-        fire_all(
-            session,
-            SNAPSHOT_INSTANCE,
-            [row.id for row in found],
-            'defer_delete',
-            touch=True,
-        )
+        fire_all(session, SNAPSHOT_INSTANCE, [row.id for row in found], 'defer_delete')
         if not locked.has_several:
             self._delete_deferred(session, ctx, subject.id)
             return
@@ -351,7 +345,7 @@ class Snapshots:
             )
             ids.setdefault(event, []).append(row.id)
         for event, of_event in sorted(ids.items()):
-            fire_all(session, SNAPSHOT_INSTANCE, of_event, event, touch=True)
+            fire_all(session, SNAPSHOT_INSTANCE, of_event, event)
 
     # Revert
 

@@ -92,7 +92,7 @@ class ShareTransfers:
         salt: str,
     ) -> NewTransfer:
         target = replica_guards.get_only_instance(session, share)
-        fire(session, SHARE_INSTANCE, target.instance_id, 'offer', touch=True)
+        fire(session, SHARE_INSTANCE, target.instance_id, 'offer')
         # Behind the guard: no lock, snapshot or replica can be added now.
         instance = share_instances.get(session, target.instance_id)
         _refuse_not_transferable(instance)
@@ -130,9 +130,7 @@ class ShareTransfers:
         self, session: Session, ctx: RequestContext, transfer: rows.TransferRow
     ) -> None:
         """Withdraw the offer; the share becomes available again."""
-        fire(
-            session, SHARE_INSTANCE, transfer.instance_id, 'withdraw_offer', touch=True
-        )
+        fire(session, SHARE_INSTANCE, transfer.instance_id, 'withdraw_offer')
         fire(session, SHARE_TRANSFER, transfer.id, 'withdraw')
 
     # Accept
@@ -188,7 +186,6 @@ class ShareTransfers:
             destination_project_id=ctx.project_id,
             destination_user_id=ctx.user_id,
             clear_access_rules=clear_access_rules,
-            touch=True,
         )
         instance = share_instances.get(session, offer.instance_id)
         _refuse_locked(session, instance.share_id)

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import context, exception
+from manila_lite.db import models
 from manila_lite.db.models import engine, shares
 from manila_lite.db.transitions import (
     TransitionBatch,
@@ -16,8 +17,11 @@ from manila_lite.db.transitions import (
     fire_known,
     fire_matching,
 )
+from manila_lite.states.machine import GONE
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from tests.support import sampling
+from tests.support.rows import insert_row_of
+from tests.unit.states.test_states import MACHINES
 
 pytestmark = sampling.dialects
 
@@ -65,31 +69,50 @@ def test_move_changes_the_status_and_other_columns(db, add_instance):
     ) == ('100%', 'h')
 
 
+def moved(db, machine, event, move):
+    """Return `updated_at` of a row after a move, and the time of the move."""
+    table = models.metadata.tables[machine.table]
+    source = machine.to_column(min(machine[event].sources))
+
+    def run(session):
+        id = insert_row_of(session, table, **{machine.column: source})
+        move(session, machine, id, event)
+        found = session.value(sa.select(table.c.updated_at).where(table.c.id == id))
+        return found, session.now
+
+    return db.write(run)
+
+
+@pytest.mark.parametrize('machine', MACHINES.values(), ids=MACHINES)
+def test_every_move_sets_the_time_of_the_last_change(db, machine):
+    for event in [move.event for move in machine.moves if move.target is not GONE]:
+        found, now = moved(db, machine, event, fire)
+        assert found == now, event
+
+
+def fire_in_batch(session, machine, id, event):
+    TransitionBatch(session).fire(machine, event, {id: min(machine[event].sources)})
+
+
+def fire_one_in_batch(session, machine, id, event):
+    TransitionBatch(session).fire_one(machine, id, event)
+
+
 @pytest.mark.parametrize(
     'move',
     [
-        functools.partial(fire, machine=SHARE_INSTANCE, id='i', event='created'),
-        functools.partial(fire_all, machine=SHARE_INSTANCE, ids=['i'], event='created'),
-        functools.partial(
-            fire_matching, machine=SHARE_INSTANCE, event='created', match={'id': 'i'}
+        fire_in_batch,
+        fire_one_in_batch,
+        lambda session, machine, id, event: fire_all(session, machine, [id], event),
+        lambda session, machine, id, event: fire_known(session, machine, event, [id]),
+        lambda session, machine, id, event: fire_matching(
+            session, machine, event, {'id': id}
         ),
     ],
 )
-def test_touch_says_when_the_row_was_changed(db, add_instance, move):
-    add_instance('i')
-    moments = []
-
-    def changed(session):
-        moments.append(session.now)
-        move(session, touch=True)
-
-    db.write(changed)
-    (found,) = db.read(
-        lambda session: session.first(
-            sa.select(INSTANCE.c.updated_at).where(INSTANCE.c.id == 'i')
-        )
-    )
-    assert found == moments[-1]
+def test_moves_of_several_rows_set_the_time_of_the_last_change(db, move):
+    found, now = moved(db, SHARE_INSTANCE, 'extended', move)
+    assert found == now
 
 
 def test_journal_has_the_status_that_was_left(db, add_instance):
@@ -293,19 +316,15 @@ def test_moves_of_a_batch_share_the_journal_and_set_other_columns(db, add_instan
         db.write(fire, SHARE_INSTANCE, id, 'created')
     steps = []
     db.on_step = steps.append
-    db.write(
-        in_batch(
-            ('i', 'extend', {'progress': '5%', 'touch': True}), ('j', 'shrink', {})
-        )
-    )
+    db.write(in_batch(('i', 'extend', {'progress': '5%'}), ('j', 'shrink', {})))
     assert steps.count('statement') == 3
     rows = db.read(
         lambda session: {
-            row.id: (row.status, row.progress, row.updated_at is not None)
+            row.id: (row.status, row.progress)
             for row in session.rows(sa.select(INSTANCE))
         }
     )
-    assert rows['i'] == ('extending', '5%', True)
+    assert rows['i'] == ('extending', '5%')
     assert rows['j'][0] == 'shrinking'
     assert journal(db, 'i')[-1] == ('extend', 'available', 'extending')
     assert journal(db, 'j')[-1] == ('shrink', 'available', 'shrinking')

@@ -207,9 +207,7 @@ class RuleEndpoint(abc.ABC):
         for state, event in _FAILED.items():
             ids = [rule.mapping_id for rule in failed if rule.state == state]
             if ids:
-                fire_matching(
-                    session, self.rules.machine, event, {'id': ids}, touch=True
-                )
+                fire_matching(session, self.rules.machine, event, {'id': ids})
         for state, event in _DONE.items():
             if sync_round.in_state(state):
                 # Failed rules have already left the in-transit state.

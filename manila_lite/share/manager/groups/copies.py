@@ -157,7 +157,6 @@ class GroupCopies:
             'created',
             {'id': sorted(ids - copying)},
             progress='100%',
-            touch=True,
         )
         relocation.replace_exports(
             session, {id: copy.replies[id].exports for id in ids}
@@ -171,7 +170,6 @@ class GroupCopies:
                 'copy',
                 {'id': one.row.id},
                 progress=copy.replies[one.row.id].progress,
-                touch=True,
             )
             self.provisioning.await_share_from_snapshot(
                 session, owner_context(one.row), instance_id=one.row.id

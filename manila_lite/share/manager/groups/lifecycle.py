@@ -95,7 +95,7 @@ class ShareGroupsEndpoint:
 
     def created(self, session: Session, group_id: str) -> None:
         """Record that a group exists on its back end."""
-        fire(session, SHARE_GROUP, group_id, 'created', touch=True)
+        fire(session, SHARE_GROUP, group_id, 'created')
 
     def _record_failure(self, session: Session, job: Claim, error: Exception) -> bool:
         return self.setup.record_failure_of_group(session, job, error)

@@ -116,7 +116,7 @@ class ShareGroupSnapshotsEndpoint:
     ) -> None:
         """Record that the snapshot was taken, and release the shares."""
         release_shares(session, snapshot.share_instance_ids, excluding=snapshot.row.id)
-        fire(session, SHARE_GROUP_SNAPSHOT, snapshot.row.id, 'created', touch=True)
+        fire(session, SHARE_GROUP_SNAPSHOT, snapshot.row.id, 'created')
         snapshots.set_locations(session, locations)
 
     def failed_create_share_group_snapshot(

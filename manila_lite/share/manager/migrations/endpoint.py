@@ -176,7 +176,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         """Hand over to the work that polls the first phase."""
         share_id = job.resource_id
         table.hand_over(session, job, _CONTINUE, job.queue, {'share_id': share_id})
-        fire(session, SHARE_TASK, share_id, 'started', touch=True)
+        fire(session, SHARE_TASK, share_id, 'started')
         migrations.record_progress(session, share_id, None)
 
     def failed_start_share_migration(
@@ -220,7 +220,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         return Progress() if result.reason else read_progress(result.value)
 
     def _copied(self, session: Session, share_id: str) -> None:
-        fire(session, SHARE_TASK, share_id, 'phase1_done', touch=True)
+        fire(session, SHARE_TASK, share_id, 'phase1_done')
         migrations.record_progress(session, share_id, 100)
 
     def _undo_if_rolled_back(

@@ -59,7 +59,7 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
     ) -> None:
         share_id = job.resource_id
         self.outcomes.request_copy(session, job, share_id, ignored)
-        fire(session, SHARE_TASK, share_id, 'copy', touch=True)
+        fire(session, SHARE_TASK, share_id, 'copy')
         migrations.record_progress(session, share_id, 0)
         share_instances.replace_export_locations(
             session, loaded.destination.row.id, locations

@@ -90,7 +90,7 @@ class ShareMigrationSteps:
         self._notify(session, job, error)
         self._record_error(session, job, error)
         share_id = job.resource_id
-        if fire_matching(session, SHARE_TASK, 'clean_up', {'id': share_id}, touch=True):
+        if fire_matching(session, SHARE_TASK, 'clean_up', {'id': share_id}):
             migration = migrations.get_open(session, share_id)
             self.work.on(migration.source_host).cancel_share_migration(
                 session, job.request_context(), share_id=share_id

@@ -59,7 +59,7 @@ class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
         explanation: str,
     ) -> None:
         # The share is released by its own rescue.
-        fire(session, SHARE_BACKUP, case.row.id, event, touch=True)
+        fire(session, SHARE_BACKUP, case.row.id, event)
         notify_user(
             session,
             job,

@@ -89,7 +89,7 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
         event: str,
         explanation: str,
     ) -> None:
-        fire(session, SHARE_GROUP, case.row.id, event, touch=True)
+        fire(session, SHARE_GROUP, case.row.id, event)
         notify_user(
             session,
             job,
@@ -181,7 +181,7 @@ class ShareGroupSnapshotRecovery(
         explanation: str,
     ) -> None:
         self.snapshots.release(session, case.row.id)
-        fire(session, SHARE_GROUP_SNAPSHOT, case.row.id, event, touch=True)
+        fire(session, SHARE_GROUP_SNAPSHOT, case.row.id, event)
         notify_user(
             session,
             job,

@@ -185,14 +185,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
             return
         size, exports = facts
         if case.row.status in _CREATING:
-            fire(
-                session,
-                SHARE_INSTANCE,
-                case.row.id,
-                event,
-                progress=PROGRESS_DONE,
-                touch=True,
-            )
+            fire(session, SHARE_INSTANCE, case.row.id, event, progress=PROGRESS_DONE)
             share_instances.replace_export_locations(session, case.row.id, exports)
         else:
             self._resize(session, case.row, size, event)
@@ -247,7 +240,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         event: str,
         explanation: str,
     ) -> None:
-        fire(session, SHARE_INSTANCE, row.id, event, touch=True)
+        fire(session, SHARE_INSTANCE, row.id, event)
         if row.status == InstanceStatus.REVERTING:
             self._mark_restore_lost(session, job, row.id, explanation)
         if _is_new_replica(row):
@@ -259,7 +252,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         """Fail the snapshot of a lost revert, and notify its user too."""
         for one in snapshots.list_on_share_instance(session, instance_id):
             if one.status == SnapshotStatus.RESTORING and fire_matching(
-                session, SNAPSHOT_INSTANCE, 'restore_lost', {'id': one.id}, touch=True
+                session, SNAPSHOT_INSTANCE, 'restore_lost', {'id': one.id}
             ):
                 messages.record(
                     session,
@@ -316,7 +309,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         """Fire the events and set the size found on the back end."""
         instances = lock_instances(session, row)
         for event in events:
-            fire(session, SHARE_INSTANCE, row.id, event, touch=True)
+            fire(session, SHARE_INSTANCE, row.id, event)
         resize(session, row, size, instances)
 
 

@@ -55,7 +55,7 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
         if case.row.status == ServerStatus.MANAGE_STARTING:
             self.setup.give_up(session, case.row.id, event)
         else:
-            fire(session, SHARE_SERVER, case.row.id, event, build_key=None, touch=True)
+            fire(session, SHARE_SERVER, case.row.id, event, build_key=None)
 
 
 @dataclasses.dataclass(eq=False)

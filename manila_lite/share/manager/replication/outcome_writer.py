@@ -117,11 +117,11 @@ class OutcomeWriter:
             outcomes.missing_snapshots(view, own.id),
         )
         if transitions.status:
-            fire(session, SHARE_INSTANCE, own.id, transitions.status, touch=True)
+            fire(session, SHARE_INSTANCE, own.id, transitions.status)
         if transitions.state == 'activated':
             share_moves.activate(session, own, row.replication_type)
         elif transitions.state:
-            fire(session, SHARE_REPLICA, own.id, transitions.state, touch=True)
+            fire(session, SHARE_REPLICA, own.id, transitions.state)
         if transitions.healed:
             self._mark_healthy(session, own, exports)
         if retries and view.active and transitions.state in _IN_REACH:
@@ -164,7 +164,7 @@ class OutcomeWriter:
             return
         if not SHARE_INSTANCE['replica_healed'].can_leave(own.status):
             return
-        fire(session, SHARE_INSTANCE, own.id, 'replica_healed', touch=True)
+        fire(session, SHARE_INSTANCE, own.id, 'replica_healed')
         self._mark_healthy(session, own, exports)
 
     def _submit_rule_sync(self, session: Session, row: InstanceRow) -> None:
@@ -212,7 +212,7 @@ class OutcomeWriter:
             elif outcome.event == 'created':
                 self._created(session, current, outcome.values)
             elif outcome.event:
-                fire(session, SNAPSHOT_INSTANCE, row.id, outcome.event, touch=True)
+                fire(session, SNAPSHOT_INSTANCE, row.id, outcome.event)
             else:
                 updates.update_copying_snapshot(
                     session, row.id, **changed_fields(current, outcome.values)
@@ -235,7 +235,6 @@ class OutcomeWriter:
             row.id,
             'created',
             progress=PROGRESS_DONE,
-            touch=True,
             provider_location=(
                 values.get('provider_location') or row.provider_location
             ),
@@ -255,7 +254,7 @@ class OutcomeWriter:
         """Mark the replica out of sync if it lacks a snapshot; notify."""
         creating = row.status == SnapshotStatus.CREATING
         if creating and own.replica_state == ReplicaState.IN_SYNC:
-            fire(session, SHARE_REPLICA, own.id, 'fell_behind', touch=True)
+            fire(session, SHARE_REPLICA, own.id, 'fell_behind')
         self._record_message(
             session,
             row,

@@ -120,7 +120,7 @@ class PromotionWriter:
         self.rules.submit(session, owner_context(job), stale)
         rows = {row.id: row for row in replicas.lock_instances(session, share.share_id)}
         if event is not None:
-            fire(session, SHARE_INSTANCE, job.resource_id, event, touch=True)
+            fire(session, SHARE_INSTANCE, job.resource_id, event)
         self._write_states(session, job, share, rows, by_id)
         mark_for_resync(session, {row.id for row in stale} & rows.keys())
         # Access to snapshots may depend on which replica is active.
@@ -158,9 +158,7 @@ class PromotionWriter:
                 session, row, replication_type, _RETIRED.get(state, 'retired')
             )
         elif state != row.replica_state:
-            fire_matching(
-                session, SHARE_REPLICA, _PASSIVE[state], {'id': row.id}, touch=True
-            )
+            fire_matching(session, SHARE_REPLICA, _PASSIVE[state], {'id': row.id})
 
     def _check(self, promoted_id: str, replies: Mapping[str, ReplicaReply]) -> None:
         if replies.get(promoted_id, {}).get('replica_state') == ReplicaState.ERROR:
@@ -198,7 +196,7 @@ class PromotionWriter:
     def record_refusal(self, session: Session, job: Claim, share_id: str) -> None:
         """Record that there is no active replica; nothing was changed."""
         replicas.lock_instances(session, share_id)
-        fire(session, SHARE_INSTANCE, job.resource_id, 'promote_refused', touch=True)
+        fire(session, SHARE_INSTANCE, job.resource_id, 'promote_refused')
         replicas.advance_generation(session, share_id)
         notify_user(
             session, job, Action.PROMOTE, Detail.NO_ACTIVE_REPLICA, self.message_ttl
@@ -212,23 +210,15 @@ class PromotionWriter:
         sync.
         """
         rows = replicas.lock_instances(session, share_id)
-        fire_matching(
-            session,
-            SHARE_INSTANCE,
-            'replica_failed',
-            {'share_id': share_id},
-            touch=True,
-        )
-        fire_matching(session, SHARE_REPLICA, 'failed', {'id': replica_id}, touch=True)
+        fire_matching(session, SHARE_INSTANCE, 'replica_failed', {'share_id': share_id})
+        fire_matching(session, SHARE_REPLICA, 'failed', {'id': replica_id})
         behind = [
             row.id
             for row in rows
             if row.id != replica_id and row.replica_state == ReplicaState.IN_SYNC
         ]
         if behind:
-            fire_matching(
-                session, SHARE_REPLICA, 'fell_behind', {'id': behind}, touch=True
-            )
+            fire_matching(session, SHARE_REPLICA, 'fell_behind', {'id': behind})
         replicas.advance_generation(session, share_id)
 
     def record_conflict(self, session: Session, job: Claim, share_id: str) -> None:
@@ -241,7 +231,7 @@ class PromotionWriter:
     def record_loss(self, session: Session, row: InstanceRow) -> None:
         """Record the failure of a promotion whose work was lost."""
         self.record_failure(session, row.share_id, row.id)
-        fire(session, SHARE_INSTANCE, row.id, 'promote_failed', touch=True)
+        fire(session, SHARE_INSTANCE, row.id, 'promote_failed')
 
 
 def _complete(session: Session, share_id: str, active_id: str) -> dict[str, bool]:

@@ -142,14 +142,7 @@ class ReplicasEndpoint:
         if has_rules and not reported.rules_in_force:
             self.rules.submit(session, owner_context(job), [row])
         replicas.lock_instances(session, row.share_id)
-        fire(
-            session,
-            SHARE_INSTANCE,
-            row.id,
-            'created',
-            progress=PROGRESS_DONE,
-            touch=True,
-        )
+        fire(session, SHARE_INSTANCE, row.id, 'created', progress=PROGRESS_DONE)
         share_instances.replace_export_locations(session, row.id, reported.exports)
         if has_rules and reported.rules_in_force:
             self._mark_rules_applied(session, row.id, reported.keys)
@@ -192,16 +185,11 @@ class ReplicasEndpoint:
                     'created',
                     {'id': copied},
                     progress=PROGRESS_DONE,
-                    touch=True,
                 )
         elif state == ReplicaState.IN_SYNC and self._has_snapshots(session, row):
-            fire_matching(
-                session, SHARE_REPLICA, 'caught_up', _same_generation(row), touch=True
-            )
+            fire_matching(session, SHARE_REPLICA, 'caught_up', _same_generation(row))
         elif state == ReplicaState.ERROR:
-            fire_matching(
-                session, SHARE_REPLICA, 'failed', _same_generation(row), touch=True
-            )
+            fire_matching(session, SHARE_REPLICA, 'failed', _same_generation(row))
         elif state not in (None, ReplicaState.OUT_OF_SYNC, ReplicaState.IN_SYNC):
             LOG.warning(
                 'The driver reports unknown state %s of the new replica %s',
@@ -319,9 +307,7 @@ class ReplicasEndpoint:
             self._deleted(session, row.id, row.share_id)
             return True
         teardown.fail_denials(session, row.id)
-        fire_matching(
-            session, SHARE_REPLICA, 'delete_failed', {'id': row.id}, touch=True
-        )
+        fire_matching(session, SHARE_REPLICA, 'delete_failed', {'id': row.id})
         return False
 
     # Promote

@@ -188,7 +188,7 @@ class RoleWriter:
         own = self._lock_current(session, row)
         if own is None or own.status != InstanceStatus.AVAILABLE:
             return
-        fire(session, SHARE_INSTANCE, row.id, 'replica_failed', touch=True)
+        fire(session, SHARE_INSTANCE, row.id, 'replica_failed')
         self._record(
             session,
             row,

@@ -264,7 +264,6 @@ class ReplicatedSnapshotsEndpoint:
                     SNAPSHOT_INSTANCE,
                     DELETION_FAILURES[row.status],
                     {'id': row.id},
-                    touch=True,
                 )
             elif status == GONE or not _is_pending_on(row, force):
                 remove_deleted(session, row)
@@ -381,9 +380,7 @@ class ReplicatedSnapshotsEndpoint:
         if row is not None:
             replicas.lock_instances(session, row.share_id)
             share_moves.mark_all_out_of_sync(session, row.share_id)
-            fire_matching(
-                session, SNAPSHOT_INSTANCE, 'restore_failed', {'id': row.id}, touch=True
-            )
+            fire_matching(session, SNAPSHOT_INSTANCE, 'restore_failed', {'id': row.id})
 
     # All
 
@@ -414,7 +411,7 @@ def fail_others(
         for id in others:
             fail_snapshot_denials(session, id)
     if others:
-        fire_matching(session, SNAPSHOT_INSTANCE, event, {'id': others}, touch=True)
+        fire_matching(session, SNAPSHOT_INSTANCE, event, {'id': others})
 
 
 def _record_created(
@@ -432,9 +429,7 @@ def _record_created(
         else SnapshotStatus.CREATING,
     )
     if status == SnapshotStatus.ERROR:
-        fire_matching(
-            session, SNAPSHOT_INSTANCE, 'create_failed', {'id': row.id}, touch=True
-        )
+        fire_matching(session, SNAPSHOT_INSTANCE, 'create_failed', {'id': row.id})
     if status != SnapshotStatus.AVAILABLE:
         return
     moved = fire_matching(
@@ -443,7 +438,6 @@ def _record_created(
         'created',
         {'id': row.id},
         progress=PROGRESS_DONE,
-        touch=True,
         provider_location=(reply.get('provider_location') or row.provider_location),
     )
     if moved and row.mount_snapshot_support:

@@ -145,7 +145,7 @@ class ShareServersEndpoint:
         return True
 
     def _delete(self, session: Session, row: ShareServerRow) -> None:
-        fire(session, SHARE_SERVER, row.id, 'delete', touch=True)
+        fire(session, SHARE_SERVER, row.id, 'delete')
         self.server_client.on(row.host).delete_share_server(
             session, owner_context(row), share_server_id=row.id
         )
@@ -262,7 +262,6 @@ class ShareServersEndpoint:
             server_id,
             'managed',
             identifier=identifier,
-            touch=True,
             **self.setup.driver_capabilities,
         )
         share_servers.merge_details(session, server_id, details)

@@ -120,9 +120,7 @@ class ServerMigrationPhases:
         Its status may have been reset, and then something placed on it.
         """
         if share_servers.is_used(session, server_id) or not (
-            fire_matching(
-                session, SHARE_SERVER, 'delete', {'id': server_id}, touch=True
-            )
+            fire_matching(session, SHARE_SERVER, 'delete', {'id': server_id})
         ):
             return
         self.server_client.on(host).delete_share_server(
@@ -374,16 +372,10 @@ class ServerMigrationPhases:
         snapshot_ids: Collection[str],
     ) -> None:
         if ids:
-            fire_matching(
-                session, SHARE_INSTANCE, event, {'id': sorted(ids)}, touch=True
-            )
+            fire_matching(session, SHARE_INSTANCE, event, {'id': sorted(ids)})
         if snapshot_ids:
             fire_matching(
-                session,
-                SNAPSHOT_INSTANCE,
-                event,
-                {'id': sorted(snapshot_ids)},
-                touch=True,
+                session, SNAPSHOT_INSTANCE, event, {'id': sorted(snapshot_ids)}
             )
 
 

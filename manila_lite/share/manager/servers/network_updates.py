@@ -249,7 +249,6 @@ class NetworkUpdatesEndpoint(NetworkChecks):
                 SNAPSHOT_INSTANCE,
                 'network_failed',
                 {'id': sorted(snapshot_ids)},
-                touch=True,
             )
         detail = (
             Detail.NEUTRON_SUBNET_FULL
@@ -335,20 +334,17 @@ class NetworkUpdatesEndpoint(NetworkChecks):
 
     def _changed(self, session: Session, job: Claim) -> None:
         self._lock_network(session, job)
-        fire(session, SHARE_SERVER, job.resource_id, 'network_changed', touch=True)
+        fire(session, SHARE_SERVER, job.resource_id, 'network_changed')
         self._finish_change(session, job)
 
     def _failed(self, session: Session, job: Claim) -> None:
         self._lock_network(session, job)
-        fire(
-            session, SHARE_SERVER, job.resource_id, 'network_change_failed', touch=True
-        )
+        fire(session, SHARE_SERVER, job.resource_id, 'network_change_failed')
         fire_matching(
             session,
             SHARE_INSTANCE,
             'network_failed',
             {'share_server_id': job.resource_id},
-            touch=True,
         )
         self._finish_change(session, job, failed=True)
 
@@ -411,7 +407,7 @@ def _record_rules(
         if reply.get('state', RuleState.ACTIVE) != RuleState.ACTIVE
     ]
     if broken:
-        fire_matching(session, ACCESS_RULE, 'broke', {'id': broken}, touch=True)
+        fire_matching(session, ACCESS_RULE, 'broke', {'id': broken})
         fire_matching(session, SHARE_INSTANCE_ACCESS, 'failed', {'id': instance_id})
 
 

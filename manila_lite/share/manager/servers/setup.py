@@ -378,7 +378,6 @@ class ServerSetup:
             'created',
             build_key=None,
             identifier=str(details.get('identifier') or server_id),
-            touch=True,
         )
         share_servers.merge_details(session, server_id, details)
         return server_view.load_server(session, server_id)
@@ -424,7 +423,7 @@ class ServerSetup:
             session, server_id, error, keep_addresses=job.attempt > 1
         ):
             return False
-        fire(session, machine, job.resource_id, 'create_failed', touch=True)
+        fire(session, machine, job.resource_id, 'create_failed')
         notify_user(
             session,
             job,
@@ -466,6 +465,6 @@ class ServerSetup:
         keep_addresses: bool = False,
     ) -> None:
         """Mark a server that was not built or managed as failed."""
-        fire(session, SHARE_SERVER, server_id, event, build_key=None, touch=True)
+        fire(session, SHARE_SERVER, server_id, event, build_key=None)
         if self.networks is not None and not keep_addresses:
             self.networks.deallocate(session, server_id)

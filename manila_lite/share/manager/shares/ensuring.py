@@ -238,13 +238,7 @@ class EnsuringEndpoint:
             if not (failed or _differs(instance, exports, metadata)):
                 return
             fire(session, SHARE_INSTANCE, row.id, 'ensure')
-        fire(
-            session,
-            SHARE_INSTANCE,
-            row.id,
-            'ensure_failed' if failed else 'ensured',
-            touch=True,
-        )
+        fire(session, SHARE_INSTANCE, row.id, 'ensure_failed' if failed else 'ensured')
         if exports:
             share_instances.replace_export_locations(session, row.id, exports)
         if metadata:

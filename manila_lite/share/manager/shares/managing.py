@@ -141,7 +141,7 @@ class ManagingEndpoint:
     def _managed(
         self, session: Session, row: InstanceRow, managed: ManagedShare
     ) -> None:
-        fire(session, SHARE_INSTANCE, row.id, 'managed', progress='100%', touch=True)
+        fire(session, SHARE_INSTANCE, row.id, 'managed', progress='100%')
         shares.resize(session, row.share_id, managed.size)
         resized = share_instances.get(session, row.id)
         charges.adjust(
@@ -244,7 +244,6 @@ class ManagingEndpoint:
             'managed',
             progress='100%',
             provider_location=location,
-            touch=True,
         )
         snapshots.resize(session, row.snapshot_id, size)
         charges.adjust(

@@ -152,14 +152,7 @@ class ProvisioningEndpoint:
     def _created(
         self, session: Session, instance_id: str, locations: list[ExportLocation]
     ) -> None:
-        fire(
-            session,
-            SHARE_INSTANCE,
-            instance_id,
-            'created',
-            progress=PROGRESS_DONE,
-            touch=True,
-        )
+        fire(session, SHARE_INSTANCE, instance_id, 'created', progress=PROGRESS_DONE)
         share_instances.insert_export_locations(session, instance_id, locations)
 
     def failed_create_share_instance(
@@ -289,14 +282,7 @@ class ProvisioningEndpoint:
     ) -> None:
         """Hand over to the work that polls the driver for progress."""
         table.hand_over(session, job, _AWAIT, job.queue, {'instance_id': instance_id})
-        fire(
-            session,
-            SHARE_INSTANCE,
-            instance_id,
-            'copy',
-            progress=reported.progress,
-            touch=True,
-        )
+        fire(session, SHARE_INSTANCE, instance_id, 'copy', progress=reported.progress)
         share_instances.insert_export_locations(session, instance_id, reported.exports)
 
     @work(expects=InstanceStatus.CREATING_FROM_SNAPSHOT)
@@ -323,14 +309,7 @@ class ProvisioningEndpoint:
     def _copied(
         self, session: Session, instance_id: str, reported: ReportedClone
     ) -> None:
-        fire(
-            session,
-            SHARE_INSTANCE,
-            instance_id,
-            'created',
-            progress=PROGRESS_DONE,
-            touch=True,
-        )
+        fire(session, SHARE_INSTANCE, instance_id, 'created', progress=PROGRESS_DONE)
         if reported.exports:
             share_instances.replace_export_locations(
                 session, instance_id, reported.exports
@@ -368,7 +347,7 @@ class ProvisioningEndpoint:
         Other replicas grow with the active one, on whatever host.
         """
         instances = lock_instances(session, row)
-        fire(session, SHARE_INSTANCE, row.id, 'extended', touch=True)
+        fire(session, SHARE_INSTANCE, row.id, 'extended')
         resize(
             session,
             row,
@@ -394,7 +373,7 @@ class ProvisioningEndpoint:
     def _shrunk(self, session: Session, row: InstanceRow, new_size: int) -> None:
         """Record the new size and reduce the usage."""
         instances = lock_instances(session, row)
-        fire(session, SHARE_INSTANCE, row.id, 'shrunk', touch=True)
+        fire(session, SHARE_INSTANCE, row.id, 'shrunk')
         resize(session, row, new_size, instances)
 
     # Delete

@@ -108,7 +108,7 @@ class ShareTransfersEndpoint:
 
     def _accepted(self, session: Session, job: Claim, acceptance: Acceptance) -> None:
         row, transfer = acceptance.instance.row, acceptance.transfer
-        fire(session, SHARE_INSTANCE, row.id, 'transferred', touch=True)
+        fire(session, SHARE_INSTANCE, row.id, 'transferred')
         fire(session, SHARE_TRANSFER, transfer.id, 'accepted')
         change_owner(
             session,
@@ -157,11 +157,7 @@ class ShareTransfersEndpoint:
     ) -> None:
         # An administrator may have reset the status of the share.
         fire_matching(
-            session,
-            SHARE_INSTANCE,
-            'withdraw_offer',
-            {'id': row.instance_id},
-            touch=True,
+            session, SHARE_INSTANCE, 'withdraw_offer', {'id': row.instance_id}
         )
         fire(session, SHARE_TRANSFER, row.id, 'expire')
 
@@ -176,7 +172,6 @@ def withdraw_acceptance(session: Session, transfer_id: str) -> bool:
             {'id': transfer_id},
             destination_project_id=None,
             destination_user_id=None,
-            touch=True,
         )
         == 1
     )

@@ -419,9 +419,7 @@ class SnapshotAccess:
         """Request the removal of a rule; repeating it is harmless."""
         self._begin(session, ctx, snapshot)
         snapshot_rules.check_exists(session, snapshot.id, access_id)
-        fire_matching(
-            session, SNAPSHOT_ACCESS_RULE, 'deny', {'access_id': access_id}, touch=True
-        )
+        fire_matching(session, SNAPSHOT_ACCESS_RULE, 'deny', {'access_id': access_id})
 
     def _begin(
         self, session: Session, ctx: RequestContext, snapshot: rows.SnapshotTarget

@@ -176,7 +176,7 @@ class ShareGroups:
     @transaction
     def delete(self, session: Session, ctx: RequestContext, group_id: str) -> None:
         """Request the deletion of a share group without shares."""
-        fire(session, SHARE_GROUP, group_id, 'delete', touch=True)
+        fire(session, SHARE_GROUP, group_id, 'delete')
         if share_groups.has_members(session, group_id):
             raise exception.InvalidShareGroup(
                 reason=f'share group {group_id} has shares; delete them first'
@@ -218,7 +218,7 @@ class ShareGroups:
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_GROUP, status)
-        fire(session, SHARE_GROUP, group_id, event, touch=True)
+        fire(session, SHARE_GROUP, group_id, event)
         refuse_contradiction(session, SHARE_GROUP, group_id, event)
 
 

@@ -117,7 +117,7 @@ class ShareGroupSnapshots:
     @transaction
     def delete(self, session: Session, ctx: RequestContext, snapshot_id: str) -> None:
         """Request the deletion of a snapshot with all its members."""
-        fire(session, SHARE_GROUP_SNAPSHOT, snapshot_id, 'delete', touch=True)
+        fire(session, SHARE_GROUP_SNAPSHOT, snapshot_id, 'delete')
         member_sources.check_not_being_cloned(session, snapshot_id)
         snapshot = snapshots.get(session, snapshot_id)
         self.work.on(snapshot.host).delete_share_group_snapshot(
@@ -145,7 +145,7 @@ class ShareGroupSnapshots:
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_GROUP_SNAPSHOT, status)
-        fire(session, SHARE_GROUP_SNAPSHOT, snapshot_id, event, touch=True)
+        fire(session, SHARE_GROUP_SNAPSHOT, snapshot_id, event)
         refuse_contradiction(session, SHARE_GROUP_SNAPSHOT, snapshot_id, event)
 
 

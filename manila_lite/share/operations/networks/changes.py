@@ -215,13 +215,9 @@ class NetworkChanges:
         checks.require_ready(session, network, servers, change, self.down_time)
         checks.require_compatible(session, network.id, change, checks.hosts_of(servers))
         share_networks.delete_all(session, network.id)
-        fire(session, SHARE_NETWORK, network.id, 'change', touch=True)
+        fire(session, SHARE_NETWORK, network.id, 'change')
         fire_all(
-            session,
-            SHARE_SERVER,
-            [server.id for server in servers],
-            'change_network',
-            touch=True,
+            session, SHARE_SERVER, [server.id for server in servers], 'change_network'
         )
 
     # Subnets

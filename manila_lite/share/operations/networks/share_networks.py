@@ -151,10 +151,4 @@ class ShareNetworks:
         self, session: Session, ctx: RequestContext, network_id: str, status: str
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
-        fire(
-            session,
-            SHARE_NETWORK,
-            network_id,
-            reset_event(SHARE_NETWORK, status),
-            touch=True,
-        )
+        fire(session, SHARE_NETWORK, network_id, reset_event(SHARE_NETWORK, status))

@@ -38,13 +38,7 @@ def remove(
                 reason=f'replica {row.id} is being promoted'
             )
     try:
-        fire(
-            session,
-            SHARE_INSTANCE,
-            replica.id,
-            'force_delete' if force else 'delete',
-            touch=True,
-        )
+        fire(session, SHARE_INSTANCE, replica.id, 'force_delete' if force else 'delete')
     except exception.InvalidStatus as error:
         raise exception.ReplicationException(
             reason=f'replica {replica.id} must be available or in error, not '

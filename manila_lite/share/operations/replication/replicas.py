@@ -184,7 +184,7 @@ class Replicas:
             raise exception.PromotionNeedsAdmin(
                 replica_id=locked.id, replica_state=locked.replica_state
             )
-        fire(session, SHARE_INSTANCE, locked.id, 'promote', touch=True)
+        fire(session, SHARE_INSTANCE, locked.id, 'promote')
         replicas.advance_generation(session, locked.share_id)
         self.replication.on(locked.host).promote_share_replica(
             session, ctx, instance_id=locked.id, quiesce_wait_time=quiesce_wait_time
@@ -251,7 +251,7 @@ class Replicas:
             )
         guards.refuse_during_promotion(instances)
         if not activates:
-            fire(session, SHARE_REPLICA, locked.id, event, touch=True)
+            fire(session, SHARE_REPLICA, locked.id, event)
             return
         if replica.replication_type != WRITABLE and any(
             row.replica_state == ReplicaState.ACTIVE for row in instances
@@ -300,7 +300,7 @@ def reset_status(
     instances: Sequence[typing.Any] = ()
     if found is not None and found.replica_state is not None:
         instances = replicas.lock_instances(session, found.share_id)
-    fire(session, SHARE_INSTANCE, instance_id, event, touch=True)
+    fire(session, SHARE_INSTANCE, instance_id, event)
     refuse_reset(session, instance_id)
     refuse_contradiction(session, SHARE_INSTANCE, instance_id, event)
     before = next((row for row in instances if row.id == instance_id), None)
@@ -335,5 +335,5 @@ def _add_missing_snapshots(
     if replica.replica_state == ReplicaState.ACTIVE:
         share_moves.demote(session, replica, replica.replication_type)
     elif replica.replica_state == ReplicaState.IN_SYNC:
-        fire(session, SHARE_REPLICA, replica.id, 'fell_behind', touch=True)
+        fire(session, SHARE_REPLICA, replica.id, 'fell_behind')
     replicas.advance_generation(session, replica.share_id)

@@ -71,7 +71,7 @@ class ShareServers:
                 allowed=', '.join(sorted(_DELETABLE)),
             )
         self._refuse_used(session, server)
-        fire(session, SHARE_SERVER, server.id, 'delete', touch=True)
+        fire(session, SHARE_SERVER, server.id, 'delete')
         self.work.on(server.host).delete_share_server(
             session, ctx, share_server_id=server.id
         )
@@ -175,7 +175,7 @@ class ShareServers:
         With `force`, driver errors are ignored.
         """
         self._lock(session, server)
-        fire(session, SHARE_SERVER, server.id, 'unmanage', touch=True)
+        fire(session, SHARE_SERVER, server.id, 'unmanage')
         self._refuse_used(session, server)
         self.work.on(server.host).unmanage_share_server(
             session, ctx, share_server_id=server.id, force=force
@@ -197,7 +197,7 @@ class ShareServers:
             session, server.id
         ).build_key is not None and share_servers.has_work_begun(session, server.id)
         # No share waits any longer for this server to be built.
-        fire(session, SHARE_SERVER, server.id, event, build_key=None, touch=True)
+        fire(session, SHARE_SERVER, server.id, event, build_key=None)
         refuse_contradiction(
             session, SHARE_SERVER, server.id, event, exists=not is_being_built
         )
@@ -236,7 +236,7 @@ def release_unused(
         raise in_use('it has share servers that are not deleted automatically')
     ids = [server.id for server in servers]
     try:
-        fire_all(session, SHARE_SERVER, ids, 'delete', touch=True)
+        fire_all(session, SHARE_SERVER, ids, 'delete')
     except exception.InvalidStatus as error:
         raise in_use('it has share servers that are busy') from error
     # Nothing new is placed on a server that is not active.

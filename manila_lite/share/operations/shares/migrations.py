@@ -102,7 +102,7 @@ class ShareMigrations:
         Of concurrent requests only one is accepted.
         """
         target = replica_guards.get_only_instance(session, share)
-        fire(session, SHARE_INSTANCE, target.instance_id, 'migrate', touch=True)
+        fire(session, SHARE_INSTANCE, target.instance_id, 'migrate')
         # Behind the guard: no rule, snapshot or replica can be added now.
         instance = share_instances.get(session, target.instance_id)
         _refuse_immovable(session, instance, options)
@@ -117,7 +117,7 @@ class ShareMigrations:
             and network_id == instance.share_network_id
         ):
             fire(session, SHARE_INSTANCE, instance.id, 'migrate_returned')
-            fire(session, SHARE_TASK, share.id, 'skip', touch=True)
+            fire(session, SHARE_TASK, share.id, 'skip')
             return False
         zone = self._check_destination(session, options.dest_host)
         migration_networks.lock_networks(session, ctx, instance, network_id, zone=zone)
@@ -125,7 +125,7 @@ class ShareMigrations:
             migrated_snapshots.begin(session, share.id, instance.id)
         if options.force_host_assisted:
             self._require_data_service(session)
-        fire(session, SHARE_TASK, share.id, 'start', touch=True)
+        fire(session, SHARE_TASK, share.id, 'start')
         if new_type is not None:
             migration_quota.charge_new_type(
                 session, instance, new_type.id, limits=self.limits
@@ -217,7 +217,7 @@ class ShareMigrations:
     ) -> rows.ShareMigrationRow:
         """Fire the event and return the running migration."""
         # The guard comes first: of two requests the second sees its effect.
-        fire(session, SHARE_TASK, share_id, event, touch=True)
+        fire(session, SHARE_TASK, share_id, event)
         return migrations.get_open(session, share_id)
 
     # Progress
@@ -290,7 +290,7 @@ class ShareMigrations:
                 f'{", ".join(sorted(SHARE_TASK.resets - {ShareTask.NONE}))}'
             )
         # The guard comes first: no migration begins or ends behind it.
-        fire(session, SHARE_TASK, share.id, SHARE_TASK.reset_event(wanted), touch=True)
+        fire(session, SHARE_TASK, share.id, SHARE_TASK.reset_event(wanted))
         migration = migrations.find_open(session, share.id)
         _check_reset(share.id, wanted, migration)
         if migration is not None:
