@@ -307,7 +307,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
 
     # Cancel
 
-    @work(expects=ShareTask.CANCELLING)
+    @work(expects=ShareTask.CANCELLING, failed='_fail')
     def cancel_share_migration(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
         if loaded.migration.host_assisted:
@@ -324,14 +324,6 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         """Let the driver remove what it may have copied."""
         if not loaded.lacks_server:
             self.driver.migration_cancel(driver_context(), *self._arguments(loaded))
-
-    def failed_cancel_share_migration(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        self._notify(session, job, error)
-        self._keep_remains(session, job.resource_id, str(error))
-        moves.end_task(session, job.resource_id, 'failed')
-        return True
 
     # Abandoned migrations
 

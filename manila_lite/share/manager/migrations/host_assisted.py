@@ -5,7 +5,6 @@ not succeed, removes it. The rest is done by that of the source.
 """
 
 from manila_lite import exception
-from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.queries.shares import instances as share_instances, migrations
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -81,6 +80,7 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
             )
         return share_migration_view.load_migration(session, job.resource_id)
 
+    @work(failed='_fail')
     def remove_destination(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
         self._delete(loaded)
@@ -97,14 +97,6 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
         self.outcomes.roll_back(
             session, share_id, 'cancelled' if is_cancelled else 'failed'
         )
-
-    def failed_remove_destination(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        self._notify(session, job, error)
-        self._keep_remains(session, job.resource_id, str(error))
-        moves.end_task(session, job.resource_id, 'failed')
-        return True
 
     def _delete(self, loaded: LoadedShareMigration) -> None:
         if loaded.lacks_server:

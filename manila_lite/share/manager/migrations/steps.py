@@ -5,6 +5,7 @@ from typing import Annotated
 
 from manila_lite import exception
 from manila_lite.conf import Option
+from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import ShareMigrationRow
@@ -99,6 +100,13 @@ class ShareMigrationSteps:
 
     def _record_error(self, session: Session, job: Claim, error: Exception) -> None:
         migrations.set_error(session, job.resource_id, str(error))
+
+    def _fail(self, session: Session, job: Claim, error: Exception) -> bool:
+        """End the migration; what was copied may still be on the back ends."""
+        self._notify(session, job, error)
+        self._keep_remains(session, job.resource_id, str(error))
+        moves.end_task(session, job.resource_id, 'failed')
+        return True
 
     def _keep_remains(self, session: Session, share_id: str, reason: str) -> None:
         self.outcomes.restore_rules(session, share_id)

@@ -9,6 +9,7 @@ import typing
 
 from manila_lite.db.queries.networks import security_services, share_networks, subnets
 from manila_lite.db.session import Session
+from manila_lite.rpc.contract import work
 from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.guarded_driver import driver_context
@@ -45,6 +46,7 @@ class NetworkChecks:
             (_service(session, args['new_id']), _service(session, args['current_id'])),
         )
 
+    @work(failed='_record_failure')
     def check_security_service(
         self,
         job: JobContext,
@@ -69,11 +71,6 @@ class NetworkChecks:
         )
         job.finish(self._record, share_network_id, operation, compatible)
 
-    def failed_check_security_service(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._record_failure(session, job)
-
     # Subnets
 
     def prepare_check_allocations(self, session: Session, job: Claim) -> CheckRequest:
@@ -88,6 +85,7 @@ class NetworkChecks:
         )
         return self._build_request(session, job, (), inside)
 
+    @work(failed='_record_failure')
     def check_allocations(
         self,
         job: JobContext,
@@ -118,11 +116,6 @@ class NetworkChecks:
         )
         job.finish(self._record, share_network_id, operation, compatible)
 
-    def failed_check_allocations(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        return self._record_failure(session, job)
-
     # Both
 
     def _build_request(
@@ -143,7 +136,7 @@ class NetworkChecks:
             session, network_id, operation, self.setup.service_host, bool(compatible)
         )
 
-    def _record_failure(self, session: Session, job: Claim) -> bool:
+    def _record_failure(self, session: Session, job: Claim, error: Exception) -> bool:
         self._record(session, job.resource_id, job.args['operation'], False)
         return True
 
