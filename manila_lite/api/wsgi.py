@@ -195,7 +195,7 @@ class Declaration(typing.NamedTuple):
     answer: answers.Shape = None  # of the body; None if there is none
     unchanged: int | None = None  # the status if there was nothing to do
     query: tuple = ()  # the filters whose keys the handler reads
-    query_of: typing.Callable[[typing.Any], tuple] | None = None  # its class
+    of_class: typing.Mapping[str, typing.Callable] = {}  # fields by function
 
 
 class ActionDeclaration(typing.NamedTuple):
@@ -229,7 +229,7 @@ def method(
     policy: str | Unchecked,
     *,
     status: int = 200,
-    body: schema.Schema | None = None,
+    body: schema.Schema | typing.Callable[[typing.Any], schema.Schema] | None = None,
     target: bool | str | None = None,
     refused: Refusals | None = None,
     answer: answers.Shape = None,
@@ -248,11 +248,19 @@ def method(
     handler that are listed in `refused` are raised as the published error of
     the operation instead. `answer` and `query`, the shape of the body and
     the filters whose keys are read, are what the API description says;
-    requests do not use them.
+    requests do not use them. A function for `body` or `query` is called with
+    the class of the controller that has or inherits the handler.
     """
-    described = {'query_of': query} if callable(query) else {'query': query}
+    given = {'body': body, 'query': query}
     declared = _declare(
-        policy, status, body, target, refused, answer=answer, **described
+        policy,
+        status,
+        None if callable(body) else body,
+        target,
+        refused,
+        answer=answer,
+        query=() if callable(query) else query,
+        of_class={name: of for name, of in given.items() if callable(of)},
     )
 
     def declare(function: typing.Callable) -> typing.Callable:
@@ -350,9 +358,10 @@ def declaration(controller: type[Controller], name: str) -> Declaration:
 
 
 def with_policy(controller: type[Controller], declared: Declaration) -> Declaration:
-    """Return an inherited declaration with policy and filters of the class."""
-    if declared.query_of is not None:
-        declared = declared._replace(query=declared.query_of(controller))
+    """Return an inherited declaration with what the class says of it."""
+    declared = declared._replace(
+        **{name: of(controller) for name, of in declared.of_class.items()}
+    )
     if isinstance(declared.policy, Unchecked):
         return declared
     return declared._replace(

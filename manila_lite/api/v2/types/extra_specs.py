@@ -8,13 +8,12 @@ from manila_lite import exception
 from manila_lite.api import schema, versions, wsgi
 from manila_lite.api.fields import Field, const, fields
 from manila_lite.api.schema import ValidationError
-from manila_lite.api.v2.types import specs
 from manila_lite.api.v2.types.specs import (
     KEY,
-    SENT,
     TEXT,
     TypeSpecsController,
     checked_value,
+    policies_of,
 )
 from manila_lite.db.queries.types import (
     qos_types,
@@ -140,9 +139,6 @@ def _checked(key: str, value: typing.Any) -> str:
 EXTRA_SPECS = _ExtraSpecs(())
 NEW_EXTRA_SPECS = _ExtraSpecs(REQUIRED)
 
-CREATE = schema.schema(['extra_specs'], extra_specs=EXTRA_SPECS)
-UPDATE = schema.body_of(EXTRA_SPECS)
-
 
 def split_zones(text: str) -> list[str]:
     """Return the zones in the value of the extra spec."""
@@ -203,29 +199,17 @@ class ShareTypeExtraSpecsController(TypeSpecsController):
     tables = share_types.TABLES
     get_type = staticmethod(share_type_records.get)
     specs_key = 'extra_specs'
-    policies = {
-        'list': 'share_types_extra_spec:index',
-        'show': 'share_types_extra_spec:show',
-    }
+    accepted = EXTRA_SPECS
+    policies = policies_of('share_types_extra_spec')
 
-    @wsgi.method('share_types_extra_spec:create', body=CREATE, answer=specs.sent_all)
-    def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
-        """Set some extra specs; responds with them as they were sent."""
-        return self.set_all(req, args, type_id)
-
-    @wsgi.method('share_types_extra_spec:update', body=UPDATE, answer=SENT)
-    def update(self, req: wsgi.Request, args: dict, type_id: str, key: str) -> dict:
-        """Set the extra spec that the URL names."""
-        return self.set_one(req, args, type_id, key)
-
-    @wsgi.method('share_types_extra_spec:delete', status=202)
+    @wsgi.method('delete', status=202)
     def delete(self, req: wsgi.Request, type_id: str, key: str) -> None:
         """Delete one extra spec."""
         if key in REQUIRED or (
             key == SNAPSHOT_SUPPORT and req.minor in SNAPSHOT_SUPPORT_DEFAULT
         ):
             raise exception.ExtraSpecRequired(key=key)
-        self.delete_one(req, type_id, key)
+        super().delete(req, type_id, key)
 
     def check_merge(self, session: Session, id: str, specs: Mapping[str, str]) -> None:
         check_consistency(share_types.get_extra_specs(session, id) | dict(specs))

@@ -5,8 +5,7 @@ import typing
 from manila_lite.api import answers, paging, schema, wsgi
 from manila_lite.api.fields import Field, fields
 from manila_lite.api.filters import Filter, exact, filters
-from manila_lite.api.v2.types import specs
-from manila_lite.api.v2.types.specs import SENT, Specs, TypeSpecsController
+from manila_lite.api.v2.types.specs import Specs, TypeSpecsController, policies_of
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import qos_types
 from manila_lite.db.queries.types.qos_types import QosTypeFilter, QosTypeRecord
@@ -27,8 +26,6 @@ CREATE = schema.schema(
     specs=_SPECS,
 )
 UPDATE = schema.schema(wrapper='qos_type', description=_DESCRIPTION)
-CREATE_SPECS = schema.schema(['specs'], specs=_SPECS)
-UPDATE_SPEC = schema.body_of(_SPECS)
 
 ITEM = fields(
     Field('id'),
@@ -113,19 +110,5 @@ class QosTypeSpecsController(TypeSpecsController):
     tables = qos_types.TABLES
     get_type = staticmethod(_get)
     specs_key = 'specs'
-    policies = {'list': 'qos_type_specs:index', 'show': 'qos_type_specs:show'}
-
-    @wsgi.method('qos_type_specs:create', body=CREATE_SPECS, answer=specs.sent_all)
-    def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
-        """Set some specs; responds with them as they were sent."""
-        return self.set_all(req, args, type_id)
-
-    @wsgi.method('qos_type_specs:update', body=UPDATE_SPEC, answer=SENT)
-    def update(self, req: wsgi.Request, args: dict, type_id: str, key: str) -> dict:
-        """Set the spec that the URL names."""
-        return self.set_one(req, args, type_id, key)
-
-    @wsgi.method('qos_type_specs:delete', status=204)
-    def delete(self, req: wsgi.Request, type_id: str, key: str) -> None:
-        """Delete one spec."""
-        self.delete_one(req, type_id, key)
+    accepted = _SPECS
+    policies = policies_of('qos_type_specs')

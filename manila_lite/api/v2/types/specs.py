@@ -12,29 +12,47 @@ from manila_lite.db.queries.types import group_types
 from manila_lite.db.queries.types.tables import SpecTables
 from manila_lite.db.session import Session
 
+SENT = dict[str, str | bool | int | float]
+"""The shape of specs as they were sent."""
+
 
 def _all(controller: type['TypeSpecsController']) -> answers.Shape:
     return {controller.specs_key: dict[str, str]}
 
 
-def sent_all(controller: type['TypeSpecsController']) -> answers.Shape:
+def _sent(controller: type['TypeSpecsController']) -> answers.Shape:
     return {controller.specs_key: SENT}
+
+
+def _some(controller: type['TypeSpecsController']) -> schema.Schema:
+    fields: dict[str, typing.Any] = {controller.specs_key: controller.accepted}
+    return schema.schema(list(fields), **fields)
+
+
+def _one(controller: type['TypeSpecsController']) -> schema.Schema:
+    return schema.body_of(controller.accepted)
+
+
+def policies_of(resource: str) -> dict[str, str]:
+    """Return the policies of the specs of a kind of types."""
+    names = ('index', 'show', 'create', 'update', 'delete')
+    return {name: f'{resource}:{name}' for name in names}
 
 
 class TypeSpecsController(wsgi.Controller):
     """Base of controllers for the specs of types.
 
     Subclasses name the tables, the function that reads a type the caller
-    may see, and the attribute of a type and key of bodies that has the
-    specs. They declare `create`, `update` and `delete`, whose bodies and
-    status codes differ, and the policies to `list` and `show`.
+    may see, the attribute of a type and key of bodies that has the specs,
+    the specs that are accepted, and the policies.
     """
 
     tables: SpecTables
     get_type: typing.Callable[[Session, RequestContext, str], typing.Any]
     specs_key: str
+    accepted: schema.Type
 
-    @wsgi.method('list', answer=_all)
+    @wsgi.method('index', answer=_all)
     def index(self, req: wsgi.Request, type_id: str) -> dict:
         """List all specs of the type."""
         return {self.specs_key: self._specs(req, type_id)}
@@ -51,14 +69,16 @@ class TypeSpecsController(wsgi.Controller):
         record = self.services.db.read(self.get_type, req.ctx, type_id)
         return getattr(record, self.specs_key)
 
-    def set_all(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
-        """Set some specs; return them as they were sent."""
+    @wsgi.method('create', body=_some, answer=_sent)
+    def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
+        """Set some specs; responds with them as they were sent."""
         specs = args[self.specs_key]
         self.services.db.write(self._merge, type_id, specs, by=req.ctx)
         return {self.specs_key: req.json[self.specs_key]}
 
-    def set_one(self, req: wsgi.Request, args: dict, type_id: str, key: str) -> dict:
-        """Set the spec that the URL names; return it as it was sent."""
+    @wsgi.method('update', body=_one, answer=SENT)
+    def update(self, req: wsgi.Request, args: dict, type_id: str, key: str) -> dict:
+        """Set the spec that the URL names."""
         if list(args) != [key]:
             raise exception.InvalidInput(
                 reason=f'the body must contain {key} and nothing else'
@@ -66,8 +86,9 @@ class TypeSpecsController(wsgi.Controller):
         self.services.db.write(self._merge, type_id, args, by=req.ctx)
         return req.json
 
-    def delete_one(self, req: wsgi.Request, type_id: str, key: str) -> None:
-        """Delete a spec."""
+    @wsgi.method('delete', status=204)
+    def delete(self, req: wsgi.Request, type_id: str, key: str) -> None:
+        """Delete one spec."""
         self.services.db.write(self.tables.delete_spec, type_id, key, by=req.ctx)
 
     def _merge(self, session: Session, id: str, specs: Mapping[str, str]) -> None:
@@ -84,8 +105,6 @@ TEXT = schema.string(255, 1)
 
 KEY = re.compile(r'[\w.:-]{1,255}')
 _check_text = TEXT.at(versions.MAX)
-SENT = dict[str, str | bool | int | float]
-"""The shape of specs as they were sent."""
 
 _JSON_TYPES = {bool: 'boolean', int: 'integer', float: 'number'}
 
@@ -134,30 +153,10 @@ class Specs(schema.Type):
 
 GROUP_SPECS = Specs(bool)
 
-CREATE = schema.schema(['group_specs'], group_specs=GROUP_SPECS)
-UPDATE = schema.body_of(GROUP_SPECS)
-
 
 class ShareGroupTypeSpecsController(TypeSpecsController):
     tables = group_types.TABLES
     get_type = staticmethod(group_types.get)
     specs_key = 'group_specs'
-    policies = {
-        'list': 'share_group_types_spec:index',
-        'show': 'share_group_types_spec:show',
-    }
-
-    @wsgi.method('share_group_types_spec:create', body=CREATE, answer=sent_all)
-    def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
-        """Set some specs; responds with them as they were sent."""
-        return self.set_all(req, args, type_id)
-
-    @wsgi.method('share_group_types_spec:update', body=UPDATE, answer=SENT)
-    def update(self, req: wsgi.Request, args: dict, type_id: str, key: str) -> dict:
-        """Set the spec that the URL names."""
-        return self.set_one(req, args, type_id, key)
-
-    @wsgi.method('share_group_types_spec:delete', status=204)
-    def delete(self, req: wsgi.Request, type_id: str, key: str) -> None:
-        """Delete one spec."""
-        self.delete_one(req, type_id, key)
+    accepted = GROUP_SPECS
+    policies = policies_of('share_group_types_spec')
