@@ -140,7 +140,7 @@ def _configure_nfs(conf: cfg.ConfigOpts, address: str) -> None:
         problems = [
             f'{trial.name} ({problem})'
             for trial in trials.TRIALS
-            if (problem := trial.find_problem())
+            if (problem := trial.failure_reason())
         ]
     if problems:
         raise options.BadConfiguration(

@@ -18,12 +18,12 @@ _LOCAL = ('file', 'ipc')
 
 def warn(conf: cfg.ConfigOpts, db: Database) -> None:
     """Log a warning if locks do not reach all share services."""
-    problem = find_problem(conf, db, conf.host)
+    problem = failure_reason(conf, db, conf.host)
     if problem:
         LOG.warning('%s', problem)
 
 
-def find_problem(conf: cfg.ConfigOpts, db: Database, *hosts: str) -> str | None:
+def failure_reason(conf: cfg.ConfigOpts, db: Database, *hosts: str) -> str | None:
     """Return why locks do not reach all share services; None if they do.
 
     `hosts` have share services that may not be registered yet. Results do

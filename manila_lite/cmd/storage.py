@@ -94,7 +94,7 @@ def _check(requirement: machine.Requirement, of: str = '') -> int:
 
 
 def _try(trial: trials.Trial, of: str = '') -> int:
-    problem = trial.find_problem()
+    problem = trial.failure_reason()
     print(f'{trial.name}{of}: {problem or "ok"}')
     return 1 if problem else 0
 

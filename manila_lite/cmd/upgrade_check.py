@@ -168,7 +168,7 @@ def _check_work(conf: cfg.ConfigOpts) -> str | None:
 
 def _check_locks(conf: cfg.ConfigOpts) -> str | None:
     with console.database(conf, ready=True) as db:
-        return lock_reach.find_problem(conf, db)
+        return lock_reach.failure_reason(conf, db)
 
 
 def _check_token_cache(conf: cfg.ConfigOpts) -> None:

@@ -532,7 +532,7 @@ class Runner:
         """
         return self._busy_since
 
-    def problem(self) -> str | None:
+    def stall_reason(self) -> str | None:
         """Return why the queue does not move; None if it does.
 
         The reason is for a public health check, so it names nothing.

@@ -143,7 +143,7 @@ def checks_of_scheduler(process: Process, runner: Runner) -> dict[str, Check]:
         limit = process.conf.service_down_time
         if since is not None and time.monotonic() - since > limit:
             return f'all workers have been occupied for over {limit} s'
-        return runner.problem()
+        return runner.stall_reason()
 
     return _checks_of_process(process, SCHEDULER_TOPIC) | {'work': work}
 
@@ -153,7 +153,7 @@ def checks_of_data_process(process: Process, runner: Runner) -> dict[str, Check]
 
     Copies may take hours, so workers may be occupied for any time.
     """
-    return _checks_of_process(process, DATA_TOPIC) | {'work': runner.problem}
+    return _checks_of_process(process, DATA_TOPIC) | {'work': runner.stall_reason}
 
 
 def checks_of_share_process(
@@ -163,7 +163,7 @@ def checks_of_share_process(
 
     def work() -> str | None:
         # Without a driver there is no work, and the back end is not up.
-        found = [one.runner.problem() for one in backends if one.is_started]
+        found = [one.runner.stall_reason() for one in backends if one.is_started]
         return next(filter(None, found), None)
 
     return (
@@ -230,11 +230,11 @@ class ServicesCheck:
 
     def scheduler(self) -> str | None:
         """Return a reason unless a scheduler is up."""
-        return self._problem(SCHEDULER, self._none_is_up)
+        return self._check(SCHEDULER, self._none_is_up)
 
     def back_ends(self) -> str | None:
         """Return a reason unless all enabled back ends are up."""
-        return self._problem(SHARE, self._some_are_down)
+        return self._check(SHARE, self._some_are_down)
 
     def bus(self) -> str | None:
         """Return a reason if the broker refuses a process of theirs."""
@@ -246,7 +246,7 @@ class ServicesCheck:
             return None
         return f'{len(found)} services lack it, see "service list"'
 
-    def _problem(
+    def _check(
         self, binary: str, find: Callable[[list[ServiceRow]], str | None]
     ) -> str | None:
         try:

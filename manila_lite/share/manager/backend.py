@@ -323,7 +323,7 @@ class Backend:
                 host=self.host,
                 binary=BINARY,
                 incarnation=self.incarnation,
-                health=self.problem(),
+                health=self.down_reason(),
                 warning=self._warning(),
                 down_time=self.down_time,
             )
@@ -333,7 +333,7 @@ class Backend:
     @property
     def is_well(self) -> bool:
         """Whether a heartbeat has nothing to say but that there is one."""
-        return self.problem() is None and self._warning() is None
+        return self.down_reason() is None and self._warning() is None
 
     @contextlib.contextmanager
     def keep_well(self) -> Iterator[bool]:
@@ -349,7 +349,7 @@ class Backend:
         finally:
             self._beating.release()
 
-    def problem(self) -> str | None:
+    def down_reason(self) -> str | None:
         """Return what is wrong with the back end; None if it is up."""
         if self.health is not None:
             return self.health
@@ -451,7 +451,7 @@ class Backend:
 
     @property
     def is_up(self) -> bool:
-        return self.problem() is None
+        return self.down_reason() is None
 
 
 def _expects_shares(session: Session, service_host: str) -> bool:

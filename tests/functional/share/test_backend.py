@@ -271,7 +271,7 @@ def test_back_end_that_hangs_is_down_until_a_worker_is_back(hanging):
     alpha = node.backend()
     enable(node, 'beta', False)
     shares = [node.create(1) for _ in range(3)]
-    node.until(lambda: alpha.problem() is not None)
+    node.until(lambda: alpha.down_reason() is not None)
     alpha.beat()
     assert 'occupied all workers for more than 0.2 s' in health(node)
     assert not alpha.is_up
@@ -295,7 +295,7 @@ def test_back_end_with_a_free_worker_does_not_hang(hanging):
     )
     for backend in node.share.backends:
         assert backend.runner.busy_since() is None
-        assert backend.problem() is None
+        assert backend.down_reason() is None
     for hang in hangs:
         hang.release()
     node.quiet()

@@ -185,10 +185,10 @@ def test_a_disabled_service_claims_nothing(db, steps, new_runner):
     runner.start()
     work_id = submit_work(db, kind='steps.paint', args={'instance_id': ''})
     runner.wake(work_id)
-    assert runner.problem() == 'is disabled'
+    assert runner.stall_reason() == 'is disabled'
     assert not runner.step()
     assert row(db, work_id).state == 'queued'
     runner.set_enabled(True)
-    assert runner.problem() is None
+    assert runner.stall_reason() is None
     runner.wake(work_id)
     assert steps.begun.wait(PATIENCE)

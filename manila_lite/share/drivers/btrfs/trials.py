@@ -27,7 +27,7 @@ class Trial(NamedTuple):
     remedy: str
     act: Callable[[], None]
 
-    def find_problem(self) -> str | None:
+    def failure_reason(self) -> str | None:
         """Return why it does not work and what may help, or None."""
         for program in self.programs:
             if shutil.which(program) is None:

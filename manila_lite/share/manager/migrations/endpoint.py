@@ -355,9 +355,9 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
                 job.hand_over(self.outcomes.request_removal, job.claim, loaded)
                 return
             self._cancel(loaded)
-        job.finish(self._settled, share_id)
+        job.finish(self._end_abandoned, share_id)
 
-    def _settled(self, session: Session, share_id: str) -> None:
+    def _end_abandoned(self, session: Session, share_id: str) -> None:
         self.outcomes.roll_back(session, share_id, 'failed')
 
     def failed_settle_share_migration(

@@ -26,7 +26,7 @@ from manila_lite.rpc.share import BINARY, ServerMigrationRpc
 from manila_lite.share.operations.reset_events import check_phase
 from manila_lite.share.operations.servers import migration_checks
 from manila_lite.share.operations.servers.migration_checks import MigrationOptions
-from manila_lite.share.operations.servers.share_servers import settle_migration
+from manila_lite.share.operations.servers.share_servers import end_abandoned_migration
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import (
     RUNNING,
@@ -380,7 +380,7 @@ class ServerMigrations:
                 first=RUNNING - {TaskState.COMPLETING},
                 copied={TaskState.PHASE1_DONE},
             )
-        settle_migration(session, ctx, self.work, server_id)
+        end_abandoned_migration(session, ctx, self.work, server_id)
 
 
 class _PlanOutdated(exception.ManilaLiteError):

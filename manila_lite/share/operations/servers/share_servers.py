@@ -201,7 +201,7 @@ class ShareServers:
         refuse_contradiction(
             session, SHARE_SERVER, server.id, event, exists=not is_being_built
         )
-        settle_migration(session, ctx, self.migration_work, server.id)
+        end_abandoned_migration(session, ctx, self.migration_work, server.id)
 
     def _lock(self, session: Session, server: rows.ServerTarget) -> str:
         """Lock the server against new shares and return its status."""
@@ -254,7 +254,7 @@ def release_unused(
         )
 
 
-def settle_migration(
+def end_abandoned_migration(
     session: Session, ctx: RequestContext, work: Client, server_id: str
 ) -> None:
     """Request that an open migration ends if nothing will continue it.

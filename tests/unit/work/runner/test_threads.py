@@ -206,11 +206,11 @@ def test_workers_follow_slow_work_up_to_the_limit_and_end_without(db, start, pai
     wait_until(lambda: is_running(db, 6), 'as many are running as may')
     wait_until(lambda: runner.busy_since() is not None, 'all are occupied')
     assert len(workers()) == 6
-    assert runner.problem() is None
+    assert runner.stall_reason() is None
     painter.may_finish.set()
     painter.wait_for(10)
     wait_until(lambda: len(workers()) == 2, 'two workers are left')
-    assert runner.problem() is None
+    assert runner.stall_reason() is None
     ask_many(db, runner, 1)
     painter.wait_for(11)
 
@@ -380,7 +380,7 @@ def test_workers_survive_database_errors(db, start, painter, place):
 
 def test_a_runner_has_no_problem_between_start_and_stop(start, db, painter):
     runner = Runner(db, queues=['blue'], handlers={}, owner='me')
-    assert runner.problem() == 'has not started'
+    assert runner.stall_reason() == 'has not started'
     painter.may_finish.clear()
     runner = start(lease=0.1, sweep_interval=0.01)
     runner.wake(ask(db))
@@ -389,10 +389,10 @@ def test_a_runner_has_no_problem_between_start_and_stop(start, db, painter):
     db.on_step = lambda name: steps.update([threading.current_thread().name])
     for name in ('blue-sweep', 'blue-lease'):
         wait_until(lambda name=name: steps[name] > 20, f'{name} works')
-    wait_until(lambda: runner.problem() is None, 'it has no problem')
+    wait_until(lambda: runner.stall_reason() is None, 'it has no problem')
     painter.may_finish.set()
     runner.stop(PATIENCE)
-    assert runner.problem() == 'is stopping'
+    assert runner.stall_reason() == 'is stopping'
 
 
 def test_a_runner_knows_that_it_finds_no_work(start, db):
@@ -401,9 +401,9 @@ def test_a_runner_knows_that_it_finds_no_work(start, db):
 
     runner = start(lease=0.1, sweep_interval=0.01)
     db.on_step = fail
-    wait_until(lambda: runner.problem() == 'new work is not found', 'it knows')
+    wait_until(lambda: runner.stall_reason() == 'new work is not found', 'it knows')
     db.on_step = lambda name: None
-    wait_until(lambda: runner.problem() is None, 'it works again')
+    wait_until(lambda: runner.stall_reason() is None, 'it works again')
 
 
 def test_a_runner_knows_that_leases_are_not_renewed(start, db, painter):
@@ -416,9 +416,9 @@ def test_a_runner_knows_that_leases_are_not_renewed(start, db, painter):
     runner.wake(ask(db))
     assert painter.begun.wait(PATIENCE)
     db.on_step = fail
-    wait_until(lambda: runner.problem() == 'leases are not renewed', 'it knows')
+    wait_until(lambda: runner.stall_reason() == 'leases are not renewed', 'it knows')
     db.on_step = lambda name: None
-    wait_until(lambda: runner.problem() is None, 'it works again')
+    wait_until(lambda: runner.stall_reason() is None, 'it works again')
 
 
 def test_loops_go_round_while_all_statements_fail(start, db, painter):
