@@ -7,6 +7,7 @@ which the driver calls of all work that has succeeded since are written.
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from manila_lite.db.models import access
 from tests.support import cloud_snapshots, share_groups
@@ -112,6 +113,23 @@ def test_create_share(cloud):
     assert cloud.api.show(share['id'])['status'] == 'available'
     assert accepted == 7
     assert accepted + carried_out == 18
+
+
+def test_usage_is_changed_last(cloud):
+    """All other creates of the project wait from there to the commit."""
+    taken = []
+
+    def take(connection, cursor, statement, parameters, context, executemany):
+        taken.append(statement)
+
+    event.listen(cloud.db.engine, 'before_cursor_execute', take)
+    cloud.api.create()
+    changes = [
+        number
+        for number, statement in enumerate(taken)
+        if statement.startswith('UPDATE quota_usages')
+    ]
+    assert [len(taken) - number for number in changes] == [1]
 
 
 def test_shares_that_are_placed_together(cloud):

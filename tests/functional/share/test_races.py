@@ -5,13 +5,20 @@ import random
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
-from manila_lite import exception
+from manila_lite import exception, metrics
 from manila_lite.context import RequestContext
 from manila_lite.db.models import types
 from manila_lite.db.queries.shares import shares as share_rows
+from manila_lite.db.queries.types import records as share_types
+from manila_lite.quota import sets
+from manila_lite.quota.charges import Owner
+from manila_lite.quota.limits import PER_SHARE
 from manila_lite.share.operations.shares.share_request import ShareRequest
-from tests.support import sampling
+from tests.support import rows, sampling
+from tests.support.databases import count_lock_waits
+from tests.support.processes import wait_until
 from tests.support.service_process import CTX, TYPE_ID
 
 pytestmark = sampling.dialects
@@ -206,3 +213,39 @@ def test_concurrent_operations_never_deadlock(build_node, deadlocks):
     own = [one for one in deadlocks if 'running_key=' in one]
     assert node.db.retries == (len(own) if node.db.dialect == 'mysql' else 0)
     assert node.problems() == []
+
+
+def lost_deadlocks():
+    return metrics.DATABASE_DEADLOCKS.family().samples.get((), 0)
+
+
+@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'], indirect=True)
+def test_deletion_of_a_type_takes_rows_in_the_order_of_a_creation(
+    build_node, database_url
+):
+    """It begins when the creation has the type and is to change the usage."""
+    node = build_node()
+    node.create()
+    node.db.write(rows.insert_type, 'another')
+    owner = Owner(CTX.project_id, CTX.user_id, 'another')
+    node.db.write(
+        sets.create_usages,
+        node.operations.limits,
+        owner.keys({'shares': 1, 'gigabytes': 1, PER_SHARE: 1}),
+    )
+    deadlocks = lost_deadlocks()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        deletions = []
+
+        def delete_meanwhile(connection, cursor, statement, *others):
+            if 'UPDATE quota_usages' in statement and not deletions:
+                deletions.append(
+                    pool.submit(node.db.write, share_types.delete, 'another')
+                )
+                wait_until(lambda: count_lock_waits(database_url), 'the deletion waits')
+
+        event.listen(node.db.engine, 'before_cursor_execute', delete_meanwhile)
+        assert node.create(share_type='another')
+        with pytest.raises(exception.ShareTypeInUse):
+            deletions[0].result()
+    assert lost_deadlocks() == deadlocks

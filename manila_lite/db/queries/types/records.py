@@ -74,7 +74,8 @@ def delete(session: Session, id: str) -> None:
     A foreign key rejects it while a share instance refers to it; it is also
     rejected while a migration is to give it to a share.
     """
-    session.run(_DELETE_USAGES, of_type=id)  # always locked before types
     RECORDS.delete(session, id)
     if share_migrations.is_type_wanted(session, id):
         raise exception.ShareTypeInUse(share_type_id=id)
+    # New shares lock the type before the usage, too.
+    session.run(_DELETE_USAGES, of_type=id)

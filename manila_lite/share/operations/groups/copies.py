@@ -75,7 +75,6 @@ class ShareGroupCopies:
             id: qos_types.lock_default(session, share_type)
             for id, share_type in types.items()
         }
-        self._charge(session, ctx, members, types)
         group_id = _insert_group(session, ctx, request, source, snapshot.id)
         self.groups.on(typing.cast(str, source.host)).create_share_group(
             session,
@@ -93,6 +92,8 @@ class ShareGroupCopies:
                 types[member.share_type_id],
                 qos_types_of[member.share_type_id],
             )
+        # Late: others of the project wait from here to the commit.
+        self._charge(session, ctx, members, types)
         _allocate(session, members)
         return group_id
 

@@ -87,7 +87,6 @@ class Shares:
     ) -> pages.Listing:
         """Accept a share and return it; placement and creation follow."""
         new = self._checked(session, ctx, request)
-        self._charge(session, new)
         inserted = self._insert(session, ctx, new)
         share_id = inserted.share['id']
         affinity.record(
@@ -97,6 +96,11 @@ class Shares:
             of_project=None if ctx.is_admin else new.owner.project_id,
         )
         self._submit(session, ctx, new, inserted.instance['id'])
+        # Late: other creates of the project wait from here to the commit.
+        self._charge(session, new)
+        if new.host is not None:
+            # Quota is always changed before pools, to avoid deadlocks.
+            pools.adjust_allocated(session, new.host, new.size)
         if new.hints:  # some are recorded in the metadata
             return share_views.get(session, share_id, exports=Exports.NONE)
         return share_views.of_new(
@@ -200,7 +204,6 @@ class Shares:
         """Have the share placed and created, or cloned where the snapshot is."""
         source = new.source
         if source is not None and new.host is not None:
-            pools.adjust_allocated(session, new.host, new.size)
             self.provisioning.on(new.host).create_share_from_snapshot(
                 session, ctx, instance_id=instance_id, snapshot_id=source.id
             )
