@@ -34,7 +34,7 @@ class Copied(typing.NamedTuple):
 
 
 class _Linked(typing.NamedTuple):
-    """The copy of an inode that has several names in the source."""
+    """The copy of an inode with several names in the source."""
 
     parts: PathParts
     name: str

@@ -1,11 +1,11 @@
 """The gate that every change of files by the data service passes.
 
-A paused worker may have lost its work to another worker. So only the
-methods of `Gate` change files, and each of them asks for the claim directly
-before it does. The worker may still be paused between that question and the
-change. What it changes then is either its own, as the name has the token of
-its claim, or in the content of a share: there a step is taken under a shared
-lock, and no attempt begins while an earlier one is in the middle of a step.
+A paused worker may have lost its work to another worker. So only the methods of
+`Gate` change files, and each of them checks the claim directly before it does.
+The worker may still be paused between that question and the change. What it
+changes then is either its own, as the name has the token of its claim, or in
+the content of a share: there a step is taken under a shared lock, and no
+attempt begins while an earlier one is in the middle of a step.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -27,7 +27,7 @@ _NEW_MODE = stat.S_IRUSR | stat.S_IWUSR
 
 
 class Copying(typing.NamedTuple):
-    """How a copy reports what it does, and learns whether it may go on.
+    """How a copy reports its progress, and learns whether it may continue.
 
     `on_progress` is called with the number of bytes done since the last
     call, `check` often, and `require_claim` before each change; both raise

@@ -95,11 +95,11 @@ def adjust(
 
 
 class ChangeRefused(exception.QuotaError):
-    """Some usage row was missing, at its limit or too low for a change.
+    """A usage row was missing, at its limit or too low for a change.
 
     `repair`, which `Database.write` calls after the rollback, finds out
-    which one: before it, the rows that were changed have other values. The
-    transaction is then run again.
+    which one: until then, the changed rows have other values. The transaction
+    is then run again.
     """
 
     message = 'Quota of project {project_id} refuses to {change} {deltas}.'

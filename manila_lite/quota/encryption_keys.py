@@ -53,7 +53,7 @@ BATCH = 100
 def correct_some_uses(db: Database, limits: Mapping[str, int], most: int) -> int:
     """Correct up to `most` keys whose uses are wrong; return their number.
 
-    A key past the limit is charged all the same: it is in use. `limits` are
+    A key past the limit is charged nevertheless: it is in use. `limits` are
     those of the options.
     """
     wrong: dict[str, list[str]] = {}
@@ -72,7 +72,7 @@ def correct_uses(
     key_refs: Collection[str],
     limits: Mapping[str, int],
 ) -> None:
-    """Let the uses of keys, and their quota, be what a count gives."""
+    """Set the uses of keys, and their quota, to the counted values."""
     _lock_shares(session, project_id, limits)
     stored = {
         row.key_ref: row for row in encryption_keys.lock(session, project_id, key_refs)
@@ -97,10 +97,10 @@ def correct_uses(
 
 
 def _lock_shares(session: Session, project_id: str, limits: Mapping[str, int]) -> None:
-    """Let other changes of shares of the project wait for this transaction.
+    """Make other changes of shares of the project wait for this transaction.
 
     They all change this usage row. It is changed here, not only locked: other
-    nodes of Galera notice no lock, but a change.
+    nodes of Galera notice changes, but not locks.
     """
     owner = Owner(project_id)
     for change in (1, -1):
@@ -114,7 +114,7 @@ def _correct_key(
     stored: typing.Any,
     users: Sequence[typing.Any],
 ) -> dict[Owner, int]:
-    """Correct one key; return what its owner is to be charged."""
+    """Correct one key; return the amount to charge to its owner."""
     if stored is None:
         if not users:
             return {}

@@ -1,4 +1,4 @@
-"""What backups, share groups and their snapshots use, and their removal."""
+"""The usage of backups, share groups and their snapshots, and their removal."""
 
 from manila_lite.db.rows import ShareBackupRow, ShareGroupRow, ShareGroupSnapshotRow
 from manila_lite.db.session import Session

@@ -1,4 +1,4 @@
-"""The quota of shares: what they are charged for, resizing and removal.
+"""The quota of shares: charges, resizing and removal.
 
 A share is charged once, and each of its replicas in addition. Code that
 changes the size or removes a replica locks all replicas first, so that
@@ -188,9 +188,9 @@ def _release(
     size: int,
     began_at: datetime.datetime | None,
 ) -> None:
-    """Give back the room of an instance, at once if that is known to be free.
+    """Free the room of an instance, at once if it is known to be unused.
 
-    A back end may have none of an instance that it could not create.
+    The back end may have none of an instance that it could not create.
     """
     if began_at is None or instance.launched_at is None:
         pools.adjust_allocated(session, instance.host, -size)

@@ -1,4 +1,4 @@
-"""The quota of snapshots: what they are charged for, and removal."""
+"""The quota of snapshots: charges and removal."""
 
 from manila_lite.db.moves import snapshots
 from manila_lite.db.rows import ChargedRow, SnapshotInstanceRow

@@ -1,4 +1,4 @@
-"""The quota of a share that changes hands, with all its snapshots."""
+"""The quota of a share that is transferred, with all its snapshots."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -19,7 +19,7 @@ from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS, SnapshotSt
 
 
 class Usage(typing.NamedTuple):
-    """What a share and its snapshots are charged for, without its key.
+    """The charges of a share and its snapshots, without its key.
 
     `by_owner` has the usage of each user: snapshots are charged to those
     who took them.

@@ -45,7 +45,7 @@ class Action(typing.NamedTuple):
 
 
 class Outcome(typing.NamedTuple):
-    """What became of an action on one of several resources; `path` shows it."""
+    """The outcome of an action on one of several resources, shown at `path`."""
 
     path: str
     title: str
@@ -71,7 +71,7 @@ class ActionForms(typing.NamedTuple):
     kept_form: Kept
 
     def kept(self, name: str, hidden: Form) -> Kept:
-        """Return what to keep of the form of an action: that of the refused one.
+        """Return what was typed into the form of an action that was refused.
 
         Of forms with the same path, that with these hidden fields was sent.
         """
@@ -165,7 +165,7 @@ class Actions:
     def _carry_out_selected(
         self, visit: Visit, collection: Collection, api_path: str, key: str
     ) -> Answer:
-        """Act on each row that is selected, and show what became of each.
+        """Act on each selected row, and show the outcome for each.
 
         Raises Refused, and does nothing, unless their number was typed.
         """
@@ -240,8 +240,8 @@ _QUOTAS = {'size': 'gigabytes', 'new_size': 'gigabytes'}
 def wrong_field(refused: Refused | None, names: Iterable[str]) -> str | None:
     """Return the field of a form that a refusal is about, if it names one.
 
-    The API names a field as requests do, what it has not found in words, and
-    a quota by what it limits.
+    The API names a field by its name in requests, a missing resource in words,
+    and a quota by the resource that it limits.
     """
     if refused is None:
         return None
@@ -263,7 +263,7 @@ def wrong_field(refused: Refused | None, names: Iterable[str]) -> str | None:
 
 
 class TypeChoice(typing.NamedTuple):
-    """Share types for a form, each once, with what it needs.
+    """Share types for a form, each once, with its requirements.
 
     `default` is chosen at first, if there is a default type.
     """
@@ -321,7 +321,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def number(text: str) -> int | str:
-    """Return a number; the API says what is wrong with anything else."""
+    """Return a number; leave errors in anything else to the API."""
     is_number = text.isascii() and text.isdecimal() and len(text) < 19
     return int(text) if is_number else text
 

@@ -136,7 +136,7 @@ def draw(
     end: float,
     top: float | None = None,
 ) -> Chart:
-    """Return the chart of a figure; a gap in the samples is one of the line."""
+    """Return the chart of a figure; a gap in the samples is a gap in the line."""
     top = max([top or 0.0, *(value for _, value in found)]) or 1.0
     paths, last = [], None
     longest = 3 * min(
@@ -167,7 +167,7 @@ def draw(
 
 
 class Trend(typing.NamedTuple):
-    """How a pool fills up: GiB a day, and when it is full, if ever."""
+    """The growth of a pool in GiB a day, and when it is full, if ever."""
 
     growth: float
     full_at: datetime.datetime | None

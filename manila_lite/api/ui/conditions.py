@@ -15,7 +15,7 @@ SYMBOLS = {
 }
 
 _TASKS = (SHARE_TASK, SHARE_SERVER_TASK)
-# A resource whose migration has failed may be healthy, its task is not.
+# A resource whose migration has failed may be healthy; its task is not.
 _OF_TASKS = {
     ShareTask.SUCCESS: overview.HEALTHY,
     TaskState.COMPLETED: overview.HEALTHY,

@@ -1,4 +1,4 @@
-"""Where the page is joined to the API; the rest is loaded when first used."""
+"""Connects the page to the API; the rest is loaded on first use."""
 
 from collections.abc import Callable, Iterable
 import functools
@@ -35,8 +35,8 @@ def serves(path: str) -> bool:
 class SafeAnswers:
     """The whole API, whose answers below /ui are for their own site only.
 
-    They get the headers that browsers are protected by, whatever made them,
-    and lose those that would show them to the sites of [cors].
+    All get the headers that protect browsers, and none gets those that would
+    show them to the sites of [cors].
     """
 
     def __init__(self, app: App):

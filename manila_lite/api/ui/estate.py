@@ -21,7 +21,7 @@ _RECOUNT = 'quota_set:update'
 
 
 class Bar(typing.NamedTuple):
-    """A part of a whole; without a whole there is only the number."""
+    """A part of a total; without a total only its number is shown."""
 
     title: str
     value: float
@@ -36,7 +36,7 @@ class Bar(typing.NamedTuple):
 
 
 def capacity(visit: Visit) -> Answer:
-    """Show all pools together, then each in parts, the fullest first."""
+    """Show the sum of all pools, then each with its parts, the fullest first."""
     visit.authorize(CAPACITY_POLICY)
     first = visit.number('first')
     read = visit.services.db.read

@@ -34,7 +34,7 @@ _SELECTED = '/ui/failures/selected'
 
 
 class FailedKind(typing.NamedTuple):
-    """What messages are about: its list, the actions on it, and its API."""
+    """A kind of resource that messages are about: its list, actions and API."""
 
     collection: Collection
     actions: Actions
@@ -168,7 +168,7 @@ def by_reason(messages: list[dict], named: Names) -> list[Failure]:
     """Return the newest failures, one for each action and reason."""
     found: dict[tuple, Failure] = {}
     for one in messages:
-        # The words of administrators differ in times and names.
+        # The texts for administrators differ in times and names.
         reason = tuple(one[name] for name in REASON)
         failure = found.setdefault(reason, Failure(one, 0, {}))
         if one['resource_id'] in named and len(failure.resources) < REASONS:

@@ -1,4 +1,4 @@
-"""What a browser meets first: files, sign-in, and checks of its requests.
+"""The entrance for browsers: files, sign-in, and checks of requests.
 
 A request that changes something must come from a page of this site: the
 browser says so in `Origin`, and the form has the token of the session.
@@ -79,7 +79,7 @@ class Front:
         return self._show(session, environ, start_response)
 
     def _refusal(self, environ: dict) -> str | None:
-        """Return why a request is refused before it is looked at."""
+        """Return why a request is refused before its path is read."""
         host = environ.get('HTTP_HOST', '')
         if self._local_only and not _is_local_name(host):
             # Another site's name may lead here, and so its scripts.
@@ -183,7 +183,7 @@ class Front:
             'HTTP_X_AUTH_TOKEN': session.credential,
             'HTTP_X_SUBJECT_TOKEN': session.credential,
         }
-        # It may have expired, or been revoked, before.
+        # It may already have expired or been revoked.
         with contextlib.suppress(exc.HTTPClientError, exception.ManilaLiteError):
             self._call_identity_api(environ, request)
 

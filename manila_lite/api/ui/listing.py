@@ -35,7 +35,7 @@ ID = 'id'
 class Column(typing.NamedTuple):
     """A column of a list; with a key of the API, it can be sorted by.
 
-    Windows of the width of a telephone show only those that are not `wide`.
+    Narrow windows, as on telephones, leave out those that are `wide`.
     """
 
     title: str
@@ -133,7 +133,8 @@ def read(
 ) -> Listing:
     """Return the page of a list of the API that the browser asks for.
 
-    `convert` makes what the API wants of what is typed, by the filter.
+    `convert` has a function for each filter that turns input into what the API
+    expects.
     """
     wanted = collection.wanted(visit)
     order = _order(visit, collection)

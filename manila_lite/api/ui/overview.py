@@ -73,9 +73,9 @@ def show(visit: Visit) -> Answer:
 
 
 def _read_totals(visit: Visit) -> typing.Sequence[UsageTotalRow]:
-    """Return what there is; those of all projects are up to a minute old.
+    """Return the usage; that of all projects is up to a minute old.
 
-    To sum them up takes a second with ten thousand projects.
+    Summing it up takes a second with ten thousand projects.
     """
     read = visit.services.db.read
     if visit.project_id is not None:
@@ -97,7 +97,7 @@ def _problems(
     messages: list[dict],
     named: dict[str, list[NamedRow]],
 ) -> list[str]:
-    """Return what is wrong now, in the words of a sentence; empty if nothing."""
+    """Return the parts of a sentence about what is wrong now; empty if nothing is."""
     found = []
     down = [one for one in services if one['state'] != 'up']
     if down:

@@ -57,7 +57,7 @@ COLLECTION = Collection(
 
 
 def index(visit: Visit) -> Answer:
-    """Show a page of the shares, those that are looked for if any are."""
+    """Show a page of the shares, filtered as the browser asks."""
     return listing.found_by_id(visit, COLLECTION) or _list(visit)
 
 
@@ -208,7 +208,7 @@ def _messages(
 ) -> list[timeline.Message]:
     """Return the newest messages about resources, the deleted ones as well.
 
-    Who deletes a message has read it; the reason is not forgotten by that.
+    A deleted message was read; its reason remains on the page.
     """
     if not visit.ctx.can('message:get_all'):
         return []

@@ -1,4 +1,4 @@
-"""What has happened to a share and what is about to, in order of time."""
+"""Past and coming events of a share, in order of time."""
 
 from collections.abc import Collection, Iterator, Sequence
 import itertools

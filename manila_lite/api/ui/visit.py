@@ -45,7 +45,7 @@ _NAVIGATION = {
 
 @dataclasses.dataclass
 class Totals:
-    """What a process has last read of all projects together, for the overview."""
+    """The figures of all projects that a process read last, for the overview."""
 
     rows: Sequence[UsageTotalRow] | None = None
     read_at: typing.Any = None

@@ -1,4 +1,4 @@
-"""The columns that row types name, and what values columns have."""
+"""The columns that row types name, and the types of their values."""
 
 from collections.abc import Iterable
 import datetime

@@ -93,7 +93,7 @@ _SHARE_OF_BACKUP = sa.select(
 
 
 def find_share(session: Session, instance_id: str) -> MessageShareRow | None:
-    """Return the share of an instance, which users know it by."""
+    """Return the share of an instance; users know the instance by it."""
     return session.first(_SHARE_OF, instance_id=instance_id)
 
 
@@ -148,7 +148,7 @@ def list_messages(
     one of SORT_KEYS. Messages with equal keys are ordered by id.
     """
     conditions = [
-        # Nearly all are kept still; the newest are wanted.
+        # Nearly all are still kept; the newest are wanted.
         session.now < _EXPIRES_AT,
         *(MESSAGE.c[name] == text for name, text in (filters or {}).items()),
     ]
@@ -172,7 +172,7 @@ def list_about(
 ) -> typing.Sequence[MessageRow]:
     """Return the newest messages about resources, also those that users deleted.
 
-    They are those of a project, or with None of all.
+    With None as the project, those of all projects.
     """
     values = {'ids': sorted(resource_ids), 'at': session.now, 'most': most}
     if project_id is None:
@@ -184,7 +184,7 @@ def delete_message(session: Session, message_id: str) -> None:
     """Remove a message from the lists; raises MessageNotFound.
 
     It is kept as long as it would have been, for the page of its resource.
-    Processes of the previous release take it for expired.
+    Processes of the previous release treat it as expired.
     """
     if session.run(_HIDE, message_id=message_id, at=session.now) != 1:
         raise exception.MessageNotFound(message_id=message_id)

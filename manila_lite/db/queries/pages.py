@@ -1,4 +1,4 @@
-"""Pages of lists: their order, where they begin, and how long they are."""
+"""Pages of lists: order, start and length."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import datetime
@@ -153,7 +153,7 @@ def select_head(
 
 
 def _skipped(page: Page) -> int:
-    """Return how many rows a page skips that its position does not."""
+    """Return how many rows a page skips in addition to its position."""
     return 0 if page.after or page.marker else page.offset
 
 
@@ -165,8 +165,8 @@ def _follows(
 ) -> Collection[sa.ColumnElement[bool]]:
     """Return the condition that a row follows the position of a page.
 
-    A marker counts within the list only, so that it tells nothing about
-    other resources: behind an id that is not in the list there is nothing.
+    A marker counts within the list only, so that it reveals nothing about other
+    resources: no row follows an id that is not in the list.
     """
     is_descending = page.sort_dir == 'desc'
     if page.after is not None:
@@ -220,7 +220,7 @@ def _follows(
 
 
 class _null_rank(GenericFunction):  # noqa: N801 - a function of SQL
-    """Where null stands among other values: 0 and 1, in their order."""
+    """The position of null among other values, as 0 and 1 in sort order."""
 
     type = sa.Integer()
     inherit_cache = True
@@ -320,10 +320,10 @@ def check_search(
 def find_few(
     session: Session, candidates: Iterable[sa.Select]
 ) -> Collection[str] | None:
-    """Return the ids of the first of these selections that has few.
+    """Return the ids of the first of these selections that is short.
 
     Each of them is of all that meet one criterion of a list, and enters an
-    index. None if there are many by each: then a page is soon full.
+    index. None if all are long: then a page fills up soon.
     """
     for candidate in candidates:
         found = {row[0] for row in session.rows(candidate.limit(FEW + 1))}

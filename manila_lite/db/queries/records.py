@@ -18,8 +18,8 @@ class Records(typing.Generic[Row]):
     """The rows of one table, as one statement shows them.
 
     The statement may join other tables; locks are on rows of this one only.
-    `one` shows a single record if that is another one than in lists. `id_key`
-    names the id in the error for a record that does not exist.
+    `one` selects a single record if that differs from lists. `id_key` names the
+    id in the error for a record that does not exist.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Records(typing.Generic[Row]):
         return session.first(self.selected_by_id, record_id=id)
 
     def get(self, session: Session, id: str) -> Row:
-        """Return a record of any project, or raise that it is not found."""
+        """Return a record of any project; raise an error if there is none."""
         return self._found(self.find(session, id), id)
 
     def find_locked(self, session: Session, id: str) -> Row | None:
@@ -58,7 +58,7 @@ class Records(typing.Generic[Row]):
         return session.first(self._locked, record_id=id)
 
     def lock(self, session: Session, id: str) -> Row:
-        """Lock a record and return it, or raise that it is not found."""
+        """Lock a record and return it; raise an error if there is none."""
         return self._found(self.find_locked(session, id), id)
 
     def lock_shared(self, session: Session, id: str) -> Row:
@@ -81,7 +81,7 @@ class Records(typing.Generic[Row]):
     def update(
         self, session: Session, id: str, values: Mapping[str, typing.Any]
     ) -> None:
-        """Change plain columns, never a status; raise that it is not found."""
+        """Change plain columns, never a status; raise an error without a record."""
         changed = session.run(
             sa.update(self.table)
             .where(self.table.c.id == id)

@@ -455,7 +455,7 @@ class Backend:
 
 
 def _expects_shares(session: Session, service_host: str) -> bool:
-    """Whether the storage of a back end cannot be new."""
+    """Whether the storage of a back end must have shares, so cannot be new."""
     return instances.has_data_on_service(
         session, service_host
     ) and not disks.is_declared_lost(session, service_host)

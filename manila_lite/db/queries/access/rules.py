@@ -1,4 +1,4 @@
-"""Rows of access rules, which shares and snapshots have alike.
+"""Rows of access rules, of shares and of snapshots.
 
 A rule belongs to a share or a snapshot. Each instance of that has a mapping
 with the state of the rule there, and says whether its rules on the back end
@@ -59,7 +59,7 @@ class RuleTables:
         self._clear_sync_failed = mark.values(access_sync_failed=False)
 
     def insert(self, session: Session, **values: typing.Any) -> None:
-        """Insert a rule, or raise that there is the same one."""
+        """Insert a rule; raise an error if the same one exists."""
         try:
             session.run(self._insert, **values)
         except db_exc.DBDuplicateEntry:
@@ -82,7 +82,7 @@ class RuleTables:
         }
 
     def lock_rules(self, session: Session, access_ids: Collection[str]) -> None:
-        """Lock rules, so that others wait to remove mappings of them."""
+        """Lock rules, so that others wait before they remove mappings of them."""
         if access_ids:
             session.rows(self._lock_rules, rule_ids=sorted(access_ids))
 

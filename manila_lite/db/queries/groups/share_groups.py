@@ -148,5 +148,5 @@ def has_members(session: Session, group_id: str) -> bool:
 
 
 def release_members(session: Session, group_id: str) -> None:
-    """Let the shares of a group stay without it."""
+    """Take the shares of a group out of it."""
     session.run(_RELEASE_MEMBERS, of_group=group_id, now=session.now)

@@ -45,7 +45,7 @@ def list_addresses(session: Session, segment: str) -> list[str]:
 
 
 def list_freed(session: Session, segment: str) -> dict[str, datetime.datetime]:
-    """Return when addresses were freed, of those freed lately.
+    """Return when addresses were freed, for those freed recently.
 
     Some may be allocated again.
     """

@@ -240,7 +240,7 @@ def _of_project(
 def _of_shares(
     share_id: sa.Column, table: sa.Table, project_id: str | None
 ) -> Sequence[sa.ColumnElement[bool]]:
-    """Return the condition that an instance is of a share of a project.
+    """Return the condition that an instance belongs to a share of a project.
 
     Databases group the instances of all shares without it.
     """

@@ -43,7 +43,7 @@ class Scope(typing.NamedTuple):
 
 
 class Key(typing.NamedTuple):
-    """The key of a usage row. Rows are locked in the order of keys."""
+    """The key of a usage row; rows are locked in key order."""
 
     project_id: str
     scope: str
@@ -65,7 +65,7 @@ class Owner(typing.NamedTuple):
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The scopes in which it counts, in the order of keys."""
+        """The scopes in which it counts, in key order."""
         ids = ((PROJECT, ''), (SHARE_TYPE, self.share_type_id), (USER, self.user_id))
         return tuple(
             Scope(self.project_id, kind, id)

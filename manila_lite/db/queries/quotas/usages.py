@@ -56,7 +56,7 @@ def list_for_owner(
 def _shape(
     owner: Owner, deltas: Mapping[str, int]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what statements differ by: kinds of scopes, and resources."""
+    """Return what distinguishes statements: kinds of scopes, and resources."""
     return tuple(scope.kind for scope in owner.scopes), tuple(deltas)
 
 

@@ -1,8 +1,8 @@
 """What metrics show of the database, in a few statements.
 
 They run at every scrape, so none may read all rows of a long table. Rows at
-rest, nearly all there are, are not counted; of the others and of work, only
-a limited number is read, and a count ends there.
+rest, nearly all of them, are not counted; of the others and of work, only a
+limited number is read and counted.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -90,7 +90,7 @@ class Figures(typing.NamedTuple):
 
 
 def _counted(machine: Machine) -> Iterator[sa.Select]:
-    """Find what is in flight apart: many errors must not hide it."""
+    """Select what is in flight separately: many errors must not hide it."""
     counted = machine.statuses - frozenset(HEALTHY[machine])
     in_flight = counted.intersection(machine.in_flight)
     for statuses in (in_flight, counted - in_flight):
@@ -139,7 +139,7 @@ def _statuses() -> sa.Select:
 
 
 def _work(state: str) -> sa.Select:
-    """Count work by kind and what it shows to an operator.
+    """Count work by kind and by the state that operators see.
 
     Queued work that must not start yet is delayed; running work whose lease
     has ended is abandoned.

@@ -1,7 +1,8 @@
-"""How many resources are healthy, worked on, stuck or failed, and which.
+"""The resources that are healthy, worked on, stuck or failed, and their
+numbers.
 
-Few resources are anything but healthy, so a limited number of rows is read
-of each kind, by the indexes of their statuses; a count ends at that number.
+Few resources are not healthy, so a limited number of rows of each kind is read,
+by the indexes of their statuses; counts end at that number.
 """
 
 import functools
@@ -154,7 +155,7 @@ def _limited(kind: ResourceKind, condition: str, of_project: bool) -> sa.Select:
     """Count rows, at most a number of them."""
     if of_project and condition == HEALTHY:
         kind = _with_plain_status(kind)
-    # What belongs to a project by itself needs no joins to be counted.
+    # Rows with a project of their own are counted without joins.
     if (
         (not of_project or kind.owner is kind.table)
         and condition in (HEALTHY, FAILED)
@@ -167,7 +168,7 @@ def _limited(kind: ResourceKind, condition: str, of_project: bool) -> sa.Select:
 
 
 def _healthy_of_project(kind: ResourceKind) -> sa.Select:
-    """Count the healthy rows of each share, until they are enough.
+    """Count the healthy rows of each share, up to the limit.
 
     For PostgreSQL, which would read the rows of all projects for a join:
     that is faster than one look-up for each share of the project, but not
@@ -202,8 +203,8 @@ def count(
 ) -> typing.Sequence[ConditionCountRow]:
     """Return the numbers of rows in each condition, by kind.
 
-    They are those of a project, or with None of all. A number is at most
-    `most`, which stands for more. Kinds without rows are left out.
+    With None as the project, those of all projects. Numbers end at `most`,
+    which means that or more. Kinds without rows are left out.
     """
     values: dict[str, object] = {'most': most}
     if project_id is not None:

@@ -176,7 +176,7 @@ def list_stuck_kinds(
     service_host: str | None,
     before: datetime.datetime | None = None,
 ) -> list[str]:
-    """Return those of the kinds that `list_stuck` finds rows of.
+    """Return the kinds of which `list_stuck` finds rows.
 
     They are in the order of `KINDS`, and asked for in one statement.
     """
@@ -438,7 +438,7 @@ def count_queued_rescues(
 ) -> int:
     """Return the number of rescues of a back end that are due.
 
-    Those that wait for a reply of the driver keep no worker from others.
+    Those that wait for a reply of the driver do not occupy a worker.
     """
     return session.value(_COUNT_QUEUED, of_queue=queue, kinds=sorted(kinds))
 

@@ -90,7 +90,7 @@ class ResourceKind(typing.NamedTuple):
 
     @property
     def is_in_flight(self) -> Condition:
-        """The condition for rows that need a rescue when without work."""
+        """The condition for rows that need a rescue if they have no work."""
         if self.condition is not None:
             return self.condition
         return self.status.in_(sorted(self.machine.in_flight))
@@ -233,7 +233,7 @@ _INSTANCE_RULE_SETS = ResourceKind(
 _IS_SNAPSHOT_SYNC_EXCLUDED = SNAPSHOT_INSTANCE.c.status.in_(
     sorted(snapshot_instance.SYNC_EXCLUDED)
 )
-# Also found without any rule left: the back end may still have some.
+# Also found without rules: the back end may still have some.
 _STALE_SNAPSHOT_RULE_SETS = ResourceKind(
     access_rule.SNAPSHOT_ACCESS_RULE,
     SNAPSHOT_INSTANCE,
@@ -410,7 +410,7 @@ KINDS = {
                     # Makes the condition false, not NULL, without replicas.
                     INSTANCE.c.replica_state.is_not(None),
                     INSTANCE.c.replica_state.in_(sorted(share_replica.PASSIVE)),
-                    # Nothing is created on one that could not be placed.
+                    # Nothing is created on a replica that could not be placed.
                     sa.or_(
                         INSTANCE.c.host.is_not(None),
                         INSTANCE.c.status == _S.CREATING,

@@ -195,7 +195,7 @@ def find_active(session: Session, share_id: str) -> str | None:
 
 
 def sole_active_of(share_id: str, replication_type: str | None) -> str | None:
-    """Return the unique value that lets only one replica be active."""
+    """Return the unique value that allows only one active replica."""
     return share_id if replication_type in PROMOTABLE else None
 
 

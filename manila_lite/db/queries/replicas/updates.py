@@ -51,7 +51,7 @@ _PAGE = (
         _of_service(
             INSTANCE.c.replica_state == ReplicaState.ACTIVE,
             _IS_POLLED,
-            # That of a sole replica is checked when the others are gone.
+            # The role of a sole replica is checked when the others are gone.
             sa.exists().where(
                 OTHER.c.share_id == INSTANCE.c.share_id, OTHER.c.id != INSTANCE.c.id
             ),
@@ -147,7 +147,7 @@ def record_synced(session: Session, replicas: Collection[SyncedReplica]) -> None
                 # The clock of the back end may be ahead.
                 'at': min(one.synced_at, session.now),
             }
-            # In one order, so that two transactions do not wait in a circle.
+            # In one order, so that two transactions do not deadlock.
             for one in sorted(replicas)
         ],
     )

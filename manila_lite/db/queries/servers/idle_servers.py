@@ -1,4 +1,4 @@
-"""Share servers that nothing is on, which are deleted after a while."""
+"""Share servers without shares and groups, which are deleted after a while."""
 
 from collections.abc import Sequence
 import datetime
@@ -45,7 +45,7 @@ _IDLE = _PAGE.where(
 
 
 def mark(session: Session, server_id: str) -> bool:
-    """Set `idle_since` if nothing is on a server; True if it was set."""
+    """Set `idle_since` if a server is empty; True if it was set."""
     lock(session, server_id)
     return bool(session.run(_MARK, server_id=server_id, now=session.now))
 
@@ -53,7 +53,7 @@ def mark(session: Session, server_id: str) -> bool:
 def list_unmarked(
     session: Session, service_host: str, after: str, most: int
 ) -> Sequence[ServerIdRow]:
-    """Return active servers that nothing is on, without `idle_since`.
+    """Return active, empty servers without `idle_since`.
 
     They are up to `most`, ordered by id, after the id `after`.
     """
@@ -77,7 +77,7 @@ def list_idle(
 
 
 def disable_auto_delete(session: Session, server_id: str) -> None:
-    """Keep a server from being deleted except by a request."""
+    """Prevent a server from being deleted except by a request."""
     session.run(
         sa.update(SERVER)
         .where(SERVER.c.id == server_id)

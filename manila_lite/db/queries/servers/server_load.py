@@ -96,7 +96,7 @@ def get_load(session: Session, server_id: str) -> tuple[int, int]:
 
 
 def lock_for_use(session: Session, server_id: str) -> bool:
-    """Lock an active server for what is put on it; False if it is not.
+    """Lock an active server to put something on it; False if it is not active.
 
     A concurrent transaction that calls this waits, and then counts what
     this one has added.
@@ -105,9 +105,9 @@ def lock_for_use(session: Session, server_id: str) -> bool:
 
 
 def get_growth(session: Session, server_id: str, but: str | None = None) -> int:
-    """Return by how many GiB shares on a server are being extended now.
+    """Return the GiB by which shares on a server are being extended now.
 
-    `but` is the id of an instance that does not count.
+    `but` is the id of an instance that is not counted.
     """
     rows = session.rows(_GROWING, of_server=server_id, but=but or '')
     return sum(orjson.loads(row.args).get('growth', 0) for row in rows)

@@ -112,7 +112,7 @@ _IS_BUILD_BEGUN = sa.select(
 _IDENTIFIERS = sa.select(SERVER.c.identifier).where(
     SERVER.c.host == sa.bindparam('of_host'),
     SERVER.c.identifier.is_not(None),
-    # What could not be managed may have been named wrongly.
+    # A server that could not be managed may have a wrong name.
     SERVER.c.status != ServerStatus.MANAGE_ERROR,
 )
 _DROP_DETAILS = sa.delete(DETAIL).where(
@@ -442,7 +442,7 @@ def bind_group(
 ) -> bool:
     """Put a group without a server on one, as `bind` does.
 
-    There must be room for a share of this size, but none is reserved.
+    It must have room for a share of this size, which is not reserved.
     """
     return _has_room(session, server_id, size, limits) and attach_group(
         session, group_id, server_id

@@ -1,7 +1,7 @@
 """Which disk belongs to which pool or root.
 
-A row is changed only by guarded statements: a name keeps its disk, and a
-disk its name, until an administrator says otherwise.
+A row is changed only by guarded statements: names and disks stay together until
+an administrator changes that.
 """
 
 from collections.abc import Sequence
@@ -103,7 +103,7 @@ def find_of(session: Session, identity: str) -> DiskRow | None:
 def insert(
     session: Session, host: str, identity: str, file_system: str | None, location: str
 ) -> None:
-    """Let a name have a disk; neither is known yet."""
+    """Record the disk of a name; neither is known yet."""
     session.insert_unique(
         sa.insert(DISK),
         host=host,
@@ -122,7 +122,7 @@ def replace(
     file_system: str | None,
     location: str | None,
 ) -> bool:
-    """Let a name have another disk; False if it no longer has the old one."""
+    """Record another disk of a name; False if it no longer has the old one."""
     guard = {} if old is None else {'old_identity': old}
     try:
         return bool(
@@ -143,7 +143,7 @@ def replace(
 def is_served_by_others(
     session: Session, service_host: str, incarnation: str, silence: float
 ) -> bool:
-    """Whether another process of a back end was heard of lately."""
+    """Whether another process of a back end has had a recent heartbeat."""
     return (
         session.value(
             _SERVED_BY_OTHERS,
@@ -161,7 +161,7 @@ def list_expected(session: Session, host: str, most: int) -> Sequence[str]:
 
 
 def has_shares(session: Session, host: str) -> bool:
-    """Whether any share was ever made on a pool or back end, and is known."""
+    """Whether a share that is still recorded was ever created on a pool or back end."""
     return session.value(_ANY_MADE, of_host=host) is not None
 
 
@@ -188,7 +188,7 @@ def count_cost(session: Session, host: str) -> Cost:
 
 
 def mark_lost(session: Session, host: str) -> None:
-    """Let any disk be the next one of a pool or root."""
+    """Accept any disk as the next one of a pool or root."""
     values = {'identity': None, 'file_system': None, 'location': None}
     if not session.run(sa.update(DISK).where(DISK.c.host == host).values(**values)):
         session.insert_unique(
@@ -197,7 +197,7 @@ def mark_lost(session: Session, host: str) -> None:
 
 
 def ensure_at_start(session: Session, service_host: str) -> None:
-    """Let a back end compare its shares with its storage at its start."""
+    """Make a back end compare its shares with its storage when it starts."""
     session.run(
         sa.update(SERVICE)
         .where(SERVICE.c.host == service_host, SERVICE.c.binary == 'manila-share')

@@ -1,4 +1,4 @@
-"""Incarnations of services: which processes serve a host, and how well.
+"""Incarnations of services: the processes that serve a host, and their health.
 
 Several processes may serve one host. Each has a row of its own, and the row
 of the service shows the best: a live and healthy one if there is any, else a
@@ -208,7 +208,7 @@ class ServiceLocked(db_exc.DBDeadlock):
 
 
 class Heartbeat(enum.Enum):
-    """What became of a heartbeat."""
+    """The outcome of a heartbeat."""
 
     UNKNOWN = 'the process is not registered'
     WRITTEN = 'written, but another session has the row of the service'
@@ -285,7 +285,7 @@ def heartbeat(
     """Write the heartbeat of a process, and show the best one if possible."""
     names = {'of_host': host, 'of_binary': binary}
     locked = session.first(_LOCK_SHOWN, **names)
-    # A frozen session must not let others take this process for dead.
+    # A frozen session must not make this process look dead.
     service_id = locked.id if locked else session.value(_ID, **names)
     if service_id is None or not session.run(
         _BEAT,
@@ -299,7 +299,7 @@ def heartbeat(
         return Heartbeat.WRITTEN
     was_best = locked.incarnation == incarnation and locked.health is None
     if was_best and health is None:
-        # It is the best one still: a better one would have shown itself.
+        # It is still the best one: a better one would have written itself.
         session.run(_SHOW_AGAIN, service_id=service_id, now=session.now)
     else:
         _show_best(session, service_id, down_time)
@@ -331,7 +331,7 @@ def register_if_free(
 ) -> None:
     """Register a process, or leave it to a later heartbeat.
 
-    That is for a row of the service that another session has locked.
+    That happens if another session has locked the row of the service.
     """
     try:
         db.write(register, host=host, binary=binary, retry_limit=ROW_PATIENCE, **values)
@@ -395,7 +395,7 @@ def deregister(
 def deregister_all(session: Session) -> None:
     """Record that no process is alive.
 
-    Only for a process that knows that no other uses the database.
+    Only for a process that knows that it uses the database alone.
     """
     session.run(sa.delete(INCARNATION))
 
@@ -454,8 +454,8 @@ def warnings_by_service(session: Session, silence: float) -> dict[int, str]:
 def list_starting(session: Session, binary: str, silence: float) -> Sequence[str]:
     """Return the enabled hosts whose process has yet to become ready.
 
-    Those that are stopping or were stopped count as well. What was not heard
-    of for `silence` seconds does not count.
+    Those that are stopping or were stopped count as well. Those without a
+    heartbeat for `silence` seconds do not count.
     """
     return [
         row.host for row in session.rows(_STARTING, of_binary=binary, silence=silence)

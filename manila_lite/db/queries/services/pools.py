@@ -139,7 +139,7 @@ _SET_REPORT = (
         reported_at=db_now(),
     )
 )
-# What was removed while the back end made its report may be in it already.
+# A report may already include what was removed while it was made.
 _UPDATE_REPORT = _SET_REPORT.where(_IS_SAME_REPORT).values(
     pending_gb=larger_of(
         POOL.c.pending_gb - sa.bindparam('known_gb'), sa.bindparam('owed_gb')
@@ -289,11 +289,11 @@ def adjust_allocated(session: Session, host: str | None, gb: int) -> None:
 def release(
     session: Session, host: str | None, gb: int, began_at: datetime.datetime
 ) -> None:
-    """Give back what the back end has removed; it began at that time (UTC).
+    """Free the room of what the back end has removed since that time (UTC).
 
     A thick pool has this room again at once, although the last report does
-    not include it if that was made before. What a share took of a thin pool
-    is known to its back end only.
+    not include it if that was made before. Only the back end knows how much of
+    a thin pool a share used.
     """
     if host and gb:
         session.run(

@@ -160,7 +160,7 @@ def list_live(session: Session, silence: float) -> typing.Sequence[ProcessRow]:
 def list_live_in_any_schema(
     session: Session, silence: float
 ) -> typing.Sequence[ProcessRow]:
-    """Return the same, also from a schema without releases or processes."""
+    """Like `list_live`, also from a schema without releases or processes."""
     inspector = sa.inspect(session.connection)
     if not inspector.has_table(INCARNATION.name):
         return []
@@ -206,7 +206,7 @@ def require_near(
 def check_contraction(
     session: Session, down_time: float, *, oldest_served: str = schema.OLDEST_SERVED
 ) -> None:
-    """Refuse a migration that live processes would not survive.
+    """Refuse a migration that would break live processes.
 
     Raises ContractionTooEarly, which names them.
     """
@@ -226,7 +226,7 @@ def check_contraction(
 def list_waiting(session: Session, silence: float) -> typing.Sequence[WaitingRow]:
     """Count the work that needs an upgrade of the processes of its queue.
 
-    Not work of queues without a live process.
+    Work of queues without a live process is left out.
     """
     return session.rows(_WAITING, silence=silence)
 

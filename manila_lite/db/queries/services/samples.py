@@ -106,7 +106,7 @@ class Latencies(typing.NamedTuple):
     counts: Sequence[int]
 
     def plus(self, other: 'Latencies') -> 'Latencies':
-        """Return the sum; what was counted by other bounds is left out."""
+        """Return the sum; counts with other bounds are left out."""
         if list(self.bounds) != list(other.bounds):
             return self
         pairs = zip(self.counts, other.counts, strict=True)
@@ -149,7 +149,7 @@ def _exists(session: Session, resolution: int, slot: int) -> bool:
 
 
 def measure(session: Session, resolution: int, slot: int) -> dict[str, Figures]:
-    """Return the figures of a slot by their source; those of pools are of now."""
+    """Return the figures of a slot by their source; those of pools are current."""
     found: dict[str, Figures] = {
         row.host: {
             'total': row.total_gb,

@@ -203,8 +203,8 @@ def claim(
 def renew(session: Session, name: str, owner: str, lease: float) -> bool:
     """Renew the lease; return False if another process has the task.
 
-    In the transaction of a step it makes sure that no other process takes
-    the same step: the row stays locked until the commit.
+    In the transaction of a step it ensures that no other process performs the
+    same step: the row stays locked until the commit.
     """
     return bool(session.run(_RENEW, of_task=name, of_owner=owner, lease=lease))
 

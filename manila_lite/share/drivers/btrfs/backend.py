@@ -102,8 +102,8 @@ class BtrfsBackend:
     ) -> list[exception.DriverError]:
         """Mount the pools, and prepare them; return what is wrong.
 
-        Those that cannot be used do not concern the others, unless there are
-        no others. They are locked until `stack` is left.
+        Unusable pools do not affect the others, unless all are unusable. They
+        are locked until `stack` is left.
         """
         problems: list[exception.DriverError] = []
         pools: dict[str, Pool] = {}
@@ -142,10 +142,10 @@ class BtrfsBackend:
         return problems
 
     def _mounted(self, name: str, source: pathlib.Path) -> pathlib.Path:
-        """Mount a pool, also one whose disk was away for a time.
+        """Mount a pool, even after its disk was missing for a time.
 
-        The kernel does not mount a file system again that has failed, as long
-        as anything of it is still mounted.
+        The kernel does not remount a failed file system while any part of it is
+        still mounted.
         """
         target = self.root / 'pools' / name
         try:
@@ -255,7 +255,7 @@ class BtrfsBackend:
         record of a volume that is still exported may be lost with its pool.
         """
         record = None
-        # What is exported from a disk that fails can still be ended.
+        # Exports of a failing disk can still be ended.
         with contextlib.suppress(OSError, exception.ShareBackendException):
             found = self.find(kind, volume)
             record = found[1] if found else None
@@ -384,7 +384,7 @@ class BtrfsBackend:
     def check_health(self) -> None:
         """Raise StorageUnavailable if clients cannot use what is there.
 
-        What can be repaired is: a pool is mounted, a supervisor started.
+        Mounts a pool again and starts a supervisor if that helps.
         """
         try:
             self.require()
@@ -517,7 +517,7 @@ class BtrfsBackend:
     def changing(self, *names: str) -> Iterator[None]:
         """Lock shares and snapshots to change them.
 
-        Errors of the file system become errors of the back end.
+        Errors of the file system are raised as errors of the back end.
         """
         with self.explained_errors(), contextlib.ExitStack() as stack:
             for name in sorted(set(names)):
@@ -527,7 +527,7 @@ class BtrfsBackend:
 
     @contextlib.contextmanager
     def explained_errors(self) -> Iterator[None]:
-        """Let errors of the file system be errors of the back end."""
+        """Raise errors of the file system as errors of the back end."""
         try:
             yield
         except OSError as error:
@@ -606,7 +606,7 @@ class BtrfsBackend:
         return found is not None or was_arriving
 
     def _remove_arriving_snapshots(self, pool: Pool, name: str) -> None:
-        """Remove what a share that does not arrive has got before it."""
+        """Remove what was created for a share that will not arrive."""
         arriving = pool.catalog.arriving.find(name) or {}
         for snapshot in arriving.get('snapshots', ()):
             self.remove(Kind.SNAPSHOT, snapshot)
@@ -622,7 +622,7 @@ class BtrfsBackend:
     def is_leftover(self, kind: Kind, volume: str) -> bool:
         """Return whether no share or snapshot can have a volume.
 
-        Only of one that exists is it worth reading all records.
+        All records are read only if a volume exists.
         """
         return all(
             not pool.has(kind, volume)

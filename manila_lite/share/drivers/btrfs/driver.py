@@ -1,10 +1,10 @@
 """Shares that clients mount: btrfs on this machine, Ganesha and Samba.
 
 Sizes, snapshots and access rules hold for what clients read and write. The
-servers go on while the share service is stopped. `pool` has the volumes,
-`exports` what clients see of them, `supervisor` what keeps the server
-running, `servers` the share servers, and `kernel` and `server_network` what
-needs privileges.
+servers keep running while the share service is stopped. `pool` has the volumes,
+`exports` what clients see of them, `supervisor` what keeps the server running,
+`servers` the share servers, and `kernel` and `server_network` what needs
+privileges.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ def _admit_servers(driver: 'BtrfsDriver') -> None:
 
 
 def _admit_question(driver: 'BtrfsDriver') -> None:
-    """Let a back end without servers answer that it takes none."""
+    """Report that a back end without share servers does not support them."""
     if driver.driver_handles_share_servers:
         _admit_call(driver)
 

@@ -1,4 +1,4 @@
-"""What errors of files say about a back end."""
+"""Errors of files as errors of a back end."""
 
 import errno
 import pathlib

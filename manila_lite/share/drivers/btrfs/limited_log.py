@@ -1,4 +1,4 @@
-"""Log what fails every second once in ten minutes."""
+"""Log an error that recurs every second only once in ten minutes."""
 
 from collections.abc import Callable, Hashable
 import logging

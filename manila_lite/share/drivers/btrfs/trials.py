@@ -1,6 +1,6 @@
-"""Try what cannot be read about a machine: a container may refuse it.
+"""Try operations that a container may refuse: no file says whether it does.
 
-What is tried is removed again, and most of it ends with a process.
+Everything is removed again, most of it when a process ends.
 """
 
 from collections.abc import Callable

@@ -39,7 +39,7 @@ go on. What has hung together with it is then replaced in time, too."""
 _LOOKS = 3
 _ALMOST_ALL = 0.95
 _SUPERVISOR = 'manila_lite.share.drivers.btrfs.daemons.supervisor'
-# The longest path that the bus takes, less than the kernel does.
+# The bus accepts shorter paths than the kernel.
 _SOCKET_PATH_LENGTH = 99
 
 
@@ -68,9 +68,10 @@ class Supervision:
     def apply(self, wanted: records.Record) -> bool:
         """Let a supervisor run what it should; return whether it does.
 
-        Daemons go on until a supervisor has read the new settings, so that
+        Daemons keep running until a supervisor has read the new settings, so
         this process may be killed at any moment. A supervisor of another
-        release is replaced; its daemons go on if their settings are the same.
+        release is replaced; its daemons keep running if their settings are the
+        same.
         """
         wanted = wanted | {'release': metadata.version('manila_lite')}
         file = self._folder / supervisor.SPECIFICATION
@@ -141,7 +142,7 @@ class Supervision:
         )
 
     def end(self) -> None:
-        """End the supervisor; the daemons go on."""
+        """End the supervisor; the daemons keep running."""
         processes.end(self._folder / supervisor.RECORD, signal.SIGKILL, STOP_TIMEOUT)
 
     @contextlib.contextmanager

@@ -56,7 +56,7 @@ def _opened(record: ProcessRecord) -> int | None:
     try:
         descriptor = os.pidfd_open(record.pid)
     except OSError as error:
-        # Any other error does not say that it has ended.
+        # Other errors do not mean that it has ended.
         if error.errno not in _NO_PROCESS:
             raise
         return None
@@ -89,7 +89,7 @@ def find_pid(path: pathlib.Path) -> int | None:
 
 
 class Activity(NamedTuple):
-    """A process, and how often it has waited for something so far.
+    """A process, and how often it has waited so far.
 
     The number does not change while the process is stopped or blocked.
     """
@@ -99,7 +99,7 @@ class Activity(NamedTuple):
 
 
 def find_activity(path: pathlib.Path) -> Activity | None:
-    """Return what the recorded process has done; None if it has ended."""
+    """Return the activity of the recorded process; None if it has ended."""
     record = _find(path)
     descriptor = None if record is None else _opened(record)
     if record is None or descriptor is None:
@@ -203,7 +203,7 @@ def end_process(record: ProcessRecord, number: signal.Signals, seconds: float) -
 
 
 def stop(path: pathlib.Path, seconds: float) -> None:
-    """End the recorded process, by force if it takes so long."""
+    """End the recorded process; kill it if that takes too long."""
     if not end(path, signal.SIGTERM, seconds):
         end(path, signal.SIGKILL, seconds)
 

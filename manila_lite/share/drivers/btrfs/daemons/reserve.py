@@ -1,7 +1,7 @@
 """Space in `btrfs_root` for what the supervisor and daemons write to start.
 
-The supervisor gives it up if the file system is full, and the share service
-takes it again when there is room. The supervisor imports this module.
+The supervisor releases it when the file system is full, and the share service
+reserves it again when there is room. The supervisor imports this module.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def keep(root: pathlib.Path) -> None:
 
 
 def used_by(root: pathlib.Path, write: Callable[[], None]) -> None:
-    """Call a function that writes, with the space if there is no other."""
+    """Call a function that writes; release the space if there is no other."""
     try:
         write()
     except OSError as error:
@@ -46,7 +46,7 @@ def used_by(root: pathlib.Path, write: Callable[[], None]) -> None:
 
 
 def _release(root: pathlib.Path) -> bool:
-    """Give up the space; return whether there was some."""
+    """Release the space; return whether there was some."""
     try:
         (root / _NAME).unlink()
     except FileNotFoundError:

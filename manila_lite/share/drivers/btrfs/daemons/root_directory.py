@@ -51,7 +51,7 @@ def _is_changed_by_others(folder: pathlib.Path) -> bool:
 def require_writable(path: pathlib.Path) -> None:
     """Raise FileSystemUnusable if nothing can be written to the directory.
 
-    What the servers are to allow could not be changed then.
+    Access to the servers could not be changed then.
     """
     file = path / _TRIAL
     try:

@@ -2,12 +2,12 @@
 
     python -m manila_lite.share.drivers.btrfs.daemons.supervisor FOLDER
 
-It goes on while share services stop, crash and are upgraded. The specification
-in FOLDER says what to run. If the supervisor is killed, the daemons go on, and
-the next one finds them by their records. It ends daemons that an earlier one
-has started with other settings, and a server that cannot be used because the
-bus it talks to is gone. It starts no second one: only one supervisor has the
-lock.
+It keeps running while share services stop, crash and are upgraded. The
+specification in FOLDER says what to run. If the supervisor is killed, the
+daemons keep running, and the next one finds them by their records. It ends
+daemons that an earlier one has started with other settings, and a server that
+cannot be used because the bus it talks to is gone. It starts no second one:
+only one supervisor has the lock.
 
 A daemon that runs and does not answer is killed and started again, too, see
 `probes`. Only the supervisor kills daemons for that, and a share service the
@@ -114,7 +114,7 @@ class Daemon:
         return self._descriptor is None
 
     def ask(self) -> None:
-        """Look whether it answers, at most every half second."""
+        """Check whether it answers, at most every half second."""
         if self._descriptor is None:
             return
         for probe in self._probes:
@@ -125,8 +125,7 @@ class Daemon:
         if now != self._processor_time:
             self._processor_time, self._idle_since = now, self._clock()
         if all(probe.has_reply for probe in self._probes):
-            # The next supervisor need not wait for it as long as for one
-            # that starts.
+            # The next supervisor waits less for it than for one that starts.
             self._has_answered = True
             record = records.find(self._record)
             if record is not None:
@@ -285,7 +284,7 @@ class Supervisor:
     def check(self) -> bool:
         """Start what does not run; return whether nothing has failed.
 
-        What has failed does not keep the rest from it.
+        A failure does not prevent the rest from being started.
         """
         reap()
         self.ask()
@@ -308,7 +307,7 @@ class Supervisor:
         return True
 
     def ask(self) -> None:
-        """Look whether the daemons answer."""
+        """Check whether the daemons answer."""
         for daemon in self._daemons:
             self._try(daemon.name, daemon.ask)
 
@@ -341,7 +340,7 @@ class Supervisor:
 
     @property
     def interval(self) -> float:
-        """How long to wait: one that may be silent is asked more often."""
+        """Return how long to wait: a daemon that may hang is probed more often."""
         if any(daemon.is_waiting for daemon in self._daemons):
             return probes.RETRY_INTERVAL
         return INTERVAL
@@ -429,7 +428,7 @@ def _replace(daemon: Daemon) -> None:
 
 
 def _rotate(log: pathlib.Path) -> bool:
-    """Begin another log file if this one is large; return whether it is."""
+    """Rotate the log file if it is large; return whether it was."""
     try:
         is_large = log.stat().st_size > _LOG_SIZE
     except FileNotFoundError:

@@ -21,7 +21,7 @@ _MIGRATING = 'migrating'
 
 
 class BtrfsAccess:
-    """The clients of exports, always all of them at once."""
+    """Sets the clients of an export, always the complete list."""
 
     def __init__(self, backend: BtrfsBackend, roles: BtrfsRoles):
         self._backend = backend
@@ -92,7 +92,7 @@ class BtrfsAccess:
         """End an export if its pool fails while access is revoked.
 
         If `btrfs_root` cannot be written, nothing has been changed, and the
-        error says so: other clients go on.
+        error says so: other clients are not affected.
         """
         try:
             yield

@@ -124,7 +124,7 @@ class Protocols:
                 found.cifs.republish(kind, volume)
 
     def refresh(self, kind: Kind, volume: str) -> None:
-        """Let a server forget what it knows of the content of a volume."""
+        """Invalidate a server's cache of the content of a volume."""
         found = self._exporters_of(kind, volume)
         if found:
             found.nfs.refresh(kind, volume)
@@ -192,7 +192,7 @@ class Protocols:
     def suspended(
         self, kind: Kind, record: Record, source: pathlib.Path
     ) -> Iterator[None]:
-        """Let no clients in, not even after the block unless that fails.
+        """Admit no clients, and after the block only if that fails.
 
         What they were writing has been written when the block begins.
         """

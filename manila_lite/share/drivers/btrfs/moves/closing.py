@@ -21,7 +21,7 @@ def is_closed(pool: Pool, name: str) -> bool:
 
 
 def close(backend: BtrfsBackend, name: str) -> None:
-    """Let no client in, and wait for what clients are writing.
+    """Admit no client, and wait until writes in progress have ended.
 
     The caller has locked the share, which has a record of its move.
     """
@@ -48,7 +48,7 @@ def reopen(backend: BtrfsBackend, name: str) -> None:
 
 
 def forget(pool: Pool, name: str) -> None:
-    """Leave it to the caller to export a share."""
+    """Forget how a share was exported; the caller exports it."""
     leaving = pool.catalog.leaving.find(name) or {}
     if leaving.pop(_CLOSED, leaving) is not leaving:
         pool.catalog.leaving.put(name, leaving)

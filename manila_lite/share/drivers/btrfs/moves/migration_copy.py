@@ -217,8 +217,7 @@ class MigrationCopy:
         """Let the destination replace the source; return its record.
 
         It is on the share server if there is one. The caller has locked the
-        copies. If it fails, the source is what it was, or nothing is left to
-        do but to remove it.
+        copies. If it fails, the source is unchanged, or only has to be removed.
         """
         with _reporting_errors(self._pool):
             record = self.find_share()
@@ -278,7 +277,7 @@ class MigrationCopy:
 
     @contextlib.contextmanager
     def _reopening_source(self) -> Iterator[None]:
-        """Let clients use the source again if the block fails."""
+        """Reopen the source to clients if the block fails."""
         try:
             yield
         except exception.StaleFencingToken:

@@ -30,8 +30,8 @@ LOG = log.getLogger(__name__)
 class BtrfsPromotion(Promotion[Replica]):
     """The roles are in records of the pools.
 
-    If the previously active replica is out of reach, its exports end if at
-    least their server is within reach.
+    If the previously active replica is out of reach, its exports are ended,
+    provided that their server can be reached.
     """
 
     def __init__(self, backend: BtrfsBackend, peers: BtrfsPeers, syncing: BtrfsSyncing):

@@ -166,7 +166,8 @@ class BtrfsReplication(Replication):
         except (OSError, exception.DriverError):
             with (
                 contextlib.suppress(OSError, exception.DriverError),
-                # A stale call is refused here: the state is another one's.
+                # A stale call is refused here: the state belongs to another
+                # call.
                 self._backend.changing(own.name),
             ):
                 if own.find() is None:

@@ -1,4 +1,4 @@
-"""Which replicas of the btrfs driver are active, and whom they let in."""
+"""Which replicas of the btrfs driver are active, and which clients they admit."""
 
 from oslo_log import log
 
@@ -37,7 +37,7 @@ class BtrfsRoles:
             return self._role_after_promotion(state)
 
     def _role_after_promotion(self, state: ReplicaState) -> str:
-        """Return what a promotion has left that was interrupted."""
+        """Return what an interrupted promotion has left behind."""
         successor = self._peers.replica_at(state.source_host, state.source)
         if successor is None:
             return Role.PASSIVE
@@ -46,7 +46,7 @@ class BtrfsRoles:
         return Role.PASSIVE if is_replaced else Role.ACTIVE
 
     def denies_all(self, share: base.ShareForDriver) -> bool:
-        """Return whether no clients are let in, whatever the rules say."""
+        """Return whether no clients are admitted, whatever the rules say."""
         return (
             share['replication_type'] != READABLE and self.role_of(share) != Role.ACTIVE
         )
@@ -56,7 +56,7 @@ class BtrfsRoles:
         return self.role_of(share) != Role.ACTIVE
 
     def demote_superseded(self, pool: Pool) -> None:
-        """Let no clients write to replicas that others have replaced.
+        """Stop clients from writing to replicas that others have replaced.
 
         That happened while one of the back ends was out of reach. Raises
         OSError if that cannot be read from the pool.

@@ -223,7 +223,7 @@ class BtrfsServerMigration:
         received = _catch_up(move, items, pools)
         has_cifs = CIFS in move.protocols(items)
         if has_cifs:
-            # It takes a while, during which clients need not wait.
+            # It takes a while; clients do not wait for it.
             self._backend.servers.start_smb(server_id)
         retiring = record | {
             'stage': Stage.RETIRING,
@@ -378,7 +378,8 @@ def _catch_up(
 ) -> dict[Item, pathlib.Path]:
     """Copy until little has changed meanwhile; return the last copies.
 
-    Clients may write faster than that: it ends when it is no longer worth it.
+    Clients may write faster than that: it ends when another copy would not
+    help.
     """
     before = float('inf')
     while True:

@@ -341,7 +341,7 @@ class Servers:
         found = server.find_links()
         if not server.is_ready() and found != links:
             if found is not None:
-                server.end(self._locks)  # it was to have other addresses
+                server.end(self._locks)  # it was created for other addresses
             server.write(links, is_ready=False)
             found = list(links)
         assert found is not None
@@ -359,7 +359,7 @@ class Servers:
     def start_smb(self, server_id: str) -> None:
         """Let a server have CIFS shares from now on, unless it has some.
 
-        A server that has none does without the memory of smbd.
+        Without such shares a server saves the memory of smbd.
         """
         if self.get(server_id).runs_smb():
             return
@@ -369,7 +369,7 @@ class Servers:
             self._complete(server)
 
     def disable(self, server_id: str) -> None:
-        """Let a server serve no clients; it is missing from now on."""
+        """Disable a server: it serves no clients and counts as missing."""
         server = self._at(server_id)
         if server.find_links() is not None:
             server.disable(self._locks)
@@ -448,7 +448,7 @@ class Servers:
     def check_health(self) -> None:
         """Repair what can be repaired; raise StorageUnavailable otherwise.
 
-        A server that cannot be repaired does not keep others from it.
+        A server that cannot be repaired does not stop the repair of others.
         """
         self._supervision.keep()
         ready = [server for server in self._all() if server.is_ready()]

@@ -49,7 +49,7 @@ class Limits:
 
     @contextlib.contextmanager
     def putting(self, kind: Kind, volume: str, limit: int) -> Iterator[None]:
-        """Record a limit that is set in the block, unless that fails."""
+        """Record the limit that the block sets, unless the block fails."""
         if not limit:
             yield
             self.drop(kind, volume)

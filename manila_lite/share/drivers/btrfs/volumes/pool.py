@@ -97,7 +97,7 @@ class Pool:
     def prepare(self) -> None:
         """Create what is missing of the layout, and count sizes.
 
-        What is there is not written again: the pool may be full.
+        What exists is not written again: the pool may be full.
         """
         for folder in self.folders:
             folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
@@ -284,7 +284,7 @@ class Pool:
         self._set_limit(Kind.SHARE, volume, limit)
 
     def adopt_size(self, volume: str, snapshot: str) -> None:
-        """Let a snapshot have the size of its volume."""
+        """Give a snapshot the size of its volume."""
         self._set_limit(Kind.SNAPSHOT, snapshot, self.limit_bytes(Kind.SHARE, volume))
 
     def resize(self, volume: str, size: int) -> None:
@@ -307,7 +307,7 @@ class Pool:
     def restore_limit(
         self, kind: Kind, volume: str, *, is_trusted: bool
     ) -> kernel.Size | None:
-        """Let a volume have its recorded limit; return its size then.
+        """Give a volume its recorded limit; return its size then.
 
         A limit that was not recorded is recorded, and so is another one if
         the records are not trusted. Without a change, the result is None.
@@ -341,7 +341,7 @@ class Pool:
         return {managed[one].name for one in found & managed.keys()}
 
     def restore_flag(self, kind: Kind, volume: str, read_only: bool) -> bool:
-        """Let a volume be read-only or not; return whether it was not so."""
+        """Make a volume read-only or writable; return whether that was a change."""
         path = self.path(kind, volume)
         if kernel.is_read_only(path) is read_only:
             return False

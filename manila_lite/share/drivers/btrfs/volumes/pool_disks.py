@@ -97,7 +97,7 @@ class PoolDisks:
         try:
             return known in (None, kernel.file_system_id(pool.top))
         except OSError:
-            return True  # it fails, as will what is asked of it
+            return True  # it fails, and so will requests
 
     def _disk(self, pool: Pool) -> Disk:
         return Disk(

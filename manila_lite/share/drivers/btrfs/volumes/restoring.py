@@ -22,7 +22,7 @@ Result = typing.TypeVar('Result')
 
 
 def restore_limits(pool: Pool, locks: Locks, *, is_trusted: bool = True) -> None:
-    """Let the volumes of a pool have the limits of their records.
+    """Give the volumes of a pool the limits of their records.
 
     A volume that is being changed is left to the next call, as is one for
     which that fails. The records are not trusted at the start: a release that
@@ -46,7 +46,7 @@ def restore_limits(pool: Pool, locks: Locks, *, is_trusted: bool = True) -> None
 
 
 def _is_restored(pool: Pool, locks: Locks, found: Volume, is_trusted: bool) -> bool:
-    """Restore the limit of a volume; return whether it was another one."""
+    """Restore the limit of a volume; return whether it differed."""
     size = _unless_changing(
         pool,
         locks,
@@ -87,7 +87,7 @@ def restore_properties(pool: Pool, locks: Locks) -> None:
 
 
 def _has_restored_flag(pool: Pool, locks: Locks, found: Volume) -> bool:
-    """Restore the flag of a volume; return whether it was another one."""
+    """Restore the flag of a volume; return whether it differed."""
 
     def restore() -> bool:
         if found.kind is Kind.SNAPSHOT:

@@ -211,7 +211,8 @@ class BtrfsShares:
 
         There is none of a share for which that fails, or which may be in a
         pool that is not mounted: it is not lost, and an administrator can
-        repeat the request. A server that does not answer is waited for once.
+        repeat the request. The driver waits for a server that does not answer
+        only once.
         """
         for pool in self._backend.pools.values():
             try:

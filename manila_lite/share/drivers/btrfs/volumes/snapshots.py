@@ -47,7 +47,8 @@ def rewrite(pool: Pool, volume: str, snapshot: str, limit: int) -> None:
 def limit_before(pool: Pool, record: Record) -> int:
     """Return the limit that a share had before it was reverted.
 
-    An earlier version removed it, and left it so if it was interrupted.
+    An earlier version removed the limit, and did not restore it when
+    interrupted.
     """
     limit = record.get(LIMIT) or pool.limit_bytes(Kind.SHARE, record['volume'])
     if not limit:

@@ -38,7 +38,7 @@ def discard(path: pathlib.Path) -> None:
 
 
 class _Retry(NamedTuple):
-    """When to try again, and the time to wait if that fails, too."""
+    """When to try again, and how long to wait if that fails, too."""
 
     at: float
     delay: float

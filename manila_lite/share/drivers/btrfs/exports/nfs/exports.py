@@ -56,9 +56,9 @@ class _Difference(NamedTuple):
 class Exports:
     """The exports of one NFS server.
 
-    Every method locks the export that it changes, and may be repeated. The
-    locks of callers go by the names of shares and snapshots; a managed one
-    has a volume with another name.
+    Every method locks the export that it changes, and may be repeated. Callers
+    lock the names of shares and snapshots; the volume of a managed one has
+    another name.
     """
 
     def __init__(self, folder: pathlib.Path, server: ganesha.Ganesha, locks: Locks):
@@ -107,9 +107,9 @@ class Exports:
     ) -> None:
         """Export a volume to exactly these clients.
 
-        It is not exported until it has some: each export takes time and
-        memory of the server, more the more there are. A snapshot is one `of`
-        the volume of a share.
+        It is not exported until it has some: each export costs the server time
+        and memory, and the more there are, the more each costs. A snapshot is
+        one `of` the volume of a share.
         """
         name = _name(kind, volume)
         with self._locks.locked(name):
@@ -126,7 +126,7 @@ class Exports:
         return self._numbers.find(_name(kind, volume))
 
     def republish(self, kind: Kind, volume: str, source: pathlib.Path) -> None:
-        """Export the volume that has taken the place of another one.
+        """Export the volume that has replaced another one.
 
         The clients remain the same. One that had none was not exported.
         """
@@ -140,7 +140,7 @@ class Exports:
                 self._publish(name, source, pseudo_path(kind, volume), [])
 
     def refresh(self, kind: Kind, volume: str) -> None:
-        """Let the server forget what it knows of the content of a volume.
+        """Invalidate the server's cache of the content of a volume.
 
         It does not notice changes that it has not made itself. Clients keep
         the volume mounted.
@@ -262,7 +262,7 @@ class Exports:
         """Mount the volumes of all exports, after a start of the machine.
 
         What is mounted there of another file system, which was lost, is
-        replaced. An error of one volume does not concern the others. Returns
+        replaced. An error of one volume does not affect the others. Returns
         what was mounted.
         """
         mounted = []
@@ -301,7 +301,7 @@ class Exports:
             return True
 
     def detach_lost(self, tops: Iterable[pathlib.Path]) -> bool:
-        """Let go of file systems other than those that are mounted.
+        """Unmount file systems other than those of the mounted pools.
 
         They cannot be mounted again before. What is exported from them is
         exported again by `restore_mounts` and `reconcile`. Returns whether
@@ -315,7 +315,7 @@ class Exports:
         return bool(lost)
 
     def _detach(self, name: str) -> None:
-        """Let clients have no volume; a server that starts has none."""
+        """Withdraw all volumes from clients; a restarted server exports none."""
         number = self._numbers.find(name)
         if (
             number is not None
@@ -326,7 +326,7 @@ class Exports:
         self._unmount(name)
 
     def reconcile(self) -> None:
-        """Let the running server export what it should, and nothing else.
+        """Make the running server export what it should, and nothing else.
 
         Other processes may change exports meanwhile: a number that is in use
         was in the table before. If the server refuses an export, the error is
@@ -351,7 +351,7 @@ class Exports:
                 self._export_as_listed(number, name, number in running)
 
     def _export_as_listed(self, number: int, name: str, is_running: bool) -> bool:
-        """Let the server export a volume, or not, as its file says.
+        """Make the server export a volume, or not, as its file says.
 
         Returns whether it did something else.
         """
@@ -369,7 +369,7 @@ class Exports:
         return True
 
     def restore(self, find: Callable[[Kind, str], pathlib.Path | None]) -> list[str]:
-        """Restore what somebody else has changed beside a running server.
+        """Undo changes that others have made while the server runs.
 
         That is: an export is missing, or there is one too many, or its volume
         is not mounted. What is being changed is left alone. An export whose

@@ -48,8 +48,8 @@ class MountTable:
     def add(self, path: pathlib.Path, is_complete: Callable[[], bool]) -> None:
         """Add a mount that is about to be exported.
 
-        From time to time, if the server has added all exports, the others
-        are removed.
+        Now and then, when the server has added all exports, the other lines are
+        removed.
         """
         with self._locks.locked(_LOCK), contextlib.suppress(FileNotFoundError):
             file = self._link.readlink()

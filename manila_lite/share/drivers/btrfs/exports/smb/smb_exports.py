@@ -169,7 +169,7 @@ class SmbExports:
             self._server.close(share_name(kind, volume))
 
     def republish(self, kind: Kind, volume: str) -> None:
-        """Share what should be shared; clients that use it go on."""
+        """Share what should be shared; clients that use it are not interrupted."""
         self._start()
         if self._file(kind, volume).exists():
             self._write_index()
@@ -225,9 +225,9 @@ class SmbExports:
         )
 
     def reconcile(self) -> None:
-        """Let the running server share what it should, and nothing else.
+        """Make the running server share what it should, and nothing else.
 
-        Clients would keep what they use, although it is not listed any more.
+        Otherwise clients would keep using shares that are no longer listed.
         """
         if not self._server.reload():
             return

@@ -153,7 +153,7 @@ class SmbServer:
         raise exception.FileServerUnresponsive(server='SMB')
 
     def _has_started(self, record: Record) -> bool:
-        """Return whether an smbd takes commands; it goes on to do so."""
+        """Return whether an smbd takes commands; it continues to do so."""
         if record != self._started and _answers(self._folder, record['pid']):
             self._started = record
         return record == self._started

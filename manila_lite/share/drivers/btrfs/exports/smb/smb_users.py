@@ -1,6 +1,6 @@
 """The users of CIFS shares of a back end, and their passwords.
 
-They are no users of this machine. Samba sees them by way of nss_wrapper, and
+They are not users of this machine. Samba sees them by way of nss_wrapper, and
 keeps hashes of their passwords in a file that only root can read.
 """
 
