@@ -109,8 +109,9 @@ class BackupsEndpoint:
             share_backups.set_restore_progress,
         )
         self.driver.verify(share_backup_id, kept, how)
-        with waiting_for_earlier(job), self._opened(job, backup.share) as share:
-            self._restore(job, backup.row, kept, share, how)
+        with waiting_for_earlier(job):
+            with self._opened(job, backup.share) as share:
+                self._restore(job, backup.row, kept, share, how)
             job.finish(moves.end_restore, backup.row)
 
     def _give_up_restore(self, job: JobContext, backup: LoadedBackup) -> None:
@@ -167,9 +168,7 @@ class BackupsEndpoint:
     def _opened(
         self, job: JobContext, share: ShareTarget
     ) -> typing.ContextManager[int]:
-        return self.contents.opened(
-            job.request_context(), share.instance_id, share.host or ''
-        )
+        return self.contents.opened(job, share.instance_id, share.host or '')
 
     def _copying(
         self, job: JobContext, total: int, write: Callable[[Session, str, int], None]

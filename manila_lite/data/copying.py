@@ -8,20 +8,21 @@ A copy may be killed at any point. The next one replaces what is there, or
 keeps the files that an earlier attempt has completed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 import contextlib
 import os
 import stat
 import typing
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.data.gate import CopiedFile, Copying, Gate, await_steps
+from manila_lite.data.mounts import CephMounts
 from manila_lite.data.progress import Position
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.contract.connections import open_directory
 from manila_lite.share.drivers.trees import Attributes, PathParts
+from manila_lite.work.job import JobContext
 
 _BLOCK = 512
 
@@ -286,33 +287,76 @@ def _find(name: str, directory: int) -> os.stat_result | None:
 class ShareContents:
     """Opens the content of shares; `connections` is a contract client."""
 
-    def __init__(self, connections: Client):
+    def __init__(self, connections: Client, mounts: CephMounts):
         self._connections = connections
+        self._mounts = mounts
 
     @contextlib.contextmanager
-    def opened(self, ctx: RequestContext, instance_id: str, host: str) -> Iterator[int]:
-        """Open the top directory of a share instance on a back end.
+    def opened(self, job: JobContext, instance_id: str, host: str) -> Iterator[int]:
+        """Open the top directory of a share instance on a back end, for a job.
+
+        What was written to a storage that is mounted is in it at the end of the
+        block, and workers that had the claim before can write no more.
 
         Raises ContentUnreachable, or ServiceUnavailable while the share
-        service of the back end does not answer.
+        service of the back end or the storage does not answer.
         """
-        info = self._connections.on(host).get_connection(ctx, instance_id=instance_id)
-        identity = info.get('directory')
-        if identity is None:
-            raise exception.ContentUnreachable(
-                instance_id=instance_id,
-                reason=f'{host} has it on other machines, and this release '
-                'mounts no shares',
-            )
-        directory = open_directory(identity)
-        if directory is None:
-            raise exception.ContentUnreachable(
-                instance_id=instance_id,
-                reason=f'it is in {identity["path"]} on the machine of '
-                f'{host}, and this data service runs on another one, or '
-                'with another root directory',
-            )
+        client = self._connections.on(host)
+        info = _connection(client, job, instance_id)
+        if 'ceph' not in info:
+            with _opened_here(info, instance_id, host) as directory:
+                yield directory
+            return
         try:
-            yield directory
-        finally:
-            os.close(directory)
+            with self._mounts.mounted(instance_id, info['ceph']) as directory:
+                yield directory
+        except BaseException:
+            # If it stays, the next attempt ends it, or the end of the migration.
+            with contextlib.suppress(exception.ManilaLiteError):
+                _end_connection(client, job, instance_id)
+            raise
+        _end_connection(client, job, instance_id)
+
+
+def _connection(
+    client: Client, job: JobContext, instance_id: str
+) -> dict[str, typing.Any]:
+    ctx = job.request_context()
+    names = {'instance_id': instance_id}
+    try:
+        return client.get_connection(ctx, **names, fence=job.claim.fence)
+    except exception.StaleFencingToken as error:
+        # If the claim holds, the clock of the database was set back.
+        job.raise_fence(error.seen)
+        return client.get_connection(ctx, **names, fence=job.claim.fence)
+
+
+def _end_connection(client: Client, job: JobContext, instance_id: str) -> None:
+    client.end_connection(
+        job.request_context(), instance_id=instance_id, fence=job.claim.fence
+    )
+
+
+@contextlib.contextmanager
+def _opened_here(
+    info: Mapping[str, typing.Any], instance_id: str, host: str
+) -> Iterator[int]:
+    """Open a directory of this machine."""
+    identity = info.get('directory')
+    if identity is None:
+        raise exception.ContentUnreachable(
+            instance_id=instance_id,
+            reason=f'{host} offers no way that this release knows',
+        )
+    directory = open_directory(identity)
+    if directory is None:
+        raise exception.ContentUnreachable(
+            instance_id=instance_id,
+            reason=f'it is in {identity["path"]} on the machine of '
+            f'{host}, and this data service runs on another one, or '
+            'with another root directory',
+        )
+    try:
+        yield directory
+    finally:
+        os.close(directory)

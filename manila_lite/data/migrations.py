@@ -70,27 +70,30 @@ class MigrationCopiesEndpoint:
         share: CopiedShare = job.prepared
         if share.task_state == ShareTask.COPY_STARTING:
             job.db.write(_begin, job.claim, by=job.claim)
-        ctx = job.request_context()
-        with (
-            waiting_for_earlier(job),
-            self.contents.opened(ctx, share.source.id, share.source.host) as source,
-            self.contents.opened(
-                ctx, share.destination.id, share.destination.host
-            ) as target,
-        ):
-            how = copying_of(
-                job,
-                self.copier.size_of(source),
-                functools.partial(_record, job=job.claim),
-                self.callable_here,
-                ignored,
-            )
-            try:
-                self.copier.copy_tree(source, target, how, is_resumed=True)
-            except FileExistsError as error:
-                # A worker that was paused has written its last file.
-                raise exception.ServiceUnavailable(str(error)) from error
+        with waiting_for_earlier(job):
+            with (
+                self.contents.opened(job, *_place(share.source)) as source,
+                self.contents.opened(job, *_place(share.destination)) as target,
+            ):
+                self._copy(job, source, target, ignored)
+            # Only now is all of it in a storage that was mounted.
             job.finish(_copied, share_id)
+
+    def _copy(
+        self, job: JobContext, source: int, target: int, ignored: list[str]
+    ) -> None:
+        how = copying_of(
+            job,
+            self.copier.size_of(source),
+            functools.partial(_record, job=job.claim),
+            self.callable_here,
+            ignored,
+        )
+        try:
+            self.copier.copy_tree(source, target, how, is_resumed=True)
+        except FileExistsError as error:
+            # A worker that was paused has written its last file.
+            raise exception.ServiceUnavailable(str(error)) from error
 
     def failed_copy_share(self, session: Session, job: Claim, error: Exception) -> bool:
         """Let the back ends remove what was copied."""
@@ -112,6 +115,10 @@ class MigrationCopiesEndpoint:
                 session, job.request_context(), share_id=share_id
             )
         return True
+
+
+def _place(instance: InstanceRow) -> tuple[str, str]:
+    return instance.id, instance.host
 
 
 def _require_wanted(session: Session, job: Claim) -> str:

@@ -1,6 +1,7 @@
 """Build the data service, which copies the content of shares."""
 
 import dataclasses
+import pathlib
 
 from oslo_config import cfg
 
@@ -12,6 +13,7 @@ from manila_lite.data.backup_driver import BackupDriver
 from manila_lite.data.backups import BackupsEndpoint
 from manila_lite.data.copying import ShareContents, TreeCopier
 from manila_lite.data.migrations import MigrationCopiesEndpoint
+from manila_lite.data.mounts import CephMounts
 from manila_lite.rpc.contract import Handler, endpoint_handlers
 from manila_lite.rpc.data import BINARY, TOPIC
 from manila_lite.rpc.share import ConnectionsRpc, ShareMigrationRpc
@@ -60,7 +62,10 @@ def build_data(process: Process) -> RegisteredService:
 def build_data_endpoints(process: Process) -> DataEndpoints:
     """Build what carries out the work of data services."""
     conf = process.conf
-    contents = ShareContents(process.client(ConnectionsRpc))
+    contents = ShareContents(
+        process.client(ConnectionsRpc),
+        CephMounts(pathlib.Path(conf.state_path) / 'mounts'),
+    )
     copier = in_driver_thread(TreeCopier())
     return DataEndpoints(
         backups=BackupsEndpoint(

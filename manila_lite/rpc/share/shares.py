@@ -133,12 +133,20 @@ class ConnectionsRpc(Contract):
     topic, version = TOPIC, '1.0'
 
     @call(timeout=60)
-    def get_connection(self, ctx: Ctx, instance_id: str) -> dict[str, typing.Any]:
+    def get_connection(
+        self, ctx: Ctx, instance_id: str, fence: int = 0
+    ) -> dict[str, typing.Any]:
         """Return the driver's `ConnectionInfo` of a share instance.
 
-        Raises ContentUnreachable if the driver has none.
+        It ends the connections of earlier attempts, those with a smaller
+        `fence`. Raises StaleFencingToken if there was a later one, and
+        ContentUnreachable if the driver has no connections.
         """
         raise NotImplementedError
+
+    @call(timeout=60)
+    def end_connection(self, ctx: Ctx, instance_id: str, fence: int = 0) -> None:
+        """Take away the access of the data service; it may be gone already."""
 
 
 class ShareMetadataRpc(Contract):

@@ -32,6 +32,7 @@ from manila_lite.share.drivers.contract.configuration import (
     PrivateStorage,
 )
 from manila_lite.share.drivers.contract.connections import (
+    CephLocation,
     ConnectionDefaults,
     ConnectionInfo,
     ConnectionSupport,
@@ -119,6 +120,7 @@ __all__ = [
     'AccessRuleForDriver',
     'BackupProgress',
     'BackupSupport',
+    'CephLocation',
     'ConnectionInfo',
     'ConnectionSupport',
     'CreateFromSnapshotSupport',

@@ -53,8 +53,9 @@ class GuardedDriver:
 
     A worker that was paused may have lost its claim; its call would undo
     what a later worker did, so ClaimLost is raised instead. Calls outside
-    of a job are not checked. `driver` may be replaced by a wrapper. Metrics
-    show calls by `backend_label`.
+    of a job are not checked; in a block of `fenced` they have its token.
+    `driver` may be replaced by a wrapper. Metrics show calls by
+    `backend_label`.
     """
 
     def __init__(self, driver: ShareDriver, backend_label: str = ''):
@@ -91,7 +92,8 @@ def _call(
 ) -> typing.Any:
     job = current_job()
     if job is None:
-        return _call_with_token(None, method, args, kwargs)
+        token = context.current_fencing_token()
+        return _call_with_token(token, method, args, kwargs)
     job.require_claim()
     job.require_step()
     had_effects = job.has_effects

@@ -50,6 +50,7 @@ OUR_MODULES = ('trees', 'tree_removal')
 NOT_OF_SHARES = {
     'api/auth/line_file.py': 'the files of users and of revoked tokens',
     'api/auth/tokens.py': 'the key of tokens, the folder of revoked ones',
+    'data/mounts.py': 'where shares are mounted; what is mounted is not touched',
     'cmd/driver_thread.py': 'a pipe',
     'cmd/share.py': 'a locked file per process',
     'cmd/manage.py': 'the null device',

@@ -203,13 +203,23 @@ class CephfsBackend:
         These are the addresses of version 1 of the protocol, where there are
         any: older kernels know no other.
         """
-        found = []
-        for monitor in self.cluster.mon('mon dump')['mons']:
-            addresses = {
-                one['type']: one['addr'] for one in monitor['public_addrs']['addrvec']
-            }
-            found.append(addresses.get('v1') or next(iter(addresses.values())))
+        found = [one.get('v1') or next(iter(one.values())) for one in self._monitors()]
         return ','.join(sorted(found))
+
+    def all_monitors(self) -> str:
+        """Return all their addresses, as a configuration file of Ceph has them."""
+        found = [
+            ','.join(f'{version}:{address}' for version, address in one.items())
+            for one in self._monitors()
+        ]
+        return ','.join(f'[{one}]' for one in sorted(found))
+
+    def _monitors(self) -> list[dict[str, str]]:
+        """Return the addresses of each by the version of the protocol."""
+        return [
+            {one['type']: one['addr'] for one in monitor['public_addrs']['addrvec']}
+            for monitor in self.cluster.mon('mon dump')['mons']
+        ]
 
     def export_locations(
         self, share_proto: str, path: str, monitors: str | None = None

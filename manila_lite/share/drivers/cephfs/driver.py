@@ -12,6 +12,7 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs import capabilities
 from manila_lite.share.drivers.cephfs.access import CephfsAccess
 from manila_lite.share.drivers.cephfs.backend import CephfsBackend, State
+from manila_lite.share.drivers.cephfs.connections import CephfsConnections
 from manila_lite.share.drivers.cephfs.exports import CephfsExports
 from manila_lite.share.drivers.cephfs.managing import CephfsManaging
 from manila_lite.share.drivers.cephfs.records import SHARE
@@ -29,12 +30,13 @@ def _admit_call(driver: 'CephfsDriver') -> None:
 _admitted = Delegation['CephfsDriver'](_admit_call)
 
 
-@_admitted('shares', 'snapshots', 'reverts', 'access', 'managing')
+@_admitted('shares', 'snapshots', 'reverts', 'access', 'managing', 'connections')
 class CephfsDriver(
     base.ShareDriver,
     base.CreateFromSnapshotSupport,
     base.RevertSupport,
     base.ManageSupport,
+    base.ConnectionSupport,
 ):
     """It delegates to its parts, which share one `CephfsBackend`."""
 
@@ -43,6 +45,7 @@ class CephfsDriver(
     reverts: CephfsReverts
     access: CephfsAccess
     managing: CephfsManaging
+    connections: CephfsConnections
 
     ipv6_implemented = True
 
@@ -61,6 +64,7 @@ class CephfsDriver(
         self.reverts = CephfsReverts(self.backend)
         self.access = CephfsAccess(self.backend, self.exports)
         self.managing = CephfsManaging(self.backend)
+        self.connections = CephfsConnections(self.backend)
 
     def check_for_setup_error(self) -> None:
         """Check that the cluster is ours, can be reached, and lets us work."""

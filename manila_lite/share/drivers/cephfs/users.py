@@ -13,6 +13,12 @@ REVERTING = f'{INTERNAL}revert-'
 """The prefix of the names of users that rewrite shares."""
 
 
+COPYING = f'{INTERNAL}copy-'
+"""The prefix of the names of users by which the data service copies shares."""
+
+_MOUNTED_ONCE = REVERTING, COPYING
+
+
 def list_users(backend: CephfsBackend, subvolume: str) -> dict[str, str]:
     """Return the users with access to a subvolume, and their levels."""
     found = _list_all(backend, subvolume)
@@ -29,10 +35,10 @@ def _list_all(backend: CephfsBackend, subvolume: str) -> dict[str, str]:
 def revoke(backend: CephfsBackend, subvolume: str, user: str) -> None:
     """Deauthorize a user, then evict its clients, with the files they have open.
 
-    In this order: a client that was evicted first could mount again. A process that
-    reverts never does; it is evicted first, as another call finds it by its user.
+    In this order: a client that was evicted first could mount again. A process of
+    ours never does; it is evicted first, as another call finds it by its user.
     """
-    if user.startswith(REVERTING):
+    if user.startswith(_MOUNTED_ONCE):
         backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
     try:
         backend.order('subvolume deauthorize', sub_name=subvolume, auth_id=user)

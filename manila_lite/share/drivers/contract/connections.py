@@ -24,15 +24,26 @@ class DirectoryIdentity(TypedDict):
     inode: int
 
 
+class CephLocation(TypedDict):
+    """A directory of a Ceph file system, and the Ceph user that may mount it."""
+
+    monitors: str
+    filesystem: str
+    path: str
+    user: str
+    key: str
+
+
 class ConnectionInfo(TypedDict, total=False):
     """How to reach a share.
 
     Shares that are directories of a machine have a `directory`, which the
-    data service opens there. The other keys are the published ones: how
-    clients mount the share.
+    data service opens there. It mounts those that have `ceph`. The other keys
+    are the published ones: how clients mount the share.
     """
 
     directory: DirectoryIdentity
+    ceph: CephLocation
     mount: str
     unmount: str
     access_mapping: dict[str, list[str]]
@@ -47,8 +58,23 @@ class ConnectionDefaults:
         share: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> ConnectionInfo:
-        """Return how to reach the content of a share."""
+        """Return how to reach the content of a share.
+
+        What an earlier call has returned can no longer be used then.
+        """
         raise NotImplementedError
+
+    def connection_end(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> None:
+        """Let nobody use what `connection_get_info` has returned.
+
+        Called again and again, also if it was not called at all. There is
+        nothing to do for directories.
+        """
 
 
 @requires('connection_get_info')

@@ -311,7 +311,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
     def cancel_share_migration(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
         if loaded.migration.host_assisted:
-            job.hand_over(self.outcomes.request_removal, job.claim, loaded)
+            self._request_removal(job, loaded)
             return
         self._cancel(loaded)
         job.finish(
@@ -319,6 +319,12 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             share_id,
             'failed' if loaded.migration.error else 'cancelled',
         )
+
+    def _request_removal(self, job: JobContext, loaded: LoadedShareMigration) -> None:
+        """Remove the destination; a data service may have died with a connection."""
+        source, _, _, _, server, _ = self._arguments(loaded)
+        self.driver.connection_end(driver_context(), source, server)
+        job.hand_over(self.outcomes.request_removal, job.claim, loaded)
 
     def _cancel(self, loaded: LoadedShareMigration) -> None:
         """Let the driver remove what it may have copied."""
@@ -352,7 +358,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         if migration is not None and migration.destination_instance_id:
             loaded = job.read(share_migration_view.load_migration, share_id)
             if migration.host_assisted:
-                job.hand_over(self.outcomes.request_removal, job.claim, loaded)
+                self._request_removal(job, loaded)
                 return
             self._cancel(loaded)
         job.finish(self._end_abandoned, share_id)

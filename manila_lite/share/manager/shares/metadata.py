@@ -1,12 +1,13 @@
 """Pass metadata to drivers, and say how the data service reaches shares."""
 
+import contextlib
 import dataclasses
 import typing
 from typing import Annotated
 
-from manila_lite import exception, messages
+from manila_lite import context, exception, messages
 from manila_lite.conf import Option
-from manila_lite.context import RequestContext
+from manila_lite.context import FencingToken, RequestContext
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database, Session
@@ -123,15 +124,11 @@ class ConnectionsEndpoint:
     name_template: Annotated[str, Option('share_name_template')]
 
     def get_connection(
-        self, ctx: RequestContext, instance_id: str
+        self, ctx: RequestContext, instance_id: str, fence: int = 0
     ) -> dict[str, typing.Any]:
-        instance = self.db.read(share_view.load_instance, instance_id)
         try:
-            found = self.driver.connection_get_info(
-                driver_context(),
-                share_view.share_for_driver(instance, self.name_template),
-                instance.share_server,
-            )
+            with _fenced(instance_id, fence):
+                found = self.driver.connection_get_info(*self._arguments(instance_id))
         except NotImplementedError as error:
             raise exception.ContentUnreachable(
                 instance_id=instance_id, reason='its driver does not offer it'
@@ -141,3 +138,19 @@ class ConnectionsEndpoint:
                 instance_id=instance_id, reason=str(error)
             ) from error
         return dict(found)
+
+    def end_connection(
+        self, ctx: RequestContext, instance_id: str, fence: int = 0
+    ) -> None:
+        with _fenced(instance_id, fence):
+            self.driver.connection_end(*self._arguments(instance_id))
+
+    def _arguments(self, instance_id: str) -> tuple[typing.Any, ...]:
+        instance = self.db.read(share_view.load_instance, instance_id)
+        share = share_view.share_for_driver(instance, self.name_template)
+        return driver_context(), share, instance.share_server
+
+
+def _fenced(instance_id: str, fence: int) -> contextlib.AbstractContextManager[None]:
+    """Order the calls of data services; other calls for the share may be later."""
+    return context.fenced(FencingToken(f'connection-{instance_id}', fence))
