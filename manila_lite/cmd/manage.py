@@ -17,6 +17,7 @@ from manila_lite.cmd import (
     data_migrations,
     example,
     gone_backends,
+    grants,
     purge,
     quotas,
     recovery,
@@ -195,9 +196,11 @@ def _parser() -> argparse.ArgumentParser:
         sync=db_sync,
         version=db_version,
         check=db_check,
+        grants=grants.run,
         purge=purge.run,
         online_data_migrations=data_migrations.run,
     )
+    grants.add_options(databases['grants'])
     purge.add_options(databases['purge'])
     data_migrations.add_options(databases['online_data_migrations'])
     services.add_to(nouns)

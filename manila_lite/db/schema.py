@@ -96,6 +96,9 @@ _SERVED = sa.Table(
     'schema_served', sa.MetaData(), sa.Column('oldest', sa.String(32), nullable=False)
 )
 
+VERSION_TABLES = (_VERSION.name, _SERVED.name)
+"""What every service reads when it starts."""
+
 
 class SchemaMismatch(exception.ManilaLiteError):
     """The schema of the database is not the one this release needs."""

@@ -31,6 +31,7 @@ from manila_lite.cmd.build.registration import RegisteredService
 from manila_lite.cmd.build.scheduler import SchedulerService, build_scheduler
 from manila_lite.cmd.build.share import ShareService, build_share_service
 from manila_lite.context import RequestContext
+from manila_lite.db import grants
 from manila_lite.db.models import engine, types
 from manila_lite.db.session import Database, Session
 from manila_lite.policies.enforcer import Enforcer
@@ -40,6 +41,7 @@ from manila_lite.work import table
 from tests.support import (
     cloud_images,
     databases,
+    granted,
     invariants,
     snapshot_access_invariants,
     snapshot_invariants,
@@ -217,7 +219,7 @@ class Cloud(cloud_images.Copied):
         )
 
     def _database(self, url: str) -> Database:
-        return databases.share_statements(
+        db = databases.share_statements(
             Database(
                 url,
                 clock=self.clock,
@@ -226,6 +228,8 @@ class Cloud(cloud_images.Copied):
                 sleep=self.clock.advance,
             )
         )
+        granted.check(db)
+        return db
 
     @contextlib.contextmanager
     def moved_to(self, url: str, through: str | None = None) -> typing.Iterator[None]:
@@ -268,8 +272,8 @@ class Cloud(cloud_images.Copied):
 
     def _build_services(self) -> Services:
         scheduler = build_scheduler(self.process)
-        share = build_share_service(self.process)
-        data = build_data(self.process)
+        share = build_share_service(self._process_of(grants.SHARE))
+        data = build_data(self._process_of(grants.DATA))
         self._services = services = Services(
             scheduler,
             share,
@@ -286,6 +290,11 @@ class Cloud(cloud_images.Copied):
             guarded = typing.cast(GuardedDriver, backend.driver)
             guarded.driver = CrashableDriver(guarded.driver, self._at_crash_point)
         return services
+
+    def _process_of(self, service: str) -> Process:
+        """Return the process as a service has it that has an own account."""
+        db = granted.ServiceDatabase(self.db, service)
+        return dataclasses.replace(self.process, db=typing.cast(Database, db))
 
     def _started(self) -> Services:
         """Return the services, which start now if they have not before."""
