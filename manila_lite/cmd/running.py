@@ -31,7 +31,7 @@ from oslo_service import systemd
 
 from manila_lite import conf as options, masking
 from manila_lite.api.latency import INTERVAL, LatencyReports
-from manila_lite.cmd import CONCURRENCY, known_options, start, supervisor
+from manila_lite.cmd import CONCURRENCY, known_options, start, supervisor, watchdog
 from manila_lite.cmd.build.process import Process, connect_hints
 from manila_lite.cmd.reload import Reloader
 from manila_lite.coordination import Coordinator
@@ -254,8 +254,8 @@ def serve_until_stopped(
     whether all running work has ended.
     """
     conf = process.conf
-    if watchdog := Watchdog.from_environment(process.runners):
-        services = [watchdog, *services]
+    if reporter := Watchdog.from_environment(process.runners):
+        services = [reporter, *services]
     reloader = Reloader(process, has_api=has_api)
     check_options(conf, forked, has_backends=has_backends)
     watch_file(conf)
@@ -306,30 +306,23 @@ class Watchdog(PeriodicService):
     driver calls, which may take hours, delay neither.
     """
 
-    PERIODS = 4  # of messages within the time, as one may be late
-
-    def __init__(self, runners: Sequence[Runner], address: str, seconds: float):
-        super().__init__(Task('watchdog', seconds / self.PERIODS, self._report))
+    def __init__(self, runners: Sequence[Runner], receiver: watchdog.Receiver):
+        super().__init__(Task('watchdog', receiver.interval, self._report))
         self._runners = runners
-        self._address = address.replace('@', '\0', 1)  # in no directory
-        self._seconds = seconds
+        self._receiver = receiver
 
     @classmethod
     def from_environment(cls, runners: Sequence[Runner]) -> 'Watchdog | None':
-        """Return it if systemd, which has started this process, wants it."""
-        address = os.environ.get('NOTIFY_SOCKET')
-        microseconds = os.environ.get('WATCHDOG_USEC')
-        if not address or not microseconds:
-            return None
-        return cls(runners, address, int(microseconds) / 1e6)
+        """Return it if systemd, or the parent of this process, wants it."""
+        receiver = watchdog.Receiver.from_environment()
+        return None if receiver is None else cls(runners, receiver)
 
     def _report(self) -> None:
         overdue = max((each.overdue_by() for each in self._runners), default=0.0)
-        if overdue > self._seconds:
+        if overdue > self._receiver.seconds:
             LOG.critical('A loop of this process has hung for %d s', overdue)
             return
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-            sender.sendto(b'WATCHDOG=1', self._address)
+        self._receiver.send()
 
 
 class LatencyReporter(PeriodicService):

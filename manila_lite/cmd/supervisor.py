@@ -18,6 +18,8 @@ import time
 import traceback
 import typing
 
+from manila_lite.cmd import watchdog
+
 LOG = logging.getLogger(__name__)
 
 RESTART_PAUSE = 2.0
@@ -38,7 +40,9 @@ class Supervisor:
     """Keeps a process for each of some services, by name.
 
     `on_ready` is called once, when all are ready, and `on_stop` once, when
-    they are to stop.
+    they are to stop. A process that has hung for as long as the watchdog of
+    systemd allows is ended and started again. systemd gets its messages while
+    all are alive and this process notices what ends.
     """
 
     def __init__(
@@ -59,6 +63,14 @@ class Supervisor:
         self._had_terminal = os.isatty(0)
         # Closed by the end of this process, however it ends.
         self._alive, self._held = os.pipe()
+        self._watchdog = watchdog.Receiver.from_environment()
+        self._children = (
+            None
+            if self._watchdog is None
+            else watchdog.Children(self._watchdog.seconds)
+        )
+        self._report_at = 0.0
+        self._aborted: set[int] = set()
 
     def run(self) -> bool:
         """Serve until a signal; return whether all have ended well."""
@@ -69,6 +81,7 @@ class Supervisor:
         self._due = dict.fromkeys(self._services, 0.0)
         while not self._stopping or self._names:
             self._start_due()
+            self._report()
             self._handle(self._wait())
         return not self._failed
 
@@ -107,7 +120,10 @@ class Supervisor:
         # Ctrl-C is for the parent, which passes it on.
         os.setpgid(0, 0)
         os.close(self._held)
-        os.environ.pop('NOTIFY_SOCKET', None)  # systemd hears the parent
+        # systemd hears the parent.
+        os.environ.pop('NOTIFY_SOCKET', None)
+        if self._children is not None:
+            self._children.enter()
         for number in _STOP:
             signal.signal(number, signal.SIG_DFL)
         threading.Thread(
@@ -118,10 +134,32 @@ class Supervisor:
         os.read(self._alive, 1)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def _wait(self) -> typing.Any:
+    def _report(self) -> None:
+        """End what has hung; report to systemd if that is due and all are alive."""
+        now = time.monotonic()
+        if self._watchdog is None or self._children is None or now < self._report_at:
+            return
+        self._report_at = now + self._watchdog.interval
+        hung = self._children.find_hung()
+        if not self._stopping:  # those that stop report no more
+            for pid in hung & self._names.keys():
+                self._end_hung(pid)
         if not self._due:
+            self._watchdog.send()
+
+    def _end_hung(self, pid: int) -> None:
+        """End a process, which says what its threads do unless it is stopped."""
+        LOG.critical('%s has hung and is ended', self._names[pid])
+        os.kill(pid, signal.SIGKILL if pid in self._aborted else signal.SIGABRT)
+        self._aborted.add(pid)
+
+    def _wait(self) -> typing.Any:
+        times = [*self._due.values()]
+        if self._watchdog is not None:
+            times.append(self._report_at)
+        if not times:
             return signal.sigwaitinfo(_HANDLED)
-        pause = min(self._due.values()) - time.monotonic()
+        pause = min(times) - time.monotonic()
         return signal.sigtimedwait(_HANDLED, max(pause, 0.0))
 
     def _handle(self, received: typing.Any) -> None:
@@ -161,6 +199,9 @@ class Supervisor:
         for pid in list(self._names):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
+                self._aborted.discard(pid)
+                if self._children is not None:
+                    self._children.forget(pid)
                 self._note_end(self._names.pop(pid), os.waitstatus_to_exitcode(status))
 
     def _note_end(self, name: str, code: int) -> None:

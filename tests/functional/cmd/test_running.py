@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from manila_lite.cmd.running import Watchdog
+from manila_lite.cmd.watchdog import Receiver
 from manila_lite.db.session import Database
 from manila_lite.work.job import Settings
 from manila_lite.work.runner import Runner
@@ -89,7 +90,7 @@ def test_nothing_is_reported_while_a_loop_hangs(systemd, database_url, caplog):
         settings=Settings(sweep_interval=0.01),
     )
     runner.start()
-    watchdog = Watchdog([runner], systemd.getsockname(), seconds=0.2)
+    watchdog = Watchdog([runner], Receiver(systemd.getsockname(), seconds=0.2))
     watchdog.start()
     assert hear(systemd) == b'WATCHDOG=1'
     db.on_step = hang

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 
@@ -17,14 +18,27 @@ import signal
 import sys
 import threading
 
-from manila_lite.cmd import supervisor
+from manila_lite.cmd import supervisor, watchdog
 
-supervisor.RESTART_PAUSE = 0.05
+supervisor.RESTART_PAUSE = float(os.environ.get('PAUSE', 0.05))
 
 
 def say(*words):
     # At once: all processes write to one file.
     os.write(1, (' '.join(map(str, words)) + chr(10)).encode())
+
+
+def report(receiver):
+    hangs = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda number, frame: hangs.set())
+    threading.Thread(target=send, args=[receiver, hangs], daemon=True).start()
+
+
+def send(receiver, hangs):
+    receiver.send()
+    say('reported', os.getpid())
+    while not hangs.wait(receiver.interval):
+        receiver.send()
 
 
 def serve(code, on_ready):
@@ -37,6 +51,8 @@ def serve(code, on_ready):
         if number == signal.SIGTERM:
             raise SystemExit(code)
 
+    if receiver := watchdog.Receiver.from_environment():
+        report(receiver)
     supervisor.receive_all()
     say('serves', os.getpid())
     on_ready()
@@ -61,7 +77,7 @@ sys.exit(0 if found.run() else 1)
 class Parent:
     """The parent; `lines` are those that it and its processes print."""
 
-    def __init__(self, folder: pathlib.Path, *codes: int):
+    def __init__(self, folder: pathlib.Path, *codes: int, **env: str):
         self._log = folder / 'log'
         with self._log.open('wb') as log:
             self.process = subprocess.Popen(
@@ -69,6 +85,7 @@ class Parent:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env=os.environ | env,
             )
 
     def wait_for(self, first: str, number: int) -> list[int]:
@@ -92,11 +109,11 @@ class Parent:
 
 @pytest.fixture
 def start(tmp_path):
-    """`start(*codes)`: a parent of services that exit with these codes."""
+    """`start(*codes, **env)`: a parent of services that exit with these codes."""
     with contextlib.ExitStack() as stack:
 
-        def run(*codes: int) -> Parent:
-            parent = Parent(tmp_path, *codes)
+        def run(*codes: int, **env: str) -> Parent:
+            parent = Parent(tmp_path, *codes, **env)
             stack.callback(parent.process.wait)
             stack.callback(parent.process.kill)
             return parent
@@ -162,3 +179,80 @@ def test_processes_have_the_names_of_their_services(start):
         pathlib.Path(f'/proc/{pid}/comm').read_text().strip()
         for pid in parent.wait_for('serves', 2)
     ) == ['one 0', 'one 1']
+
+
+# The watchdog of systemd
+
+SECONDS = 3.0
+
+
+@pytest.fixture
+def systemd(tmp_path):
+    """The socket on which systemd hears its services."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(str(tmp_path / 'notify'))
+        receiver.settimeout(30)
+        yield receiver
+
+
+@pytest.fixture
+def start_watched(start, systemd):
+    """Start two services, which systemd expects to report."""
+
+    def run(**env):
+        return start(
+            *(0, 0),
+            NOTIFY_SOCKET=systemd.getsockname(),
+            WATCHDOG_USEC=str(int(SECONDS * 1e6)),
+            **env,
+        )
+
+    return run
+
+
+def is_silent(systemd, seconds):
+    """Whether nothing is sent for so long, after what has been sent."""
+    systemd.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while systemd.recv(100):
+            pass
+    systemd.settimeout(seconds)
+    try:
+        systemd.recv(100)
+    except TimeoutError:
+        return True
+    finally:
+        systemd.settimeout(30)
+    return False
+
+
+def test_parent_reports_while_all_are_alive(start_watched, systemd):
+    parent = start_watched()
+    parent.wait_for('serves', 2)
+    assert [systemd.recv(100) for _ in range(5)] == [b'WATCHDOG=1'] * 5
+    parent.process.terminate()
+    assert parent.process.wait(30) == 0
+
+
+def test_parent_does_not_report_while_a_process_is_missing(start_watched, systemd):
+    parent = start_watched(PAUSE='3600')
+    first, _ = parent.wait_for('serves', 2)
+    assert systemd.recv(100) == b'WATCHDOG=1'
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: not exists(first), 'it has ended')
+    wait_until(lambda: is_silent(systemd, SECONDS), 'the parent reports no more')
+
+
+@pytest.mark.parametrize('stopped', [True, False])
+def test_process_that_hangs_is_started_again(start_watched, systemd, stopped):
+    """What is stopped does not handle SIGABRT."""
+    parent = start_watched()
+    first, second = parent.wait_for('reported', 2)
+    os.kill(first, signal.SIGSTOP if stopped else signal.SIGUSR1)
+    *_, third = parent.wait_for('serves', 3)
+    assert exists(third)
+    assert exists(second)
+    assert not exists(first)
+    assert systemd.recv(100) == b'WATCHDOG=1'
+    parent.process.terminate()
+    assert parent.process.wait(30) == 0

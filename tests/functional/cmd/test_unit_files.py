@@ -76,11 +76,13 @@ def test_unit_allows_no_more_than_its_service_needs(name):
 
 WITH_RUNNERS = {
     'manila-lite',
+    'manila-lite-controller',
     'manila-lite-data',
     'manila-lite-scheduler',
+    'manila-lite-services',
     'manila-lite-share',
 }
-"""Those that report to systemd while they look for work."""
+"""Those that report to systemd while they, or their processes, look for work."""
 
 
 @pytest.mark.parametrize('name', NAMES)

@@ -1,5 +1,6 @@
 """Services of a node in processes that are forked from one."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -62,6 +63,38 @@ def test_nothing_listens_once_they_are_stopped(node):
     assert not any(pathlib.Path(f'/proc/{pid}').exists() for pid in found.values())
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(('127.0.0.1', node.port)).close()
+
+
+def test_process_that_hangs_is_started_again(install, tmp_path, monkeypatch):
+    """Each of them reports to the first one, and that to systemd."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / 'notify'))
+        systemd.settimeout(60)
+        monkeypatch.setenv('NOTIFY_SOCKET', systemd.getsockname())
+        monkeypatch.setenv('WATCHDOG_USEC', '4000000')
+        node = install(
+            kind=SERVICES,
+            options='default_share_type = default\ntransport_url = memory://\n',
+        ).start()
+        before = processes(node)
+        for name in ('share', 'api 1'):
+            os.kill(before[name], signal.SIGSTOP)
+        wait_until(
+            lambda: (
+                (now := processes(node)).keys() == before.keys()
+                and all(now[name] != before[name] for name in ('share', 'api 1'))
+            ),
+            'both are replaced',
+        )
+        assert {
+            name for name, pid in processes(node).items() if before[name] == pid
+        } == {'api 2', 'scheduler', 'data'}
+        systemd.setblocking(False)
+        heard = set()
+        with contextlib.suppress(BlockingIOError):
+            while message := systemd.recv(100):
+                heard.add(message)
+        assert heard == {b'READY=1', b'WATCHDOG=1'}
 
 
 def test_stop_is_not_delayed_by_services_that_are_idle(node):
