@@ -8,26 +8,36 @@ from collections.abc import Callable, Iterator
 import contextlib
 import itertools
 import json
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from benchmarks import service
 from benchmarks.verdict import Verdict
+from manila_lite import exception
+from manila_lite.data.copying import copy_tree
+from manila_lite.data.gate import Copying
+from manila_lite.data.mounts import CephMounts
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers.ceph_harness import CephHarness
+from tests.drivers.ceph_harness import CephHarness, CephNfsHarness
 from tests.drivers.driver_harness import CTX
-from tests.support import ceph as ceph_support, storage
+from tests.support import ceph as ceph_support, nfs_gateways, storage
 from tests.support.installation import Installation
+from tests.support.nfs_client import NfsError
 
 SHARES = 1000
 SOME = 100
 MEASURED = 40
 FILES, CHANGED = 1000, 10
+LARGE_MIB = 256
+FAILURES = 3
+CLIENT = '127.0.0.2'
 POLL_INTERVAL = 0.001
 TIMES, MORE_MS = 1.3, 25
 MORE_MIB = 25
@@ -57,6 +67,8 @@ def run(verdict: Verdict) -> None:
             _record_service(verdict, pathlib.Path(folder), options, bare)
         _record_driver(verdict, cluster.options(cephfs_command_timeout=60), bare)
     _record_revert(verdict, cluster)
+    _record_copy(verdict, cluster)
+    _record_failover(verdict, cluster)
 
 
 class _Bare:
@@ -297,6 +309,117 @@ def _record_revert(verdict: Verdict, cluster: ceph_support.CephCluster) -> None:
         f'revert of {FILES} files, {CHANGED} changed, under a client', taken, 'ms'
     )
     driver.backend.cluster.close()
+
+
+def _record_copy(verdict: Verdict, cluster: ceph_support.CephCluster) -> None:
+    """Copy files into a share as a migration does, and mount and unmount it."""
+    options = cluster.options(cephfs_command_timeout=60)
+    harness = CephHarness('cephfs', lambda: Configuration.from_values(options))
+    driver, share = harness.start(), harness.share()
+    driver.create_share(CTX, share)
+    how = Copying(lambda count: None, lambda: None, lambda: None, token=1)
+    with tempfile.TemporaryDirectory() as name:
+        source = pathlib.Path(name, 'source')
+        source.mkdir()
+        for number in range(FILES):
+            (source / str(number)).write_bytes(os.urandom(1000))
+        (source / 'large').write_bytes(os.urandom(LARGE_MIB << 20))
+        mounts = CephMounts(pathlib.Path(name, 'mounts'))
+        top = os.open(source, os.O_RDONLY)
+
+        def connect(act: Callable[[int], object]) -> None:
+            location = driver.connection_get_info(CTX, share)['ceph']
+            with mounts.mounted(share.id, location) as directory:
+                act(directory)
+            driver.connection_end(CTX, share)
+
+        taken = _milliseconds(connect, lambda into: copy_tree(top, into, how))
+        nothing = _milliseconds(connect, lambda into: None)
+        os.close(top)
+    verdict.record(
+        f'copy of {FILES} files and one of {LARGE_MIB} MiB into a share on cephfs',
+        taken,
+        'ms',
+        to_mount_and_unmount=round(nothing),
+    )
+    driver.backend.cluster.close()
+
+
+def _record_failover(verdict: Verdict, cluster: ceph_support.CephCluster) -> None:
+    """Kill the gateway of a writer; a client of another one writes its file."""
+    name = 'file of a killed NFS gateway, until written by another one'
+    if reason := nfs_gateways.missing():
+        verdict.record_missing(name, reason)
+        return
+    taken = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        cluster.user(**nfs_gateways.caps()) as user,
+        contextlib.closing(_Gateways(cluster, user, pathlib.Path(folder))) as served,
+    ):
+        for number in range(FAILURES):
+            taken.append(served.fail(number))
+    verdict.record(name, max(taken), 's', at_most=15, least=round(min(taken), 1))
+
+
+class _Gateways:
+    """Two gateways, one share, and what the share service does once a second."""
+
+    def __init__(
+        self,
+        cluster: ceph_support.CephCluster,
+        user: ceph_support.CephUser,
+        folder: pathlib.Path,
+    ):
+        self._gateways = nfs_gateways.Gateways(cluster, user, folder)
+        self._gateways.start()
+        options = Configuration.from_values(self._gateways.options)
+        harness = CephNfsHarness('cephfs', lambda: options)
+        self._driver = harness.start()
+        self._has_ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        share = harness.share()
+        (first, *_) = self._driver.create_share(CTX, share)
+        self._path = first['path'].partition(':')[2]
+        rule = harness.rule(share, CLIENT)
+        self._driver.apply_access(CTX, share, [rule], [rule])
+
+    def _watch(self) -> None:
+        while not self._has_ended.wait(1):
+            with contextlib.suppress(exception.DriverError):
+                self._driver.keep_serving()
+
+    def fail(self, number: int) -> float:
+        """Return the seconds until the file of a writer can be written again."""
+        one, two = self._gateways.each
+        name = f'log-{number}'
+        with (
+            contextlib.closing(one.client(CLIENT)) as writer,
+            contextlib.closing(two.client(CLIENT)) as other,
+        ):
+            file = nfs_gateways.in_time(
+                lambda: writer.open(self._path, name, create=True)
+            )
+            writer.write_at(file, 0, b'one')
+            nfs_gateways.in_time(lambda: other.write(self._path, f'{name}-2', b''))
+            one.kill()
+            began = time.perf_counter()
+            while True:
+                with contextlib.suppress(NfsError):
+                    other.write(self._path, name, b'two')
+                    break
+                time.sleep(0.05)
+            taken = time.perf_counter() - began
+            assert other.read(self._path, name) == b'two'
+        self._gateways.start()
+        return taken
+
+    def close(self) -> None:
+        self._has_ended.set()
+        self._thread.join()
+        self._gateways.kill()
+        self._driver.backend.cluster.close()
 
 
 def _milliseconds(act: Callable[..., object], *args: object) -> float:
