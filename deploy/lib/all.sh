@@ -14,5 +14,7 @@ source "$DEPLOY/lib/identity.sh"
 source "$DEPLOY/lib/program.sh"
 # shellcheck source=deploy/lib/units.sh
 source "$DEPLOY/lib/units.sh"
+# shellcheck source=deploy/lib/gateway.sh
+source "$DEPLOY/lib/gateway.sh"
 # shellcheck source=deploy/lib/service.sh
 source "$DEPLOY/lib/service.sh"

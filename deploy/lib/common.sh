@@ -93,6 +93,8 @@ read_variables() {
     : "${BACKENDS:=disk}"
     : "${PROTOCOLS:=NFS}"
     : "${EXTRA_CONF:=}"
+    : "${GATEWAY_BACKEND:=ceph}"
+    : "${GATEWAY_ADDRESS:=$NODE_IP}"
     case $DATABASE in
         mariadb | postgresql) ;;
         *) die "DATABASE is mariadb or postgresql, not $DATABASE" ;;
@@ -291,6 +293,11 @@ random_word() {
 add_role() {
     touch "$ROLES"
     put_line "$ROLES" "$1"
+}
+
+# needs_secrets: whether this node has a role that uses the servers.
+needs_secrets() {
+    [[ -e $ROLES ]] && grep -qvx gateway "$ROLES"
 }
 
 has_role() {

@@ -3,7 +3,7 @@
 
 # Those of the controller first: api and scheduler may be names of it.
 OUR_UNITS=(manila-lite-controller manila-lite-api manila-lite-scheduler
-    manila-lite-share manila-lite-data)
+    manila-lite-share manila-lite-data manila-lite-nfs-gateway)
 
 # The name of a drop-in for a unit of Debian's.
 BOOT_ORDER=manila-lite.conf
@@ -131,8 +131,12 @@ delete_boot_order() {
 put_unit_files() {
     local name text
     for name in "${@:2}"; do
-        text=$(sed "s/ --apis [0-9]* / --apis $API_WORKERS /" \
-            "$1/$name.service")
+        if [[ $name == "$GATEWAY_UNIT" ]]; then
+            text=$(gateway_unit "$1/$name@.service")
+        else
+            text=$(sed "s/ --apis [0-9]* / --apis $API_WORKERS /" \
+                "$1/$name.service")
+        fi
         put_file root:root 644 "$UNITS/$name.service" <<< "$text"
     done
 }
@@ -147,6 +151,7 @@ role_units() {
                 printf '%s\n' manila-lite-scheduler manila-lite-api
             fi
             ;;
+        gateway) echo "$GATEWAY_UNIT" ;;
         *) echo "manila-lite-$1" ;;
     esac
 }
@@ -169,7 +174,9 @@ delete_other_units() {
 # The data service reads that of the back ends, too.
 role_conf() {
     local roles
-    if [[ $1 == data ]]; then
+    if [[ $1 == gateway ]]; then
+        gateway_conf
+    elif [[ $1 == data ]]; then
         mapfile -t roles < "$ROLES"
         service_conf "${roles[@]}"
     else
@@ -184,6 +191,9 @@ start_role() {
     mapfile -t names < <(role_units "$1")
     if [[ $1 == controller && -e $ETC/token_key ]]; then
         files+=("$ETC/token_key")
+    fi
+    if [[ $1 == gateway ]]; then
+        files+=("$GATEWAY_CEPH" "$GATEWAY_KEYRING")
     fi
     if [[ $1 == controller && -e $CACERT ]] && uses_keystone; then
         files+=("$CACERT")

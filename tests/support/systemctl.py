@@ -10,6 +10,7 @@ Its exit codes are those of systemd 252.
 """
 
 import configparser
+import contextlib
 import functools
 import os
 import pathlib
@@ -130,6 +131,8 @@ def start(name):
 
 def wait_until_ready(name, process, ready):
     """Wait for the message that a unit of the type notify sends."""
+    if read(name)['Service']['Type'] == 'exec':
+        return  # it is ready when it runs
     assert read(name)['Service']['Type'] == 'notify'
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
@@ -163,7 +166,8 @@ def stop(name):
     path = RUN / f'{name}.pid'
     if path.exists():
         process = int(path.read_text())
-        os.kill(process, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.kill(process, signal.SIGTERM)
         while os.path.exists(f'/proc/{process}/cmdline') and (
             pathlib.Path(f'/proc/{process}/cmdline').read_bytes()
         ):
