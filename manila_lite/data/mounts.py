@@ -7,7 +7,6 @@ process leaves that was killed is removed before the next mount.
 from collections.abc import Iterator
 import contextlib
 import ctypes
-import errno
 import fcntl
 import os
 import pathlib
@@ -33,12 +32,12 @@ _DETACH, _NOFOLLOW = 2, 8
 _TIMED_OUT = 'timed out'
 _SIZE = 'ceph.dir.rbytes'
 _PR_SET_PDEATHSIG = 1
-_CUT_OFF = (errno.ESHUTDOWN, errno.ENOTCONN, errno.ECONNABORTED)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 # Without a cache (client_oc) what was written is in the storage, so that files
-# which an attempt that was killed has completed are complete. Modes apply to
-# users of the share, not to the copy.
+# which an attempt that was killed has completed are complete. The kernel checks
+# permissions (fuse_default_permissions): the client knows no capabilities of
+# processes that are not root.
 _CONFIGURATION = """
 [global]
 mon_host = {monitors}
@@ -51,6 +50,7 @@ pid_file =
 client_fs = {filesystem}
 client_oc = false
 client_permissions = false
+fuse_default_permissions = true
 client_acl_type = posix_acl
 client_mount_timeout = {limit}
 fuse_allow_other = false
@@ -75,16 +75,13 @@ class CephMounts:
             try:
                 mount.start()
                 with _opened(mount.path) as directory:
-                    yield directory
-                    # It asks the storage, and fails if that has cut us off.
-                    os.getxattr(directory, _SIZE)
+                    try:
+                        yield directory
+                    except OSError:  # also of an entry that seems to be missing
+                        _require_connection(directory, instance_id)
+                        raise
+                    _require_connection(directory, instance_id)
                 mount.end()
-            except OSError as error:
-                if error.errno not in _CUT_OFF:
-                    raise
-                raise exception.ServiceUnavailable(
-                    f'Ceph has cut off the copy of share instance {instance_id}'
-                ) from error
             finally:
                 mount.kill()
 
@@ -192,6 +189,16 @@ class _Mount:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+
+def _require_connection(directory: int, instance_id: str) -> None:
+    """Ask the storage for something; raise ServiceUnavailable if it has cut us off."""
+    try:
+        os.getxattr(directory, _SIZE)
+    except OSError as error:
+        raise exception.ServiceUnavailable(
+            f'Ceph has cut off the copy of share instance {instance_id}'
+        ) from error
 
 
 @contextlib.contextmanager

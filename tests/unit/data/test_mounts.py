@@ -1,11 +1,12 @@
 """Shares on CephFS, as the data service mounts and copies them."""
 
 import contextlib
-import errno
+import json
 import multiprocessing
 import os
 import pathlib
 import subprocess
+import sys
 import typing
 
 import pytest
@@ -187,9 +188,10 @@ def test_next_connection_cuts_off_what_an_earlier_one_still_writes(site):
         with site.mounted(site.connect(share)) as late:
             (path_of(late) / 'early').write_text('early')
             with site.opened(share) as directory:
-                with pytest.raises(OSError, match=os.strerror(errno.ESHUTDOWN)):
+                with pytest.raises(OSError, match="/late'"):
                     (path_of(late) / 'late').write_text('late')
                 assert os.listdir(directory) == ['early']
+            (path_of(late) / 'late').write_text('late')
 
     with pytest.raises(exception.ServiceUnavailable, match='cut off'):
         write_late()
@@ -255,3 +257,41 @@ def test_key_is_on_no_command_line_and_in_no_file_after_the_mount(site):
             for path in found.iterdir()
             if path.is_file()
         )
+
+
+CAPABILITIES = '+chown,+dac_override,+fowner,+sys_admin'
+"""Those of the unit of the data service, with what its page adds for Ceph."""
+
+AS_A_SERVICE = """
+import json, os, pathlib, sys
+from tests.unit.data.test_mounts import copy
+from manila_lite.data.mounts import CephMounts
+source, folder, location = sys.argv[1:]
+assert os.getuid() == 65534
+with CephMounts(pathlib.Path(folder)).mounted('an-id', json.loads(location)) as into:
+    copy(source, into)
+"""
+
+
+def test_data_service_that_is_not_root_copies_with_the_capabilities_of_its_unit(
+    site, folder, tmp_path
+):
+    content.populate(folder)
+    os.chown(folder / 'sealed', 1234, 1235)
+    share, home = site.share(), tmp_path / 'home'
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    as_service = [
+        *('setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'),
+        *(f'--inh-caps={CAPABILITIES}', f'--ambient-caps={CAPABILITIES}'),
+        *(f'--bounding-set=-all,{CAPABILITIES}', '--no-new-privs'),
+    ]
+    script = [sys.executable, '-c', AS_A_SERVICE, folder, home / 'mounts']
+    subprocess.run(
+        [*as_service, *script, json.dumps(site.connect(share))],
+        check=True,
+        timeout=60,
+        cwd=sampling.ROOT,
+    )
+    with site.opened(share) as source:
+        assert content.describe(path_of(source)) == content.describe(folder)
