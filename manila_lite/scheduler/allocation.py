@@ -9,6 +9,7 @@ import typing
 from manila_lite import exception
 from manila_lite.db.queries.services import incarnations, pools as pool_rows
 from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.messages import Detail
@@ -16,12 +17,15 @@ from manila_lite.rpc import share as share_rpc
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import BINARY
 from manila_lite.scheduler.choose import Choice, choose
+from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.capacity import allocation_limits
 from manila_lite.scheduler.filters.places import ServiceUp
 from manila_lite.scheduler.pool_reader import PoolReader
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
+from manila_lite.scheduler.weighers import Weigher
 from manila_lite.work import table, waiting
+from manila_lite.work.job import JobContext
 
 LOG = logging.getLogger(__name__)
 
@@ -50,9 +54,9 @@ MAX_CANDIDATES = 10
 class FiltersAndWeighers(typing.NamedTuple):
     """The configured filters and weighers, in order."""
 
-    filters: Sequence[typing.Any]
-    weighers: Sequence[typing.Any]
-    extend_filters: Sequence[typing.Any]
+    filters: Sequence[Filter]
+    weighers: Sequence[Weigher]
+    extend_filters: Sequence[Filter]
 
 
 class Allocator:
@@ -72,11 +76,11 @@ class Allocator:
 
     def place(
         self,
-        job: typing.Any,
+        job: JobContext,
         request: PlacementRequest,
-        filters: Sequence[typing.Any],
+        filters: Sequence[Filter],
         on_allocated: Callable[..., None],
-        *args: typing.Any,
+        *args: InstanceRow,
     ) -> None:
         """Allocate capacity on the best pool that still has it."""
         for attempt in range(MAX_ROUNDS):
@@ -114,10 +118,10 @@ class Allocator:
 
     def choose(
         self,
-        job: typing.Any,
+        job: JobContext,
         request: PlacementRequest,
-        filters: Sequence[typing.Any],
-        weighers: Sequence[typing.Any] = (),
+        filters: Sequence[Filter],
+        weighers: Sequence[Weigher] = (),
         pools: list[Pool] | None = None,
     ) -> Choice | None:
         """Return a choice of at least one pool; raise if there is none.
@@ -145,7 +149,7 @@ class Allocator:
         return choice
 
     def _waits_for_start(
-        self, job: typing.Any, request: PlacementRequest, choice: Choice
+        self, job: JobContext, request: PlacementRequest, choice: Choice
     ) -> bool:
         """Release the work while a back end is starting; whether it was.
 
@@ -183,8 +187,8 @@ class Allocator:
         self,
         request: PlacementRequest,
         pools: Collection[Pool],
-        filters: Sequence[typing.Any],
-        weighers: Sequence[typing.Any],
+        filters: Sequence[Filter],
+        weighers: Sequence[Weigher],
     ) -> Choice:
         """Return a choice of these pools, which may be none."""
         domain = _replication_domain(pools, request.host)
@@ -199,11 +203,11 @@ class Allocator:
     def _allocate(
         self,
         session: Session,
-        job: typing.Any,
+        job: table.Claim,
         request: PlacementRequest,
         pool: Pool,
         on_allocated: Callable[..., None],
-        *args: typing.Any,
+        *args: InstanceRow,
     ) -> None:
         limits = allocation_limits(pool, request)
         if not pool_rows.allocate(
@@ -221,7 +225,7 @@ class Allocator:
     def hand_over(
         self,
         session: Session,
-        job: typing.Any,
+        job: table.Claim,
         method: str,
         queue: str,
         args: dict[str, typing.Any],

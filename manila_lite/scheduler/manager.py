@@ -7,6 +7,7 @@ import random
 import typing
 
 from manila_lite import exception
+from manila_lite.context import RequestContext
 from manila_lite.db.moves import (
     share_migrations as migration_moves,
     shares as share_moves,
@@ -43,6 +44,8 @@ from manila_lite.scheduler.request import (
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_task import ShareTask
+from manila_lite.work.job import JobContext
+from manila_lite.work.table import Claim
 
 
 @implements(PlacementRpc)
@@ -68,9 +71,7 @@ class PlacementEndpoint:
         self.pools = PoolReader(db, down_time)
         self.allocator = Allocator(self.pools, rules, wait_for_backends, rng)
 
-    def prepare_create_share_instance(
-        self, session: Session, job: typing.Any
-    ) -> typing.Any:
+    def prepare_create_share_instance(self, session: Session, job: Claim) -> tuple:
         instance, specs = _read_waiting(
             session, job.resource_id, InstanceStatus.CREATING, is_placed=False
         )
@@ -85,7 +86,7 @@ class PlacementEndpoint:
 
     def create_share_instance(
         self,
-        job: typing.Any,
+        job: JobContext,
         instance_id: str,
         zones: list[str],
         hints: dict[str, typing.Any],
@@ -122,7 +123,7 @@ class PlacementEndpoint:
             )
 
     def _hand_over_create(
-        self, session: Session, job: typing.Any, instance: InstanceRow, pool: Pool
+        self, session: Session, job: Claim, instance: InstanceRow, pool: Pool
     ) -> None:
         placements.assign_host(session, instance.id, pool.host, pool.zone)
         args = {
@@ -153,16 +154,14 @@ class PlacementEndpoint:
             'attempted': attempted,
         }
 
-    def prepare_create_share_replica(
-        self, session: Session, job: typing.Any
-    ) -> typing.Any:
+    def prepare_create_share_replica(self, session: Session, job: Claim) -> tuple:
         prepared = self.prepare_create_share_instance(session, job)
         hosts = replica_rows.get_hosts(session, prepared[0].share_id)
         return (*prepared, hosts)
 
     def create_share_replica(
         self,
-        job: typing.Any,
+        job: JobContext,
         instance_id: str,
         zones: list[str],
         hints: dict[str, typing.Any],
@@ -190,7 +189,7 @@ class PlacementEndpoint:
         )
 
     def _hand_over_replica(
-        self, session: Session, job: typing.Any, instance: InstanceRow, pool: Pool
+        self, session: Session, job: Claim, instance: InstanceRow, pool: Pool
     ) -> None:
         if pool.host in replica_rows.get_hosts(session, instance.share_id)[1]:
             raise PoolChanged(host=pool.host)  # by another replica
@@ -204,16 +203,14 @@ class PlacementEndpoint:
         )
 
     def failed_create_share_replica(
-        self, session: Session, job: typing.Any, error: Exception
+        self, session: Session, job: Claim, error: Exception
     ) -> bool:
         share_moves.mark_unplaced_failed(session, job.resource_id)
         return False
 
     # Share groups
 
-    def prepare_create_share_group(
-        self, session: Session, job: typing.Any
-    ) -> typing.Any:
+    def prepare_create_share_group(self, session: Session, job: Claim) -> tuple:
         group = share_groups.get(session, job.resource_id)
         if group.status != GroupStatus.CREATING or group.host is not None:
             raise exception.InvalidStatus(
@@ -232,7 +229,7 @@ class PlacementEndpoint:
 
     def create_share_group(
         self,
-        job: typing.Any,
+        job: JobContext,
         share_group_id: str,
         zones: list[str],
         on_network: bool = False,
@@ -258,7 +255,7 @@ class PlacementEndpoint:
             self._hand_over_group,
         )
 
-    def _hand_over_group(self, session: Session, job: typing.Any, pool: Pool) -> None:
+    def _hand_over_group(self, session: Session, job: Claim, pool: Pool) -> None:
         share_groups.assign_host(session, job.resource_id, pool.host, pool.zone)
         self.allocator.hand_over(
             session,
@@ -270,13 +267,11 @@ class PlacementEndpoint:
 
     # Existing shares
 
-    def prepare_extend_share_instance(
-        self, session: Session, job: typing.Any
-    ) -> typing.Any:
+    def prepare_extend_share_instance(self, session: Session, job: Claim) -> tuple:
         return _read_waiting(session, job.resource_id, InstanceStatus.EXTENDING)
 
     def extend_share_instance(
-        self, job: typing.Any, instance_id: str, new_size: int, growth: int
+        self, job: JobContext, instance_id: str, new_size: int, growth: int
     ) -> None:
         instance, specs = job.prepared
         request = PlacementRequest(
@@ -292,7 +287,7 @@ class PlacementEndpoint:
         )
 
     def _hand_over_extend(
-        self, session: Session, job: typing.Any, instance: InstanceRow, pool: Pool
+        self, session: Session, job: Claim, instance: InstanceRow, pool: Pool
     ) -> None:
         self.allocator.hand_over(
             session,
@@ -302,13 +297,11 @@ class PlacementEndpoint:
             job.args | {'host': pool.host},
         )
 
-    def prepare_manage_share_instance(
-        self, session: Session, job: typing.Any
-    ) -> typing.Any:
+    def prepare_manage_share_instance(self, session: Session, job: Claim) -> tuple:
         return _read_waiting(session, job.resource_id, InstanceStatus.MANAGE_STARTING)
 
     def manage_share_instance(
-        self, job: typing.Any, instance_id: str, driver_options: dict[str, typing.Any]
+        self, job: JobContext, instance_id: str, driver_options: dict[str, typing.Any]
     ) -> None:
         """Check that the given pool fits the share type; hand over."""
         instance, specs = job.prepared
@@ -333,9 +326,7 @@ class PlacementEndpoint:
 
     # Migrations
 
-    def prepare_migrate_share_to_host(
-        self, session: Session, job: typing.Any
-    ) -> typing.Any:
+    def prepare_migrate_share_to_host(self, session: Session, job: Claim) -> tuple:
         task = share_migrations.find_task(session, job.resource_id, lock_shared=True)
         if task is None or task.task_state != ShareTask.STARTING:
             raise exception.InvalidStatus(
@@ -360,7 +351,7 @@ class PlacementEndpoint:
         )
 
     def migrate_share_to_host(
-        self, job: typing.Any, share_id: str, host: str, needs_release_2: bool = False
+        self, job: JobContext, share_id: str, host: str, needs_release_2: bool = False
     ) -> None:
         """Allocate capacity on the destination of a migration."""
         instance, specs, affinity_hosts, subnets = job.prepared
@@ -380,7 +371,7 @@ class PlacementEndpoint:
         )
 
     def _hand_over_migration(
-        self, session: Session, job: typing.Any, instance: InstanceRow, pool: Pool
+        self, session: Session, job: Claim, instance: InstanceRow, pool: Pool
     ) -> None:
         migration_moves.place(session, instance, pool.host, pool.zone)
         self.allocator.hand_over(
@@ -395,13 +386,13 @@ class PlacementEndpoint:
         )
 
     def failed_migrate_share_to_host(
-        self, session: Session, job: typing.Any, error: Exception
+        self, session: Session, job: Claim, error: Exception
     ) -> bool:
         migration_quota.roll_back(session, job.resource_id, str(error))
         return False
 
     def check_server_destination(
-        self, ctx: typing.Any, host: str, needs: list[dict[str, typing.Any]]
+        self, ctx: RequestContext, host: str, needs: list[dict[str, typing.Any]]
     ) -> list[str]:
         """Return why a back end cannot hold the shares of a share server.
 
@@ -414,7 +405,7 @@ class PlacementEndpoint:
         return self._plan_destination(host, needs)[0]
 
     def plan_server_destination(
-        self, ctx: typing.Any, host: str, needs: list[dict[str, typing.Any]]
+        self, ctx: RequestContext, host: str, needs: list[dict[str, typing.Any]]
     ) -> dict[str, typing.Any]:
         """Return where to reserve capacity for a server, or why not.
 
