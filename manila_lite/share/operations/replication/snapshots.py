@@ -10,6 +10,7 @@ import typing
 from manila_lite import exception
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import RankedRow, ReplicaRow, SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import LEAVING, UP_TO_DATE, ReplicaState
@@ -21,12 +22,14 @@ from manila_lite.states.snapshot_instance import (
 
 _BEING_DELETED = frozenset({InstanceStatus.DELETING, InstanceStatus.DEFERRED_DELETING})
 
+Ranked = typing.TypeVar('Ranked', bound=RankedRow)
+
 
 class LockedReplicas(typing.NamedTuple):
     """All replicas of a share, locked by the transaction."""
 
     share_id: str
-    rows: Sequence[typing.Any]
+    rows: Sequence[ReplicaRow]
 
     @property
     def has_several(self) -> bool:
@@ -34,7 +37,7 @@ class LockedReplicas(typing.NamedTuple):
         return len(self.rows) > 1
 
     @property
-    def active(self) -> typing.Any | None:
+    def active(self) -> ReplicaRow | None:
         """The active replica that snapshots are taken of.
 
         The oldest one on a back end; one that stays, if there is any.
@@ -78,7 +81,7 @@ class LockedReplicas(typing.NamedTuple):
                     allowed=InstanceStatus.AVAILABLE,
                 )
 
-    def get_active(self) -> typing.Any:
+    def get_active(self) -> ReplicaRow:
         """Return `active`; raises ReplicationException without one."""
         if self.active is None:
             raise exception.ReplicationException(
@@ -92,13 +95,13 @@ def lock_replicas(session: Session, share_id: str) -> LockedReplicas:
     return LockedReplicas(share_id, replicas.lock_instances(session, share_id))
 
 
-def are_replicated(rows: Iterable[typing.Any]) -> bool:
+def are_replicated(rows: Iterable[RankedRow]) -> bool:
     """Return whether the instances belong to a share with replication."""
     return any(row.replica_state is not None for row in rows)
 
 
 def check_displayed_status(
-    snapshot_id: str, rows: Sequence[typing.Any], allowed: Iterable[str], event: str
+    snapshot_id: str, rows: Sequence[RankedRow], allowed: Iterable[str], event: str
 ) -> None:
     """Raise InvalidStatus unless the displayed status is allowed."""
     status = snapshots.displayed_status(rows)
@@ -112,7 +115,7 @@ def check_displayed_status(
         )
 
 
-def check_deletable(snapshot_id: str, rows: Sequence[typing.Any]) -> None:
+def check_deletable(snapshot_id: str, rows: Sequence[SnapshotInstanceRow]) -> None:
     """Raise InvalidStatus while a snapshot must not be deleted.
 
     An instance on a replica that is out of sync, still to be created or not
@@ -134,7 +137,7 @@ def check_deletable(snapshot_id: str, rows: Sequence[typing.Any]) -> None:
             )
 
 
-def deletion_event(row: typing.Any) -> str:
+def deletion_event(row: SnapshotInstanceRow) -> str:
     """Return the move that deletes an instance from its present status."""
     return (
         'delete'
@@ -143,11 +146,13 @@ def deletion_event(row: typing.Any) -> str:
     )
 
 
-def instance_for_work(rows: Sequence[typing.Any], active: typing.Any) -> typing.Any:
+def instance_for_work(
+    rows: Sequence[SnapshotInstanceRow], active: ReplicaRow
+) -> SnapshotInstanceRow:
     """Return the instance that the work about all of them is filed under."""
     return next((row for row in rows if row.share_instance_id == active.id), rows[0])
 
 
-def status_determining(rows: Sequence[typing.Any]) -> list[typing.Any]:
+def status_determining(rows: Sequence[Ranked]) -> list[Ranked]:
     """Return the instances that determine the status of the snapshot."""
     return [row for row in rows if row.replica_state in UP_TO_DATE] or list(rows)

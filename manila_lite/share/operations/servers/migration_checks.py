@@ -6,6 +6,12 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.queries.servers import migrations as server_migrations
+from manila_lite.db.rows import (
+    MigratingSnapshotRow,
+    NetworkSubnetRow,
+    ServerShareRow,
+    ServiceRow,
+)
 from manila_lite.host import Host
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import InstanceStatus
@@ -45,7 +51,7 @@ class MigrationPlan(typing.NamedTuple):
     serves_zone: bool
 
 
-def refuse_destination(server: typing.Any, options: MigrationOptions) -> None:
+def refuse_destination(server: ServerShareRow, options: MigrationOptions) -> None:
     """Raise if the destination is malformed or is the current back end."""
     destination = Host.parse(options.dest_host)
     if not (destination.machine and destination.backend):
@@ -58,7 +64,7 @@ def refuse_destination(server: typing.Any, options: MigrationOptions) -> None:
         )
 
 
-def refuse_status(server: typing.Any) -> None:
+def refuse_status(server: ServerShareRow) -> None:
     """Raise if the server is not active."""
     if server.status != ServerStatus.ACTIVE:
         raise exception.ShareServerNotMigratable(
@@ -68,8 +74,8 @@ def refuse_status(server: typing.Any) -> None:
 
 
 def refuse_shares(
-    rows: Sequence[typing.Any],
-    snapshots: Sequence[typing.Any],
+    rows: Sequence[ServerShareRow],
+    snapshots: Sequence[MigratingSnapshotRow],
     options: MigrationOptions,
 ) -> None:
     """Raise if anything on the server cannot be migrated with it."""
@@ -110,7 +116,7 @@ def refuse_shares(
         )
 
 
-def refuse_soft_deleted(rows: Sequence[typing.Any]) -> None:
+def refuse_soft_deleted(rows: Sequence[ServerShareRow]) -> None:
     """Raise ShareServerNotMigratable if a share is in the recycle bin.
 
     It would be deleted in the middle of the migration.
@@ -122,7 +128,7 @@ def refuse_soft_deleted(rows: Sequence[typing.Any]) -> None:
     )
 
 
-def refuse_share_replicas(rows: Sequence[typing.Any]) -> None:
+def refuse_share_replicas(rows: Sequence[ServerShareRow]) -> None:
     """Raise ShareServerNotMigratable if replicas cannot be migrated."""
     server = rows[0]
     if not server.share_replicas_migration_support:
@@ -132,7 +138,9 @@ def refuse_share_replicas(rows: Sequence[typing.Any]) -> None:
 
 
 def _refuse_listed(
-    server: typing.Any, offending: Iterable[typing.Any], why: str
+    server: ServerShareRow,
+    offending: Iterable[ServerShareRow | MigratingSnapshotRow],
+    why: str,
 ) -> None:
     share_ids = sorted({row.share_id for row in offending})
     if share_ids:
@@ -142,14 +150,14 @@ def _refuse_listed(
         _refuse(server, f'{why}: {", ".join(share_ids[:_MAX_NAMED])}{more}')
 
 
-def _refuse(server: typing.Any, why: str) -> typing.NoReturn:
+def _refuse(server: ServerShareRow, why: str) -> typing.NoReturn:
     raise exception.ShareServerNotMigratable(reason=f'share server {server.id} {why}')
 
 
 def plan_migration(
-    rows: Sequence[typing.Any],
-    service: typing.Any,
-    networks: Sequence[typing.Any],
+    rows: Sequence[ServerShareRow],
+    service: ServiceRow,
+    networks: Sequence[NetworkSubnetRow],
     options: MigrationOptions,
 ) -> MigrationPlan:
     """Return the plan of a migration; raises without a usable network."""
@@ -182,7 +190,9 @@ def plan_migration(
 
 
 def refuse_unknown_network(
-    server: typing.Any, networks: Sequence[typing.Any], options: MigrationOptions
+    server: ServerShareRow,
+    networks: Sequence[NetworkSubnetRow],
+    options: MigrationOptions,
 ) -> None:
     """Raise InvalidInput if the network of the request does not exist."""
     network_id = options.new_share_network_id or server.share_network_id
@@ -193,10 +203,10 @@ def refuse_unknown_network(
 
 
 def _refuse_network(
-    server: typing.Any, networks: Sequence[typing.Any], network_id: str
+    server: ServerShareRow, networks: Sequence[NetworkSubnetRow], network_id: str | None
 ) -> None:
     """Raise InvalidInput unless the server can be on the network."""
-    by_id = {row.id: row for row in networks}
+    by_id: dict[str | None, NetworkSubnetRow] = {row.id: row for row in networks}
     old, new = by_id.get(server.share_network_id), by_id[network_id]
     for row in filter(None, (old, new)):
         if row.status != NetworkStatus.ACTIVE:
@@ -211,7 +221,7 @@ def _refuse_network(
         )
 
 
-def _network_identities(subnets: Iterable[typing.Any]) -> set[typing.Any]:
+def _network_identities(subnets: Iterable[NetworkSubnetRow]) -> set[typing.Any]:
     """Return Neutron ids of subnets, or their own ids without Neutron."""
     return {
         (row.neutron_net_id, row.neutron_subnet_id)
