@@ -4,6 +4,7 @@
 # make cluster  start many nodes on this machine, as root, state in
 #               ./state-cluster; `make stop-cluster` ends them
 # make chaos    beat such a cluster until it breaks
+# make soak     do so for HOURS=1, and see that nothing grows
 # make check    style, types, unit tests and one story
 # make test     everything that must be green
 # make exhaust  every crash point and random order, not only a sample
@@ -24,7 +25,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: run run-nfs stop-nfs run-ceph stop-ceph cluster stop-cluster chaos \
-        check lint test test-deploy exhaust mutate servers venv genconfig \
+        soak check lint test test-deploy exhaust mutate servers venv genconfig \
         genpolicy docs screenshots changelog clean
 
 run: venv
@@ -63,6 +64,13 @@ chaos: venv
 	@tools/install-cluster-packages
 	@exec $(BIN)/python -W ignore -m tests.cluster \
 	    --folder $(CLUSTER_DIR) chaos $(ARGS)
+
+# In real time; tests/simulation/test_day.py simulates a day.
+HOURS := 1
+soak: venv
+	@tools/install-cluster-packages
+	@exec $(BIN)/python -W ignore -m tests.cluster \
+	    --folder $(CLUSTER_DIR) chaos --hours $(HOURS) $(ARGS)
 
 stop-cluster: venv
 	@$(BIN)/python -m tests.cluster --folder $(CLUSTER_DIR) stop

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 import contextlib
+import itertools
 import os
 import pathlib
 import random
@@ -11,10 +12,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import typing
 
 from benchmarks.verdict import Verdict
-from tests.cluster import breaking, chaos, cluster, figures, upgrade
+from tests.cluster import breaking, chaos, cluster, figures, growth, upgrade
 from tests.cluster.load import summary
 from tests.cluster.services import Timing
 from tests.support.cli import Cli
@@ -83,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     beat = commands.add_parser('chaos', help='start one and let it fail')
     beat.add_argument('--seed', type=int, default=random.randrange(10**6))
     beat.add_argument('--rounds', type=int, default=5)
+    beat.add_argument(
+        '--hours', type=float, help='begin rounds for so long, instead of --rounds'
+    )
     beat.add_argument('--seconds', type=float, default=60, help='of a round')
     beat.add_argument(
         '--faults', default='', help='only those with this in their names'
@@ -154,17 +159,30 @@ def run_chaos(args: argparse.Namespace) -> int:
         running.start()
         running.create_types()
         rounds = chaos.Chaos(running, args.seed, faults=args.faults)
-        for number in range(args.rounds):
+        memory = growth.Growth()
+        for number in _numbers(args):
             found = rounds.round(args.seconds)
-            print(f'round {number + 1}: {found.text}', flush=True)
-            for problem in found.problems:
+            print(f'round {number}: {found.text}; {memory.look(running)}', flush=True)
+            for problem in (problems := [*found.problems, *memory.problems()]):
                 print(f'  {problem}', flush=True)
-            if found.problems:
+            if problems:
                 return 1
         print(summary(rounds.load))
         print('nothing is lost, nothing is wrong')
         return 0
     return 1
+
+
+def _numbers(args: argparse.Namespace) -> Iterator[int]:
+    """Yield the numbers of the rounds, from 1."""
+    if args.hours is None:
+        yield from range(1, args.rounds + 1)
+        return
+    end = time.monotonic() + 3600 * args.hours
+    for number in itertools.count(1):
+        if time.monotonic() >= end:
+            return
+        yield number
 
 
 def measure(args: argparse.Namespace) -> int:

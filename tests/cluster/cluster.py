@@ -280,7 +280,7 @@ class Cluster:
                 {
                     'prefix': self.network.prefix,
                     'nodes': [*self.network.nodes],
-                    'processes': [[pid, _started(pid)] for pid in pids],
+                    'processes': [[pid, started_at(pid)] for pid in pids],
                 }
             )
         )
@@ -390,19 +390,19 @@ def stop(folder: pathlib.Path) -> bool:
     except FileNotFoundError:
         return False
     for pid, started in state['processes']:
-        if _started(pid) != started:
+        if started_at(pid) != started:
             continue  # the number belongs to another process now
         os.kill(pid, signal.SIGTERM)
         with contextlib.suppress(AssertionError):
             wait_until(
-                lambda pid=pid, at=started: _started(pid) != at, f'{pid} has ended'
+                lambda pid=pid, at=started: started_at(pid) != at, f'{pid} has ended'
             )
     nodes.remove(state['prefix'])
     (folder / STATE).unlink(missing_ok=True)
     return True
 
 
-def _started(pid: int) -> str | None:
+def started_at(pid: int) -> str | None:
     """Return when a process started; it and the id tell which one it is."""
     try:
         stat = pathlib.Path(f'/proc/{pid}/stat').read_text()

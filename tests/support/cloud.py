@@ -173,6 +173,7 @@ class Cloud(cloud_images.Copied):
         self.loss_rate, self.duplicate_rate = loss_rate, duplicate_rate
         self.backend_names = tuple(backends)
         self.crash_points: list[str] = []
+        self.journal_is_whole = True
         self.statements = 0
         self._crash_at: int | None = None
         self._pauses: dict[str, tuple[int, typing.Callable]] = {}
@@ -562,7 +563,12 @@ class Cloud(cloud_images.Copied):
             return {host: read(folder) for host, folder in folders.items()}
 
         for problem in (
-            *self.db.read(invariants.problems, folders, self.conf.backup_folder),
+            *self.db.read(
+                invariants.problems,
+                folders,
+                self.conf.backup_folder,
+                self.journal_is_whole,
+            ),
             *self.db.read(
                 snapshot_invariants.problems, by_host(dummy.snapshot_inventory)
             ),
