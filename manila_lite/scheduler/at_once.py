@@ -19,7 +19,7 @@ from manila_lite import exception, metrics
 from manila_lite.context import RequestContext, logged_as
 from manila_lite.db.queries.services import pools as pool_rows
 from manila_lite.db.queries.shares import placements
-from manila_lite.db.queries.shares.placements import Placement
+from manila_lite.db.queries.shares.placements import Place, Placement
 from manila_lite.db.session import Database, Session
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.scheduler import PlacementRpc
@@ -51,7 +51,10 @@ class Chosen(typing.NamedTuple):
 
 
 _BY_POOL = operator.attrgetter('pool.host')
-_BY_METHOD = operator.attrgetter('kind', 'needs_release')
+
+
+def _by_method(one: Chosen) -> tuple[str, int]:
+    return one.kind, one.needs_release or 0
 
 
 class AlreadyTaken(exception.ManilaLiteError):
@@ -152,9 +155,27 @@ class AtOnce:
     def _place(self, session: Session, chosen: Sequence[Chosen]) -> None:
         # Pools in one order, so that two schedulers never wait for each other.
         for _, group in itertools.groupby(sorted(chosen, key=_BY_POOL), _BY_POOL):
-            self._place_on_pool(session, list(group))
+            self._allocate(session, list(group))
+        new = {
+            one.instance_id: Place(one.pool.host, one.pool.zone)
+            for one in chosen
+            if not one.request.is_extend
+        }
+        if new and not placements.assign_hosts(session, new):
+            raise AlreadyTaken
+        for (kind, _), works in itertools.groupby(
+            sorted(chosen, key=_by_method), _by_method
+        ):
+            if not table.hand_over_new(
+                session,
+                {one.work_id: (one.pool.service_host, one.args) for one in works},
+                kind,
+                HANDED_OVER[_KINDS[kind].method],
+                release=self.release,
+            ):
+                raise AlreadyTaken
 
-    def _place_on_pool(self, session: Session, group: Sequence[Chosen]) -> None:
+    def _allocate(self, session: Session, group: Sequence[Chosen]) -> None:
         pool = group[0].pool
         limits = [allocation_limits(pool, one.request) for one in group]
         if not pool_rows.allocate(
@@ -167,21 +188,6 @@ class AtOnce:
             most_pending=_least(one.pending for one in limits),
         ):
             raise PoolChanged(host=pool.host)
-        new = [one.instance_id for one in group if not one.request.is_extend]
-        if new and not placements.assign_hosts(session, new, pool.host, pool.zone):
-            raise AlreadyTaken
-        for (kind, _), works in itertools.groupby(
-            sorted(group, key=_BY_METHOD), _BY_METHOD
-        ):
-            if not table.hand_over_new(
-                session,
-                {one.work_id: one.args for one in works},
-                kind,
-                HANDED_OVER[_KINDS[kind].method],
-                pool.service_host,
-                release=self.release,
-            ):
-                raise AlreadyTaken
 
 
 def _request(one: Placement, args: Mapping[str, typing.Any]) -> PlacementRequest | None:

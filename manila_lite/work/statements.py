@@ -231,9 +231,19 @@ def hand_over_new(count: int) -> sa.Update:
 
     All of it is new: a claim raises the fence.
     """
-    ids, args = (
+    ids, queues, args = (
         [sa.bindparam(f'{name}_{number}', type_=type_) for number in range(count)]
-        for name, type_ in (('work_id', WORK.c.id.type), ('args', WORK.c.args.type))
+        for name, type_ in (
+            ('work_id', WORK.c.id.type),
+            ('queue', WORK.c.queue.type),
+            ('args', WORK.c.args.type),
+        )
+    )
+    new_queue, new_args = (
+        sa.case(
+            *((WORK.c.id == id, value) for id, value in zip(ids, values, strict=True))
+        )
+        for values in (queues, args)
     )
     return (
         sa.update(WORK)
@@ -248,13 +258,8 @@ def hand_over_new(count: int) -> sa.Update:
             next_try_at=db_now(),
             kind=sa.bindparam('new_kind'),
             topic=sa.bindparam('new_topic'),
-            queue=sa.bindparam('new_queue'),
-            args=sa.case(
-                *(
-                    (WORK.c.id == one, value)
-                    for one, value in zip(ids, args, strict=True)
-                )
-            ),
+            queue=new_queue,
+            args=new_args,
             needs_release=_NEW_RELEASE,
         )
     )

@@ -455,37 +455,39 @@ def hand_over(
 
 def hand_over_new(
     session: Session,
-    args: Mapping[str, Mapping[str, typing.Any]],
+    works: Mapping[str, tuple[str, Mapping[str, typing.Any]]],
     kind: str,
     durable: DurableMethod,
-    queue: str,
     *,
     release: int = THIS_RELEASE,
 ) -> bool:
     """Move work that is new, by its ids, without a claim.
 
-    `args` are those of the other method, which must need the same release.
+    `works` has the queue of each, and the arguments of the other method, which
+    must need the same release.
     Returns False if some has been claimed, moved or withdrawn meanwhile: the
     transaction is then of no further use.
     """
-    releases = {durable.needed_release(values) for values in args.values()}
+    releases = {durable.needed_release(args) for _, args in works.values()}
     (needed,) = releases
     values: dict[str, object] = {}
-    for number, (work_id, of_one) in enumerate(sorted(args.items())):
+    for number, (work_id, (queue, args)) in enumerate(sorted(works.items())):
         values[f'work_id_{number}'] = work_id
-        values[f'args_{number}'] = _dump(durable.without_defaults(of_one))
+        values[f'queue_{number}'] = queue
+        values[f'args_{number}'] = _dump(durable.without_defaults(args))
     moved = session.run(
-        sql.hand_over_new(len(args)),
+        sql.hand_over_new(len(works)),
         **values,
         old_kind=kind,
         new_kind=durable.kind,
         new_topic=durable.topic,
-        new_queue=queue,
         new_release=needed,
         own_release=release,
     )
-    session.hints += [Hint(durable.topic, queue, work_id) for work_id in args]
-    return moved == len(args)
+    session.hints += [
+        Hint(durable.topic, queue, work_id) for work_id, (queue, _) in works.items()
+    ]
+    return moved == len(works)
 
 
 def withdraw(session: Session, resource: str, resource_id: str, kind: str) -> int:

@@ -1,10 +1,10 @@
 """Placements of share instances: what they depend on, and their hosts.
 
-Several are read, and several on one pool are given their host, by one
-statement each.
+Several are read, and several are given their hosts, by one statement each.
 """
 
 from collections.abc import Collection, Mapping
+import functools
 import typing
 
 import sqlalchemy as sa
@@ -36,18 +36,6 @@ _LIST = (
     )
     .order_by(WORK.c.created_at, WORK.c.id)
 )
-_ASSIGN_HOST = (
-    sa.update(INSTANCE)
-    .where(INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True)), *_UNPLACED)
-    .values(
-        host=sa.bindparam('new_host'),
-        availability_zone_id=sa.select(ZONE.c.id)
-        .where(ZONE.c.name == sa.bindparam('new_zone'))
-        .scalar_subquery(),
-        scheduled_at=sa.bindparam('now'),
-        updated_at=sa.bindparam('now'),
-    )
-)
 _STATUS = sa.select(INSTANCE.c.status).where(
     INSTANCE.c.id == sa.bindparam('instance_id')
 )
@@ -72,24 +60,66 @@ def list_placements(
     return [Placement(*one) for one in found.values()]
 
 
-def assign_hosts(
-    session: Session, instance_ids: Collection[str], host: str, zone: str | None
-) -> bool:
-    """Give new instances their host; return whether all had none before."""
-    return session.run(
-        _ASSIGN_HOST,
-        ids=sorted(instance_ids),
-        new_host=host,
-        new_zone=zone,
-        now=session.now,
-    ) == len(instance_ids)
+class Place(typing.NamedTuple):
+    """The pool of an instance, and the name of its zone."""
+
+    host: str
+    zone: str | None
+
+
+def assign_hosts(session: Session, places: Mapping[str, Place]) -> bool:
+    """Give new instances, by id, their hosts; return whether all had none before."""
+    values: dict[str, object] = {}
+    for number, (id, place) in enumerate(sorted(places.items())):
+        values |= {
+            f'id_{number}': id,
+            f'host_{number}': place.host,
+            f'zone_{number}': place.zone,
+        }
+    return session.run(_assign_hosts(len(places)), **values, now=session.now) == len(
+        places
+    )
+
+
+@functools.cache
+def _assign_hosts(count: int) -> sa.Update:
+    ids, hosts, zones = (
+        [sa.bindparam(f'{name}_{number}', type_=type_) for number in range(count)]
+        for name, type_ in (
+            ('id', INSTANCE.c.id.type),
+            ('host', INSTANCE.c.host.type),
+            ('zone', ZONE.c.name.type),
+        )
+    )
+    host, zone = (
+        sa.case(
+            *(
+                (INSTANCE.c.id == id, value)
+                for id, value in zip(ids, values, strict=True)
+            )
+        )
+        for values in (hosts, zones)
+    )
+    return (
+        sa.update(INSTANCE)
+        .where(INSTANCE.c.id.in_(ids), *_UNPLACED)
+        .values(
+            host=host,
+            availability_zone_id=sa.select(ZONE.c.id)
+            .where(ZONE.c.name == zone)
+            .correlate(INSTANCE)
+            .scalar_subquery(),
+            scheduled_at=sa.bindparam('now'),
+            updated_at=sa.bindparam('now'),
+        )
+    )
 
 
 def assign_host(
     session: Session, instance_id: str, host: str, zone: str | None
 ) -> None:
     """Give a new instance its host; only the first placement succeeds."""
-    if not assign_hosts(session, [instance_id], host, zone):
+    if not assign_hosts(session, {instance_id: Place(host, zone)}):
         raise exception.InvalidStatus(
             resource='share instance',
             id=instance_id,
