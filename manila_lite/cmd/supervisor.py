@@ -42,7 +42,7 @@ class Supervisor:
     `on_ready` is called once, when all are ready, and `on_stop` once, when
     they are to stop. A process that has hung for as long as the watchdog of
     systemd allows is ended and started again. systemd gets its messages while
-    all are alive and this process notices what ends.
+    this process goes round: one that ends again and again does not end the others.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Supervisor:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _report(self) -> None:
-        """End what has hung; report to systemd if that is due and all are alive."""
+        """End what has hung, and report to systemd, if that is due."""
         now = time.monotonic()
         if self._watchdog is None or self._children is None or now < self._report_at:
             return
@@ -144,8 +144,7 @@ class Supervisor:
         if not self._stopping:  # those that stop report no more
             for pid in hung & self._names.keys():
                 self._end_hung(pid)
-        if not self._due:
-            self._watchdog.send()
+        self._watchdog.send()
 
     def _end_hung(self, pid: int) -> None:
         """End a process, which says what its threads do unless it is stopped."""

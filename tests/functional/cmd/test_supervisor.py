@@ -234,13 +234,22 @@ def test_parent_reports_while_all_are_alive(start_watched, systemd):
     assert parent.process.wait(30) == 0
 
 
-def test_parent_does_not_report_while_a_process_is_missing(start_watched, systemd):
+def test_parent_reports_while_a_process_waits_to_be_started(start_watched, systemd):
     parent = start_watched(PAUSE='3600')
     first, _ = parent.wait_for('serves', 2)
-    assert systemd.recv(100) == b'WATCHDOG=1'
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: not exists(first), 'it has ended')
-    wait_until(lambda: is_silent(systemd, SECONDS), 'the parent reports no more')
+    assert not is_silent(systemd, SECONDS)
+
+
+def test_parent_that_hangs_does_not_report(start_watched, systemd):
+    parent = start_watched()
+    parent.wait_for('serves', 2)
+    parent.process.send_signal(signal.SIGSTOP)
+    try:
+        wait_until(lambda: is_silent(systemd, SECONDS), 'the parent reports no more')
+    finally:
+        parent.process.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.parametrize('stopped', [True, False])
