@@ -19,6 +19,8 @@ CONF=$ETC/manila_lite.conf
 CACERT=$ETC/cacert.pem
 # Exists where `set_up_servers` has run: the units that it started, one a line.
 SERVERS=$ETC/servers
+# What share nodes get of the secrets.
+NODE_SECRETS=$ETC/node-secrets
 # What each service was started with, or `restart` if it has to be restarted.
 STARTED=$ETC/started
 
@@ -76,6 +78,7 @@ read_variables() {
     : "${TLS_CACERT:=}"
     : "${DATABASE:=mariadb}"
     : "${DATABASE_URL:=}"
+    : "${MIGRATION_DATABASE_URL:=}"
     : "${TRANSPORT_URL:=}"
     : "${LOCKS_URL:=}"
     : "${AUTH:=http_basic}"
@@ -253,13 +256,15 @@ install_packages() {
 }
 
 # Passwords of this installation, made once on the first controller unless
-# they are in the file already. Other nodes have a copy. They are passed on by
+# they are in the file already. Other controllers have a copy, and other nodes
+# one of NODE_SECRETS, without passwords of administrators. They are passed on by
 # files and pipes only: arguments of programs can be seen by every user of the
 # machine.
 read_secrets() {
     if [[ ! -e $SECRETS ]]; then
-        is_first_controller || die "copy $SECRETS from $FIRST_CONTROLLER," \
-            'with mode 0600'
+        is_first_controller || die "copy $NODE_SECRETS of" \
+            "$FIRST_CONTROLLER to $SECRETS, with mode 0600; on a controller," \
+            "copy $SECRETS"
         put_file root:root 600 "$SECRETS" < /dev/null
     fi
     case $(stat -c %U:%a "$SECRETS") in
@@ -267,12 +272,35 @@ read_secrets() {
         *) die "$SECRETS must belong to root and have mode 0600" ;;
     esac
     local name
-    for name in DATABASE BROKER LOCKS ADMIN KEYSTONE KEYSTONE_DATABASE; do
+    for name in DATABASE BROKER LOCKS ADMIN KEYSTONE KEYSTONE_DATABASE \
+            CONTROLLER_DATABASE NODE_DATABASE NODE_BROKER; do
         add_secret "${name}_PASSWORD" "$(random_word)"
     done
     add_secret TOKEN_KEY "$(head -c 32 /dev/urandom | base64)"
     # shellcheck source=/dev/null
     source "$SECRETS"
+}
+
+# has_node_secrets: whether this node has no passwords of administrators.
+has_node_secrets() {
+    [[ -e $SECRETS ]] && grep -q '^NODE_DATABASE_PASSWORD=' "$SECRETS" \
+        && ! grep -q '^DATABASE_PASSWORD=' "$SECRETS"
+}
+
+refuse_node_secrets() {
+    if has_node_secrets; then
+        die "a controller needs a copy of $SECRETS of $FIRST_CONTROLLER, not" \
+            "of $NODE_SECRETS"
+    fi
+}
+
+# put_node_secrets: what nodes need that are no controllers.
+put_node_secrets() {
+    is_first_controller || return 0
+    put_file root:root 600 "$NODE_SECRETS" <<< "$(printf '%s=%q\n' \
+        NODE_DATABASE_PASSWORD "$NODE_DATABASE_PASSWORD" \
+        NODE_BROKER_PASSWORD "$NODE_BROKER_PASSWORD" \
+        LOCKS_PASSWORD "$LOCKS_PASSWORD")"
 }
 
 # add_secret NAME VALUE: unless there is one. Other nodes may have a copy of

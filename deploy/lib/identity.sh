@@ -25,7 +25,10 @@ own_keystone() {
 use_identity() {
     local at=$FIRST_CONTROLLER scheme=http database
     own_keystone
-    uses_keystone || return 0
+    # Share and data services do not talk to Keystone.
+    if ! uses_keystone || has_node_secrets; then
+        return 0
+    fi
     [[ -n ${KEYSTONE_PASSWORD:-} && -n ${KEYSTONE_DATABASE_PASSWORD:-} ]] \
         || die "copy $SECRETS from $at again: it has no KEYSTONE_PASSWORD"
     if [[ $OWN_KEYSTONE == no ]]; then

@@ -6,19 +6,45 @@
 use_servers() {
     local scheme account at=$FIRST_CONTROLLER
     own_servers
-    account=manila:$(quote_url "$DATABASE_PASSWORD")
     case $DATABASE in
         mariadb) scheme=mysql ;;
         postgresql) scheme=postgresql+psycopg2 ;;
     esac
+    if [[ -n ${DATABASE_PASSWORD:-} ]]; then
+        account=manila:$(quote_url "$DATABASE_PASSWORD")
+        : "${MIGRATION_DATABASE_URL:=${DATABASE_URL:-$scheme://$account@$at/manila}}"
+    fi
+    account=$(database_account)
     : "${DATABASE_URL:=$scheme://$account@$at/manila}"
-    account=manila:$(quote_url "$BROKER_PASSWORD")
+    account=$(broker_account)
     : "${TRANSPORT_URL:=rabbit://$account@$at:5672/manila}"
     # tooz takes the password as it is in the URL.
     if [[ $OWN_LOCKS == yes && $LOCKS_PASSWORD == *[]/?#[]* ]]; then
         die "LOCKS_PASSWORD in $SECRETS may not contain / ? # [ ]"
     fi
     : "${LOCKS_URL:=redis://:$LOCKS_PASSWORD@$at:6379}"
+}
+
+# database_account: print name and password, for a URL, of the account that
+# the services of this node have. Secrets of an older release have one account.
+database_account() {
+    if [[ -n ${CONTROLLER_DATABASE_PASSWORD:-} ]]; then
+        printf 'manila_controller:%s' \
+            "$(quote_url "$CONTROLLER_DATABASE_PASSWORD")"
+    elif [[ -n ${NODE_DATABASE_PASSWORD:-} ]]; then
+        printf 'manila_node:%s' "$(quote_url "$NODE_DATABASE_PASSWORD")"
+    else
+        printf 'manila:%s' "$(quote_url "$DATABASE_PASSWORD")"
+    fi
+}
+
+# broker_account: print the same for the broker.
+broker_account() {
+    if [[ -n ${BROKER_PASSWORD:-} ]]; then
+        printf 'manila:%s' "$(quote_url "$BROKER_PASSWORD")"
+    else
+        printf 'manila_node:%s' "$(quote_url "$NODE_BROKER_PASSWORD")"
+    fi
 }
 
 # own_servers: set which servers local.conf does not give by URL.
@@ -78,6 +104,8 @@ END
     for_unit mariadb disable_socket mariadb.socket
     run_server mariadb
     make_mariadb_account manila "$DATABASE_PASSWORD"
+    make_mariadb_login manila_controller "$CONTROLLER_DATABASE_PASSWORD"
+    make_mariadb_login manila_node "$NODE_DATABASE_PASSWORD"
 }
 
 # disable_socket NAME: Debian's package of MariaDB enables one. From the next
@@ -105,11 +133,73 @@ END
     changed "made the account $1 in MariaDB"
 }
 
-# mariadb_answers NAME PASSWORD: whether the account can use its database.
+# make_mariadb_login NAME PASSWORD: an account without any rights.
+make_mariadb_login() {
+    if mariadb_answers "$@" ''; then
+        return
+    fi
+    mariadb <<END
+CREATE USER IF NOT EXISTS $1@'%';
+ALTER USER $1@'%' IDENTIFIED BY $(quote_mysql "$2");
+END
+    changed "made the account $1 in MariaDB"
+}
+
+# mariadb_answers NAME PASSWORD [DATABASE]: whether the account can use its
+# database, or sign in if that is empty.
 mariadb_answers() {
     mariadb --defaults-extra-file=<(printf '[client]\npassword=%s\n' \
         "$(quote_word "$2")") --host="$FIRST_CONTROLLER" --user="$1" \
-        --execute='SELECT 1' "$1" > /dev/null 2>&1
+        --execute='SELECT 1' --database="${3-$1}" > /dev/null 2>&1
+}
+
+# grant_rights: give the accounts of services what this release needs, after
+# the migration of the database.
+grant_rights() {
+    if [[ $OWN_DATABASE != yes ]] || ! is_first_controller; then
+        return 0
+    fi
+    # Controllers may have all roles.
+    grant_to manila_controller controller share data
+    grant_to manila_node share data
+}
+
+# grant_to ACCOUNT SERVICE...
+grant_to() {
+    local before after service services=()
+    for service in "${@:2}"; do
+        services+=(--service "$service")
+    done
+    before=$("rights_in_$DATABASE" "$1")
+    manage db grants --account "$1" "${services[@]}" \
+        | "administer_$DATABASE" manila > /dev/null
+    after=$("rights_in_$DATABASE" "$1")
+    if [[ $before != "$after" ]]; then
+        changed "gave the account $1 the rights of its services"
+    fi
+}
+
+# administer_mariadb DATABASE: run standard input as the administrator.
+administer_mariadb() {
+    mariadb "$1"
+}
+
+administer_postgresql() {
+    runuser -u postgres -- psql --quiet --no-psqlrc --no-align --tuples-only \
+        -v ON_ERROR_STOP=1 "$1"
+}
+
+rights_in_mariadb() {
+    mariadb --skip-column-names <<< "SHOW GRANTS FOR $1@'%'" | sort
+}
+
+rights_in_postgresql() {
+    administer_postgresql manila <<END
+SELECT table_name, column_name, privilege_type
+FROM information_schema.column_privileges WHERE grantee = '$1'
+UNION SELECT table_name, '', privilege_type
+FROM information_schema.table_privileges WHERE grantee = '$1' ORDER BY 1, 2, 3;
+END
 }
 
 set_up_postgresql() {
@@ -123,18 +213,38 @@ set_up_postgresql() {
 listen_addresses = '$(listen_addresses ,)'
 max_connections = 500
 END
-    local accounts=(manila) name
+    local accounts=(manila manila_controller manila_node) name
     if [[ $OWN_KEYSTONE == yes ]]; then
         accounts+=(keystone)
     fi
     for name in "${accounts[@]}"; do
-        for_unit postgresql put_line "$etc/pg_hba.conf" \
-            "host $name $name all scram-sha-256 # manila_lite"
+        for_unit postgresql put_line "$etc/pg_hba.conf" "$(hba_line "$name")"
     done
     # The unit of the cluster; the other one starts all clusters.
     order_boot postgresql@ wait_for_address
     run_server postgresql
     make_postgresql_account manila "$DATABASE_PASSWORD"
+    make_postgresql_login manila_controller "$CONTROLLER_DATABASE_PASSWORD"
+    make_postgresql_login manila_node "$NODE_DATABASE_PASSWORD"
+}
+
+# hba_line ACCOUNT: print what lets it sign in; accounts of services use the
+# database manila.
+hba_line() {
+    echo "host ${1%%_*} $1 all scram-sha-256 # manila_lite"
+}
+
+# make_postgresql_login NAME PASSWORD: an account without any rights.
+make_postgresql_login() {
+    if postgresql_answers "$@" manila; then
+        return
+    fi
+    administer_postgresql postgres <<END
+SELECT 'CREATE ROLE $1 LOGIN' WHERE NOT EXISTS (
+    SELECT FROM pg_roles WHERE rolname = '$1') \gexec
+ALTER ROLE $1 PASSWORD $(quote_sql "$2");
+END
+    changed "made the account $1 in PostgreSQL"
 }
 
 # make_postgresql_account NAME PASSWORD: and a database of the same name.
@@ -152,14 +262,15 @@ END
     changed "made the account $1 in PostgreSQL"
 }
 
-# postgresql_answers NAME PASSWORD: whether the account can use its database.
+# postgresql_answers NAME PASSWORD [DATABASE]: whether the account can use its
+# database.
 postgresql_answers() {
     local passwords code=0
     # It reads plain files only, no pipe.
     passwords=$(mktemp)
     printf '*:*:*:%s:%s\n' "$1" "$(quote_pgpass "$2")" > "$passwords"
     PGPASSFILE=$passwords psql --quiet --no-psqlrc --no-password \
-        --host="$FIRST_CONTROLLER" --username="$1" --command='SELECT 1' "$1" \
+        --host="$FIRST_CONTROLLER" --username="$1" --command='SELECT 1' "${3-$1}" \
         > /dev/null 2>&1 || code=$?
     rm "$passwords"
     return "$code"
@@ -174,20 +285,24 @@ set_up_rabbitmq() {
         rabbitmqctl -q add_vhost manila
         changed 'made the virtual host manila in RabbitMQ'
     fi
+    make_rabbitmq_account manila "$BROKER_PASSWORD"
+    make_rabbitmq_account manila_node "$NODE_BROKER_PASSWORD"
+}
+
+# make_rabbitmq_account NAME PASSWORD: which uses the virtual host manila only.
+make_rabbitmq_account() {
     if ! rabbitmqctl -q list_users --no-table-headers \
-            | grep -q '^manila[[:space:]]'; then
-        rabbitmqctl -q add_user manila <<< "$BROKER_PASSWORD" > /dev/null
-        changed 'made the account manila in RabbitMQ'
-    elif ! rabbitmqctl -q authenticate_user manila \
-            <<< "$BROKER_PASSWORD" > /dev/null 2>&1; then
-        rabbitmqctl -q change_password manila <<< "$BROKER_PASSWORD" \
-            > /dev/null
-        changed 'set the password of manila in RabbitMQ'
+            | grep -q "^${1}[[:space:]]"; then
+        rabbitmqctl -q add_user "$1" <<< "$2" > /dev/null
+        changed "made the account $1 in RabbitMQ"
+    elif ! rabbitmqctl -q authenticate_user "$1" <<< "$2" > /dev/null 2>&1; then
+        rabbitmqctl -q change_password "$1" <<< "$2" > /dev/null
+        changed "set the password of $1 in RabbitMQ"
     fi
     if ! rabbitmqctl -q list_permissions -p manila --no-table-headers \
-            | grep -q '^manila[[:space:]]'; then
-        rabbitmqctl -q set_permissions -p manila manila '.*' '.*' '.*'
-        changed 'let manila use its virtual host in RabbitMQ'
+            | grep -q "^${1}[[:space:]]"; then
+        rabbitmqctl -q set_permissions -p manila "$1" '.*' '.*' '.*'
+        changed "let $1 use the virtual host manila in RabbitMQ"
     fi
 }
 
@@ -205,6 +320,8 @@ set_up_redis() {
 purge_servers() {
     if [[ $OWN_DATABASE == yes ]]; then
         purge_account manila
+        purge_login manila_controller
+        purge_login manila_node
         if [[ $OWN_KEYSTONE == yes ]]; then
             purge_account keystone
         fi
@@ -225,11 +342,14 @@ purge_broker() {
         rabbitmqctl -q delete_vhost manila
         changed 'removed the virtual host manila'
     fi
-    if rabbitmqctl -q list_users --no-table-headers \
-            | grep -q '^manila[[:space:]]'; then
-        rabbitmqctl -q delete_user manila
-        changed 'removed the account manila from RabbitMQ'
-    fi
+    local name
+    for name in manila manila_node; do
+        if rabbitmqctl -q list_users --no-table-headers \
+                | grep -q "^${name}[[:space:]]"; then
+            rabbitmqctl -q delete_user "$name"
+            changed "removed the account $name from RabbitMQ"
+        fi
+    done
 }
 
 # close_servers: let the servers listen where they did before the set-up. What
@@ -256,9 +376,9 @@ close_postgresql() {
         if [[ ! -d $etc ]]; then
             continue
         fi
-        for name in manila keystone; do
+        for name in manila manila_controller manila_node keystone; do
             for_unit postgresql delete_line "$etc/pg_hba.conf" \
-                "host $name $name all scram-sha-256 # manila_lite"
+                "$(hba_line "$name")"
         done
         # As its owner, who may have made links.
         act_for "$etc/conf.d"
@@ -313,6 +433,20 @@ END
             ;;
     esac
     changed "removed the database $1"
+}
+
+# purge_login NAME: an account without a database, after that which it used.
+purge_login() {
+    if [[ -z $(find_account "$1") ]]; then
+        return
+    fi
+    case $DATABASE in
+        mariadb) mariadb <<< "DROP USER IF EXISTS $1@'%';" ;;
+        postgresql)
+            administer_postgresql postgres <<< "DROP ROLE IF EXISTS $1;"
+            ;;
+    esac
+    changed "removed the account $1"
 }
 
 # find_account NAME: print something if it or its database exists.

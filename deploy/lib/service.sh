@@ -52,15 +52,29 @@ ssl.create_default_context(cafile=sys.argv[1])' "$TLS_CACERT" 2> /dev/null \
 # sync_schema: migrate the database, unless it has the schema of the release.
 sync_schema() {
     local code=0
-    manage db check > /dev/null 2>&1 || code=$?
+    manage_schema check > /dev/null 2>&1 || code=$?
     case $code in
         0) ;;
         3)
-            manage db sync
+            manage_schema sync
             changed 'migrated the database'
             ;;
-        *) manage db check ;;
+        *) manage_schema check ;;
     esac
+}
+
+# manage_schema VERB: run manila-lite-manage db with the account of migrations,
+# which no service has.
+manage_schema() {
+    local file code=0
+    file=$(mktemp)
+    chown manila: "$file"
+    printf '[database]\nconnection = %s\n' \
+        "$(quote_option "$MIGRATION_DATABASE_URL")" > "$file"
+    runuser -u manila -- "${PROGRAM:-$VENV}/bin/manila-lite-manage" db "$1" \
+        --config-file "$CONF" --config-file "$file" || code=$?
+    rm "$file"
+    return "$code"
 }
 
 # set_up_sign_in: the administrator, and what the API checks callers with.

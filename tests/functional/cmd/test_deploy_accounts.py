@@ -11,7 +11,13 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from tests.support import deploy_scripts, postgresql_server, requirements
+from manila_lite.db import engines
+from tests.support import (
+    deploy_scripts,
+    mariadb_server,
+    postgresql_server,
+    requirements,
+)
 from tests.support.processes import BINARIES
 
 PASSWORDS = ["""a b;c$d"e'f%g@h#""", r'\':\\', 'plain']
@@ -124,3 +130,102 @@ def test_account_in_mariadb_is_made_once(tmp_path, password):
             account_lines('mariadb', name, password), '', tmp_path
         )
         assert made == printed('MariaDB', name)
+
+
+SET_UP = """
+manage() {{
+    "$BIN/manila-lite-manage" "$@" --config-file "$CONF"
+}}
+CONF=$FOLDER/manage.conf
+make_{kind}_account manila "$DATABASE_PASSWORD"
+make_{kind}_login manila_controller "$CONTROLLER_DATABASE_PASSWORD"
+make_{kind}_login manila_node "$NODE_DATABASE_PASSWORD"
+printf '[database]\\nconnection = %s\\n' \\
+    "$(quote_option "${{MIGRATION_DATABASE_URL/@127.0.0.1/@127.0.0.1$PORT}}")" \\
+    > "$CONF"
+manage db sync > /dev/null
+grant_rights
+report_changes
+"""
+PREPARE = """
+set -euo pipefail
+source "$DEPLOY/lib/all.sh"
+ETC=$FOLDER
+SECRETS=$FOLDER/{secrets}
+read_variables
+source "$SECRETS"
+use_servers
+use_identity
+"""
+SECRETS = {
+    'secrets': """
+DATABASE_PASSWORD=first
+BROKER_PASSWORD=second
+LOCKS_PASSWORD=third
+CONTROLLER_DATABASE_PASSWORD='f o%u$r'
+NODE_DATABASE_PASSWORD='f i%v$e'
+NODE_BROKER_PASSWORD=sixth
+""",
+    'node-secrets': """
+NODE_DATABASE_PASSWORD='f i%v$e'
+NODE_BROKER_PASSWORD=sixth
+LOCKS_PASSWORD=third
+""",
+}
+
+
+@pytest.fixture(params=['mariadb', 'postgresql'])
+def server(request, tmp_path):
+    """The environment in which the clients of a server reach it."""
+    deploy_scripts.require_root()
+    if request.param == 'postgresql':
+        yield request.getfixturevalue('postgresql') | {'DATABASE': 'postgresql'}
+        return
+    folder = tmp_path / 'mariadb'
+    folder.mkdir()
+    with mariadb_server.run(folder) as found:
+        # It would be preferred to manila@'%'.
+        found.execute(f"DROP USER {mariadb_server.USER}@'127.0.0.1'")
+        # Files of Debian name the socket of the machine's server.
+        (tmp_path / '.my.cnf').write_text(
+            f'[client]\nsocket = {folder}/socket\nport = {found.port}\n'
+        )
+        yield {'DATABASE': 'mariadb', 'HOME': str(tmp_path), 'PORT': f':{found.port}'}
+
+
+def test_node_has_an_account_of_its_own(server, tmp_path, monkeypatch):
+    """Without the rights, or the passwords, of a controller."""
+    kind = server['DATABASE']
+    for name, text in SECRETS.items():
+        (tmp_path / name).write_text(text)
+
+    def shell(lines, secrets):
+        return deploy_scripts.shell(
+            lines,
+            f'DATABASE={kind}\nCONTROLLERS=127.0.0.1\n',
+            tmp_path,
+            PREPARE.format(secrets=secrets),
+            FOLDER=str(tmp_path),
+            **{'BIN': str(BINARIES), 'PORT': '', **server},
+        )
+
+    first = shell(SET_UP.format(kind=kind), 'secrets')
+    assert 'gave the account manila_node the rights of its services' in first
+    assert shell(SET_UP.format(kind=kind), 'secrets') == 'Nothing to change.\n'
+    if kind == 'postgresql':
+        monkeypatch.setenv('PGPORT', server['PGPORT'])
+    for secrets, change in (('secrets', True), ('node-secrets', False)):
+        file = tmp_path / f'{secrets}.conf'
+        file.write_text(shell('service_conf share', secrets))
+        url = deploy_scripts.option(file, 'connection', 'database')
+        url = url.replace('@127.0.0.1', f'@127.0.0.1{server.get("PORT", "")}')
+        engine = sa.create_engine(engines.with_driver(url), poolclass=sa.pool.NullPool)
+        with contextlib.ExitStack() as stack, engine.connect() as connection:
+            connection.exec_driver_sql('SELECT * FROM shares')
+            if not change:
+                stack.enter_context(pytest.raises(sa.exc.DBAPIError, match='denied'))
+            connection.exec_driver_sql('DELETE FROM quotas')
+        with engine.connect() as connection, pytest.raises(sa.exc.DBAPIError):
+            connection.exec_driver_sql('DROP TABLE work')
+        broker = deploy_scripts.option(file, 'transport_url')
+        assert ('//manila_node:sixth@' in broker) == (not change)

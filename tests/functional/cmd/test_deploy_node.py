@@ -338,7 +338,8 @@ def test_removed_node_has_no_passwords(node):
     steps = node.run(PASSWORDS)
     etc = '/etc/manila_lite'
     assert sorted(steps['with passwords']) == [
-        f'{etc}/{name}' for name in ('admin-openrc', 'secrets', 'token_key')
+        f'{etc}/{name}'
+        for name in ('admin-openrc', 'node-secrets', 'secrets', 'token_key')
     ]
     assert steps['remove again'][-1] == 'Nothing to change.'
     assert steps['left'] == [

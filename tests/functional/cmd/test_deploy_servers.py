@@ -50,6 +50,7 @@ require_root
 read_variables
 mkdir -p "$ETC"
 DATABASE_PASSWORD=a BROKER_PASSWORD=b LOCKS_PASSWORD=c
+CONTROLLER_DATABASE_PASSWORD=d NODE_DATABASE_PASSWORD=e NODE_BROKER_PASSWORD=f
 use_servers
 use_identity
 "$1"
@@ -144,7 +145,8 @@ def root(tmp_path):
     [
         # The note, the file, the note, the socket, and the restart.
         ('set_up_mariadb', 5),
-        ('set_up_postgresql', 4),
+        # A note more for each account of services.
+        ('set_up_postgresql', 6),
         ('set_up_redis', 4),
         # The file, the note, the drop-in, the restart, and the note of what
         # was read.
@@ -162,8 +164,9 @@ def test_server_reads_what_an_interrupted_run_has_written(root, function, steps)
     [
         # The note, the file, the restart, and the end of the note.
         ('mariadb', 4),
-        # The drop-in; the note, the account and the file; the restart.
-        ('postgresql', 7),
+        # The drop-in; the note, three accounts and the file; the restart. Of
+        # two accounts, the note as well.
+        ('postgresql', 11),
         # The drop-in; the note, the line and the file; the restart.
         ('redis', 7),
     ],
