@@ -126,6 +126,20 @@ def test_space_of_a_share_that_was_just_deleted_is_used(site):
     site.near.delete_share(CTX, moved)
 
 
+@pytest.mark.usefixtures('space_is_freed_in_time')
+def test_share_that_stays_in_its_pool_needs_no_space_there(site):
+    pool = site.near.backend.pools['small']
+    share, moved = site.create(host='host@near#small'), site.share('host@near#small')
+    size = pool.capacity_bytes()[1] * 2 // 3
+    (site.volume(site.near, share) / 'large').write_bytes(os.urandom(size))
+    kernel.flush(pool.top)
+    assert pool.capacity_bytes()[1] < size
+    site.copy(share, moved)
+    site.complete(share, moved)
+    assert (site.volume(site.near, moved) / 'large').stat().st_size == size
+    site.near.delete_share(CTX, moved)
+
+
 def test_pool_that_becomes_full_ends_the_migration_with_a_message(site):
     share, moved = site.create(), site.share('host@near#small')
     volume = site.volume(site.near, share)
