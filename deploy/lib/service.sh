@@ -68,9 +68,10 @@ sync_schema() {
 manage_schema() {
     local file code=0
     file=$(mktemp)
-    chown manila: "$file"
     printf '[database]\nconnection = %s\n' \
         "$(quote_option "$MIGRATION_DATABASE_URL")" > "$file"
+    # Not before: the kernel refuses others' files in /tmp to root, too.
+    chown manila: "$file"
     runuser -u manila -- "${PROGRAM:-$VENV}/bin/manila-lite-manage" db "$1" \
         --config-file "$CONF" --config-file "$file" || code=$?
     rm "$file"
