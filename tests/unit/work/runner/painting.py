@@ -39,6 +39,9 @@ class PaintingRpc(contract.Contract):
     )
     def remove(self, ctx, instance_id): ...
 
+    @durable()
+    def look(self, ctx, instance_id): ...
+
 
 @implements(PaintingRpc)
 class Painter:
@@ -69,6 +72,10 @@ class Painter:
     def remove(self, job, instance_id):
         self.called('remove', job)
         job.finish(fire, SHARE_INSTANCE, instance_id, 'deleted')
+
+    def look(self, job, instance_id):
+        self.called('look', job)
+        job.finish()
 
     def rescue(self, job):
         self.called('rescue', job)

@@ -11,6 +11,7 @@ from manila_lite.db.transitions import fire
 from manila_lite.messages import Detail
 from manila_lite.rpc import contract
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.work import table
 from tests.unit.work.builders import row, submit_work, sweep
 from tests.unit.work.runner.painting import CTX, FAILED, raising, reserved, run_all
 
@@ -137,6 +138,18 @@ def test_refusal_is_one_warning_with_the_request_id(
     assert bool(line.exc_info) == (level == 'ERROR')
     assert CTX.request_id in line.message
     assert str(error) in line.message
+
+
+def test_work_without_a_declared_failure_just_ends(
+    runner, ask, painter, status_of, messages, db
+):
+    painter.does['look'] = raising(ValueError)
+    ask('look')
+    run_all(runner)
+    assert painter.calls == ['look']
+    assert status_of('i') == 'extending'
+    assert messages() == []
+    assert not db.read(table.list_work)
 
 
 def test_a_failed_hook_may_replace_the_declared_failure(
