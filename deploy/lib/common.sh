@@ -39,6 +39,15 @@ die() {
     exit 1
 }
 
+# prints PATTERN COMMAND...: whether a command prints a line like that. It is
+# read to its end: one that loses its reader, as to `grep -q`, would fail.
+prints() {
+    local pattern=$1 output
+    shift
+    output=$("$@") || die "this command has failed: $*"
+    grep -q -e "$pattern" <<< "$output"
+}
+
 changed() {
     printf '%s\n' "$*"
     CHANGES=$((CHANGES + 1))

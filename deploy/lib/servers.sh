@@ -281,7 +281,7 @@ set_up_rabbitmq() {
     install_packages rabbitmq-server
     start_unit rabbitmq-server
     rabbitmqctl -q await_startup
-    if ! rabbitmqctl -q list_vhosts --no-table-headers | grep -qx manila; then
+    if ! prints '^manila$' rabbitmqctl -q list_vhosts --no-table-headers; then
         rabbitmqctl -q add_vhost manila
         changed 'made the virtual host manila in RabbitMQ'
     fi
@@ -291,16 +291,16 @@ set_up_rabbitmq() {
 
 # make_rabbitmq_account NAME PASSWORD: which uses the virtual host manila only.
 make_rabbitmq_account() {
-    if ! rabbitmqctl -q list_users --no-table-headers \
-            | grep -q "^${1}[[:space:]]"; then
+    if ! prints "^${1}[[:space:]]" \
+            rabbitmqctl -q list_users --no-table-headers; then
         rabbitmqctl -q add_user "$1" <<< "$2" > /dev/null
         changed "made the account $1 in RabbitMQ"
     elif ! rabbitmqctl -q authenticate_user "$1" <<< "$2" > /dev/null 2>&1; then
         rabbitmqctl -q change_password "$1" <<< "$2" > /dev/null
         changed "set the password of $1 in RabbitMQ"
     fi
-    if ! rabbitmqctl -q list_permissions -p manila --no-table-headers \
-            | grep -q "^${1}[[:space:]]"; then
+    if ! prints "^${1}[[:space:]]" \
+            rabbitmqctl -q list_permissions -p manila --no-table-headers; then
         rabbitmqctl -q set_permissions -p manila "$1" '.*' '.*' '.*'
         changed "let $1 use the virtual host manila in RabbitMQ"
     fi
@@ -338,14 +338,14 @@ purge_broker() {
         systemctl start rabbitmq-server
     fi
     rabbitmqctl -q await_startup
-    if rabbitmqctl -q list_vhosts --no-table-headers | grep -qx manila; then
+    if prints '^manila$' rabbitmqctl -q list_vhosts --no-table-headers; then
         rabbitmqctl -q delete_vhost manila
         changed 'removed the virtual host manila'
     fi
     local name
     for name in manila manila_node; do
-        if rabbitmqctl -q list_users --no-table-headers \
-                | grep -q "^${name}[[:space:]]"; then
+        if prints "^${name}[[:space:]]" \
+                rabbitmqctl -q list_users --no-table-headers; then
             rabbitmqctl -q delete_user "$name"
             changed "removed the account $name from RabbitMQ"
         fi

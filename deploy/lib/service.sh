@@ -97,7 +97,7 @@ set_up_http_basic() {
     # Where it was before; the configuration names the other file now.
     delete_file "$STATE/token_key"
     if [[ ! -e $STATE/users ]] \
-            || ! manage user list | grep -q "^$ADMIN_USER "; then
+            || ! prints "^$ADMIN_USER " manage user list; then
         manage user add "$ADMIN_USER" --user-id "$ADMIN_USER" \
             --project "$ADMIN_PROJECT" --role admin <<< "$ADMIN_PASSWORD"
         changed "added the user $ADMIN_USER"

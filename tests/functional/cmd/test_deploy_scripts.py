@@ -56,6 +56,16 @@ def test_bashate_has_no_complaint():
     run(tool('bashate'), *(set(SCRIPTS) - {ROOT / 'devstack/settings'}))
 
 
+def test_what_a_command_prints_is_read_to_its_end(shell):
+    found = shell("""
+        prints '^1$' seq 100000 && echo begins
+        ! prints '^x$' seq 100000 && echo ends
+        (prints '^1$' false 2>&1) || echo "$?"
+    """)
+    assert found.splitlines()[:2] == ['begins', 'ends']
+    assert found.splitlines()[2:] == ['bash: this command has failed: false', '1']
+
+
 def test_a_file_is_written_when_it_differs(shell, tmp_path):
     file = tmp_path / 'file'
     lines = f"""
