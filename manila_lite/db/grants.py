@@ -31,7 +31,7 @@ _TABLE = (
     ('cluster_tasks',                             'SID',    'SID'),
     ('driver_calls',                              'SID',    'SID'),
     ('drivers_private_data',                      'SIUD',   ''),
-    ('encryption_keys',                           'SUDL',   ''),
+    ('encryption_keys',                           'SIUDL',  ''),
     ('freed_addresses',                           'SID',    ''),
     ('messages',                                  'SI',     'SI'),
     ('network_allocations',                       'SIUD',   ''),
