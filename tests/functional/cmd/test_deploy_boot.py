@@ -167,8 +167,9 @@ def test_boot_order_is_written_once_and_removed(shell, tmp_path):
 
 
 SET_UP = """
+CONTROLLER_DATABASE_PASSWORD=d NODE_DATABASE_PASSWORD=e
 for name in install_packages put_file for_unit run_server check_proxy_conf \
-        run_proxy make_postgresql_account; do
+        run_proxy make_postgresql_account make_postgresql_login; do
     eval "$name() { :; }"
 done
 put_boot_order() {

@@ -100,7 +100,13 @@ def test_the_page_leads_to_running_services(root):
 
 @pytest.mark.parametrize(
     'unit',
-    sorted({*UNITS.glob('*.service')} - {UNITS / 'manila-lite-keystone.service'}),
+    sorted(
+        path
+        for path in UNITS.glob('*.service')
+        # Its server is no part of this, or it is killed.
+        if path.stem != 'manila-lite-keystone'
+        and 'KillSignal=SIGKILL' not in path.read_text()
+    ),
     ids=lambda path: path.stem,
 )
 def test_systemd_waits_for_longer_than_a_service(unit):
