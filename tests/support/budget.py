@@ -20,8 +20,9 @@ import pytest
 TABLE = pathlib.Path(__file__).parents[1] / 'budget.csv'
 OVERHEAD = '(collection and runner)'
 LOOP_SECONDS = 0.1
-MARGIN = 1.4
-"""A machine that does other work at the same time has cold caches."""
+MARGIN = 2.5
+"""A machine that does other work at the same time has cold caches, which the loop
+does not feel: the same tests have taken twice as long for the same loop."""
 
 _SERVERS = re.compile(r'\[(?:mysql|postgresql)')
 _ran_on_servers: list[str] = []

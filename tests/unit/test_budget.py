@@ -28,8 +28,8 @@ def test_time_of_folders_is_counted_for_the_nearest_row():
 def test_only_more_than_budget_and_margin_is_exceeded(monkeypatch):
     rows = {'a': {'folder': 'a', 'test': '10'}, 'b': {'folder': 'b', 'test': ''}}
     monkeypatch.setattr(budget, 'budgets', lambda: rows)
-    assert budget.exceeded('test', {'a': 13.9, 'b': 1000.0}) == {}
-    assert budget.exceeded('test', {'a': 14.1}) == {'a': 14.1}
+    assert budget.exceeded('test', {'a': 24.9, 'b': 1000.0}) == {}
+    assert budget.exceeded('test', {'a': 25.1}) == {'a': 25.1}
 
 
 def test_time_of_processes_that_still_run_is_counted():
