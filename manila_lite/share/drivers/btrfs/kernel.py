@@ -573,7 +573,7 @@ def is_mount_seen(folder: pathlib.Path, pid: int) -> bool:
     """Return whether a process sees what is mounted in a folder later.
 
     The folder is a mount of itself. The process has the same mount, or one
-    of its own that follows it.
+    of its own that follows it. Raises ProcessLookupError if it has ended.
     """
     own = _mount_line(folder, 'self')
     other = _mount_line(folder, str(pid))
@@ -592,11 +592,17 @@ def _mount_line(folder: pathlib.Path, process: str) -> list[str] | None:
     """Return the fields of the last mount at a folder, if there is one."""
     target = str(folder.resolve())
     found = None
-    with open(f'/proc/{process}/mountinfo', errors='surrogateescape') as file:
-        for line in file:
-            fields = line.partition(' - ')[0].split(' ')
-            if fields[4] == target:
-                found = fields
+    try:
+        with open(f'/proc/{process}/mountinfo', errors='surrogateescape') as file:
+            for line in file:
+                fields = line.partition(' - ')[0].split(' ')
+                if fields[4] == target:
+                    found = fields
+    except OSError as error:
+        # EINVAL: it has ended, but its parent has not yet waited for it.
+        if error.errno in (errno.ENOENT, errno.ESRCH, errno.EINVAL):
+            raise ProcessLookupError(f'process {process} has ended') from error
+        raise
     return found
 
 

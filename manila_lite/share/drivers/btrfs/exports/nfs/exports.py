@@ -94,7 +94,7 @@ class Exports:
         """Return whether a server that runs sees what is mounted."""
         try:
             return kernel.is_mount_seen(self._mounts, pid)
-        except (FileNotFoundError, ProcessLookupError):
+        except ProcessLookupError:
             return True  # it has ended, and the next one does
 
     def publish(
