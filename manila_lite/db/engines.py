@@ -258,14 +258,26 @@ def with_driver(url: str, *, threads: bool = True) -> str:
     That is mysqlclient where it is installed, as it takes half the time of
     PyMySQL or less. Without threads it is not: a statement that waits for a
     lock in a driver in C would stop the greenlet that has the lock.
+
+    With a CA both verify the name of the server, as PyMySQL does by default.
     """
     parsed = sa.make_url(url)
     if parsed.drivername != 'mysql':
         return url
-    in_c = threads and importlib.util.find_spec('MySQLdb') is not None
-    return parsed.set(
-        drivername='mysql+mysqldb' if in_c else 'mysql+pymysql'
-    ).render_as_string(hide_password=False)
+    if threads and importlib.util.find_spec('MySQLdb') is not None:
+        parsed = _verified_in_c(parsed.set(drivername='mysql+mysqldb'))
+    else:
+        parsed = parsed.set(drivername='mysql+pymysql')
+    return parsed.render_as_string(hide_password=False)
+
+
+def _verified_in_c(url: sa.URL) -> sa.URL:
+    """Return the URL so that mysqlclient verifies what PyMySQL would."""
+    query = url.query
+    checks_name = util.asbool(query.get('ssl_check_hostname', 'true'))
+    if 'ssl_ca' not in query or 'ssl_mode' in query or not checks_name:
+        return url
+    return url.update_query_dict({'ssl_mode': 'VERIFY_IDENTITY'})
 
 
 def create_engine(

@@ -1,5 +1,6 @@
 """Drivers, what transactions demand of PostgreSQL, what sessions keep."""
 
+import contextlib
 import datetime
 import importlib.util
 
@@ -10,7 +11,7 @@ from sqlalchemy import event
 from manila_lite.db import engines, schema
 from manila_lite.db.models import types
 from manila_lite.db.session import Database
-from tests.support import databases
+from tests.support import certificates, databases, mariadb_server
 
 DRIVERS = ('postgresql+psycopg2', 'postgresql+psycopg')
 
@@ -123,6 +124,52 @@ def test_mysql_without_a_driver_uses_the_one_in_c_if_installed():
 def test_greenlets_are_not_blocked_by_a_driver_in_c():
     found = engines.with_driver('mysql://me:secret@db/x', threads=False)
     assert found == 'mysql+pymysql://me:secret@db/x'
+
+
+@pytest.fixture(scope='module')
+def tls_server(tmp_path_factory):
+    """A MariaDB server with a certificate for 127.0.0.1, and its folder.
+
+    `ca.pem` there has issued the certificate, `other/ca.pem` has not.
+    """
+    folder = tmp_path_factory.mktemp('tls')
+    (folder / 'other').mkdir()
+    certificates.make(folder / 'other')
+    certificates.make(folder)
+    pem = folder / 'server.pem'
+    with mariadb_server.run(
+        folder,
+        '--bind-address=127.0.0.1,127.0.0.2',
+        *(f'--ssl-cert={pem}', f'--ssl-key={pem}'),
+        '--require-secure-transport=ON',
+    ) as server:
+        server.execute(f"CREATE USER {mariadb_server.USER}@'127.0.0.2'")
+        yield server, folder
+
+
+@pytest.mark.parametrize('threads', [True, False])
+@pytest.mark.parametrize(
+    'host, ca, accepted',
+    [
+        ('127.0.0.1', 'ca.pem', True),
+        ('127.0.0.2', 'ca.pem', False),
+        ('127.0.0.2', 'ca.pem&ssl_check_hostname=false', True),
+        ('127.0.0.1', 'other/ca.pem', False),
+    ],
+)
+def test_a_ca_verifies_the_name_of_mariadb(tls_server, threads, host, ca, accepted):
+    """With both drivers, from one URL."""
+    server, folder = tls_server
+    url = f'mysql://{mariadb_server.USER}@{host}:{server.port}/?ssl_ca={folder}/{ca}'
+    engine = sa.create_engine(
+        engines.with_driver(url, threads=threads), poolclass=sa.pool.NullPool
+    )
+    with contextlib.ExitStack() as stack:
+        if not accepted:
+            stack.enter_context(pytest.raises(sa.exc.OperationalError, match='SSL'))
+        with engine.connect() as connection:
+            found = connection.exec_driver_sql("SHOW STATUS LIKE 'Ssl_version'")
+            assert found.one()[1].startswith('TLS')
 
 
 @pytest.mark.parametrize(
