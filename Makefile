@@ -11,6 +11,7 @@
 # make mutate   plant faults, to see which of them the tests catch
 # make servers  print how to get the servers that some tests need
 # make screenshots  the pictures of the page in the documentation
+# make constraints  the versions that deploy/wheels and the image install
 # make venv     only the environment that all of them use
 
 VENV := .venv
@@ -25,8 +26,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: run run-nfs stop-nfs run-ceph stop-ceph cluster stop-cluster chaos \
-        soak check lint test test-deploy exhaust mutate servers venv genconfig \
-        genpolicy docs screenshots changelog clean
+        soak check lint test test-deploy exhaust mutate servers venv constraints \
+        genconfig genpolicy docs screenshots changelog clean
 
 run: venv
 	@exec $(BIN)/manila-lite serve --state-dir $(STATE_DIR) $(ARGS)
@@ -171,6 +172,14 @@ $(READY): setup.cfg pyproject.toml requirements.txt test-requirements.txt
 	    /^Installing collected/ { printf ", installing them"; fflush() } \
 	    END { print "." }'
 	@touch $@
+
+# What deploy/wheels fetches, and the container image has: with each release.
+constraints: venv
+	@$(BIN)/python -m pip install --quiet uv
+	UV_CUSTOM_COMPILE_COMMAND='make constraints' $(BIN)/uv pip compile --quiet \
+	    --upgrade --universal --python-version 3.11 --generate-hashes \
+	    --no-annotate --extra mysql --extra mysqlclient --extra postgresql \
+	    --extra redis --extra memcached --output-file constraints.txt setup.cfg
 
 genconfig: venv
 	$(BIN)/oslo-config-generator \

@@ -5,7 +5,50 @@
 
 SOURCES=(manila_lite etc setup.cfg pyproject.toml requirements.txt README.md
     LICENSE)
+MYSQLCLIENT_BUILD=(gcc python3-dev pkg-config libmariadb-dev)
 UNIT_FILES=etc/manila_lite/systemd
+# What deploy/wheels makes: the wheels, which of them a node installs with their
+# hashes, and what they were built from.
+WHEELHOUSE=$DEPLOY/wheelhouse
+WANTED_WHEELS=$WHEELHOUSE/requirements.txt
+BUILT_FROM=$WHEELHOUSE/built-from
+
+# build_wheelhouse: fetch what constraints.txt names, and build manila_lite.
+build_wheelhouse() (
+    umask 022
+    work=$(mktemp -d "$DEPLOY/.wheelhouse.XXXXXX")
+    trap 'rm -rf "$work"' EXIT
+    cd "$DEPLOY/.." || exit
+    mkdir "$work/source" "$work/wheels"
+    cp -R "${SOURCES[@]}" "$work/source"
+    # What has to be built is built by the version named there, too.
+    awk '/^[a-z]/ { wanted = /^setuptools==/ } wanted' constraints.txt \
+        > "$work/setuptools.txt"
+    python3 -m venv "$work/venv"
+    "$work/venv/bin/pip" install --quiet --require-hashes --no-deps \
+        --requirement "$work/setuptools.txt"
+    "$work/venv/bin/pip" wheel --quiet --require-hashes --no-deps \
+        --no-build-isolation --wheel-dir "$work/wheels" \
+        --requirement constraints.txt
+    "$work/venv/bin/pip" wheel --quiet --no-deps --no-build-isolation \
+        --wheel-dir "$work/wheels" "$work/source"
+    cd "$work/wheels" || exit
+    for wheel in *.whl; do
+        IFS=- read -r name version _ <<< "$wheel"
+        hash=$(sha256sum "$wheel")
+        echo "$name==$version --hash=sha256:${hash%% *}"
+    done > requirements.txt
+    wheel_sources > built-from
+    rm -rf "$WHEELHOUSE"
+    mv "$work/wheels" "$WHEELHOUSE"
+)
+
+# wheel_sources: what has to be the same where wheels are built and installed.
+wheel_sources() {
+    uname -m
+    python3 --version
+    source_digest ''
+}
 
 # source_digest EXTRAS: a number that changes with what would be installed.
 source_digest() {
@@ -30,11 +73,11 @@ use_program() {
 # service is started from it before switch_program.
 install_program() {
     install_packages python3 python3-venv logrotate curl
-    local extras=redis
+    local extras=redis compiler=()
     case $DATABASE_URL in
         mysql://* | mysql+mysqldb://*)
             # A driver in C, which is compiled; PyMySQL is for eventlet.
-            install_packages gcc python3-dev pkg-config libmariadb-dev
+            compiler=("${MYSQLCLIENT_BUILD[@]}")
             extras+=,mysql,mysqlclient
             ;;
         mysql*) extras+=,mysql ;;
@@ -43,28 +86,56 @@ install_program() {
     if uses_keystone; then
         extras+=,memcached
     fi
+    if [[ -e $WHEELHOUSE ]]; then
+        cmp --silent "$BUILT_FROM" <(wheel_sources) \
+            || die "$WHEELHOUSE is of other sources, or for another Python or" \
+                'processor: run deploy/wheels again, or remove it'
+        if ((${#compiler[@]})); then
+            install_packages libmariadb3
+        fi
+        # All of them: the program is the same on each node.
+        extras=$(sha256sum < "$WANTED_WHEELS")
+    else
+        install_packages "${compiler[@]}"
+    fi
     use_program "$extras"
     keep_unit_files
     if [[ ! -e $PROGRAM/.complete ]]; then
-        make_program "$extras"
+        if [[ -e $WHEELHOUSE ]]; then
+            make_program install_wheels
+        else
+            make_program install_sources "$extras"
+        fi
         changed "installed manila_lite into $PROGRAM"
     fi
 }
 
+# make_program COMMAND...: fill the directory of the version by a command.
 make_program() (
     umask 022
+    mkdir -p "$RELEASES"
+    # It may be there in part.
+    rm -rf "$PROGRAM"
+    python3 -m venv "$PROGRAM"
+    "$@"
+    cp -R "$DEPLOY/../$UNIT_FILES" "$PROGRAM/units"
+    touch "$PROGRAM/.complete"
+)
+
+# install_wheels: those of the wheelhouse, unless one has been changed.
+install_wheels() {
+    "$PROGRAM/bin/pip" install --quiet --no-index --no-deps --require-hashes \
+        --find-links "$WHEELHOUSE" --requirement "$WANTED_WHEELS"
+}
+
+# install_sources EXTRAS: with the newest versions that are allowed.
+install_sources() (
     # The build writes beside the sources, so it gets a copy of them.
     source=$(mktemp -d)
     trap 'rm -rf "$source"' EXIT
     cd "$DEPLOY/.." || exit
     cp -R "${SOURCES[@]}" "$source"
-    mkdir -p "$RELEASES"
-    # It may be there in part.
-    rm -rf "$PROGRAM"
-    python3 -m venv "$PROGRAM"
     "$PROGRAM/bin/pip" install --quiet "${source}[$1]"
-    cp -R "$UNIT_FILES" "$PROGRAM/units"
-    touch "$PROGRAM/.complete"
 )
 
 # keep_unit_files: those of a version that earlier scripts have installed

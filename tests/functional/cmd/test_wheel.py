@@ -1,16 +1,21 @@
-"""A wheel is all that an installation needs."""
+"""A wheel is all that an installation needs, and wheels all that a node does."""
 
+import configparser
+import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
 
+from packaging import requirements as packages
+from packaging.utils import canonicalize_name
 import pytest
 import requests
 
 from tests.functional.stories import suites
-from tests.support import requirements
+from tests.support import deploy_scripts, requirements, sampling
 from tests.support.processes import free_port, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -53,12 +58,9 @@ def run(*words, **options):
     return ended.stdout
 
 
-@pytest.fixture(scope='module')
-def wheel(tmp_path_factory):
-    """The wheel of a copy of the sources: the build writes beside them."""
-    folder = tmp_path_factory.mktemp('wheel')
+def copy_sources(folder):
     for name in SOURCES:
-        source, target = ROOT / name, folder / 'sources' / name
+        source, target = ROOT / name, folder / name
         if source.is_dir():
             shutil.copytree(
                 source,
@@ -68,6 +70,13 @@ def wheel(tmp_path_factory):
             )
         else:
             shutil.copy(source, target)
+
+
+@pytest.fixture(scope='module')
+def wheel(tmp_path_factory):
+    """The wheel of a copy of the sources: the build writes beside them."""
+    folder = tmp_path_factory.mktemp('wheel')
+    copy_sources(folder / 'sources')
     run(
         *(sys.executable, '-m', 'pip', 'wheel', '--no-deps', '--quiet'),
         *('--wheel-dir', folder, folder / 'sources'),
@@ -146,3 +155,109 @@ def test_it_starts_where_nothing_else_is(environment, tmp_path):
     finally:
         process.kill()
         process.wait()
+
+
+def constraints():
+    """Return the packages of constraints.txt, and the hashes of each."""
+    text = (ROOT / 'constraints.txt').read_text().replace('\\\n', '')
+    return [
+        (packages.Requirement(pinned), re.findall('--hash=sha256:([0-9a-f]{64})', rest))
+        for line in text.splitlines()
+        if not line.startswith('#')
+        for pinned, rest in [re.split('(?= --hash=)', line, maxsplit=1)]
+    ]
+
+
+def test_constraints_have_a_version_and_hashes_for_every_requirement():
+    config = configparser.ConfigParser()
+    config.read(ROOT / 'setup.cfg')
+    extras = dict(config['options.extras_require'])
+    lines = (ROOT / 'requirements.txt').read_text() + '\n'.join(extras.values())
+    wanted = [
+        packages.Requirement(line.strip())
+        for line in (*lines.splitlines(), 'setuptools>=77')
+        if line.strip() and not line.strip().startswith('#')
+    ]
+    assert len(wanted) > 30
+    found = {}
+    for pinned, hashes in constraints():
+        (specifier,) = pinned.specifier
+        assert specifier.operator == '==', pinned
+        assert hashes, pinned
+        found[canonicalize_name(pinned.name)] = specifier.version
+    for each in wanted:
+        name = canonicalize_name(each.name)
+        assert each.specifier.contains(found[name]), (each, found[name])
+
+
+# The packages of Debian are noted, not installed.
+INSTALL = """
+RELEASES=$TMP/releases VENV=$TMP/link UNITS=$TMP
+install_packages() { printf '%s\\n' "$@" >> "$TMP/packages"; }
+install_program
+echo "$PROGRAM"
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout of which nodes need one wheel more: all would take a minute."""
+    folder = tmp_path / 'checkout'
+    copy_sources(folder)
+    shutil.copytree(ROOT / 'deploy', folder / 'deploy')
+    text = (ROOT / 'constraints.txt').read_text()
+    (setuptools,) = re.findall(r'^setuptools==(?:.*\\\n)*.*\n', text, re.M)
+    (folder / 'constraints.txt').write_text(setuptools)
+    return folder
+
+
+def deploy(checkout, lines, **variables):
+    """Run lines with the functions of deploy; return what they print."""
+    return run(
+        *('bash', '-c', deploy_scripts.PREPARE + lines),
+        env={
+            **os.environ,
+            'PATH': f'{sys.base_prefix}/bin:{deploy_scripts.PATH}',
+            'DEPLOY': str(checkout / 'deploy'),
+            'LOCAL_CONF': '/dev/null',
+            'TMP': str(checkout.parent),
+            **variables,
+        },
+    ).strip()
+
+
+@sampling.suite('wheels of nodes', 0)
+def test_nodes_install_the_wheels_that_were_built_and_no_others(checkout):
+    deploy(checkout, 'build_wheelhouse')
+    wheelhouse = checkout / 'deploy/wheelhouse'
+    (own,) = wheelhouse.glob('manila_lite-*.whl')
+    packages_of_debian = checkout.parent / 'packages'
+
+    # Without an index, without a compiler.
+    program = pathlib.Path(
+        deploy(
+            checkout,
+            INSTALL,
+            DATABASE_URL='mysql://there/manila',
+            PIP_INDEX_URL='http://127.0.0.1:1/',
+        ).split()[-1]
+    )
+    assert (program / 'bin/manila-lite').exists()
+    assert (program / 'units/manila-lite-share.service').exists()
+    noted = packages_of_debian.read_text().split()
+    assert 'libmariadb3' in noted
+    assert 'gcc' not in noted
+
+    # Every node has the same program, whatever it uses.
+    again = deploy(checkout, INSTALL, DATABASE_URL='postgresql://there/manila')
+    assert again == str(program)
+
+    with own.open('ab') as file:
+        file.write(b'more')
+    (program / '.complete').unlink()
+    with pytest.raises(AssertionError, match='DO NOT MATCH THE HASHES'):
+        deploy(checkout, INSTALL)
+
+    (checkout / 'manila_lite/release.py').write_text('')
+    with pytest.raises(AssertionError, match='run deploy/wheels again'):
+        deploy(checkout, INSTALL)
