@@ -282,8 +282,9 @@ def test_two_spellings_of_a_path_are_one_share(cloud, path):
 
 def test_the_same_path_of_another_back_end_is_another_share(cloud, path):
     cloud.driver('beta').add_unmanaged_share('found', size=1)
-    assert managed(cloud, path)['size'] == 3
-    assert managed(cloud, path, service_host='node@beta#pool')['size'] == 1
+    for host, size in ((POOL, 3), ('node@beta#pool', 1)):
+        share = managed(cloud, path, service_host=host)
+        assert (share['status'], share['size']) == ('available', size)
 
 
 # Failures
@@ -298,6 +299,11 @@ def failed(cloud, *args, **more):
 
 
 @pytest.mark.facts('error-share-set-size')
+def test_several_shares_of_a_back_end_can_be_managed(cloud, path):
+    other = cloud.driver().add_unmanaged_share('other', size=2)
+    assert [managed(cloud, one)['status'] for one in (path, other)] == 2 * ['available']
+
+
 def test_nothing_at_the_path_is_a_manage_error(cloud):
     failed(cloud, 'nowhere')
 
