@@ -280,6 +280,21 @@ def test_client_sees_the_size_of_its_share(harness, driver, share, ceph):
             client.run('truncate -s 1100M big')
 
 
+def test_client_that_dies_keeps_nobody_waiting(harness, driver, share, ceph):
+    """Its key is for the share only, so that it holds no directory above that.
+
+    One that does delays what changes there until its session ends, a minute later;
+    calls of the driver take less than that here, or fail.
+    """
+    rule, key = allow(harness, driver, share)
+    with ceph.mounted(location(driver, share), rule['access_to'], key) as client:
+        client.write('notes', b'hello')
+        client.end()
+        driver.create_share(CTX, harness.share())
+        driver.extend_share(share, 2)
+        driver.create_snapshot(CTX, harness.snapshot(share))
+
+
 @pytest.mark.parametrize('project', ['project', 'another'])
 def test_user_of_another_project_is_refused(harness, driver, share, project):
     rule, key = allow(harness, driver, share, '10.0.0.2')
