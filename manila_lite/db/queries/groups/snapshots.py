@@ -56,6 +56,7 @@ _MEMBERS = (
     .where(MEMBER.c.share_group_snapshot_id.in_(_IDS))
     .order_by(MEMBER.c.created_at, MEMBER.c.id)
 )
+_IN_GROUP = SHARE.c.share_group_id == sa.bindparam('of_group')
 _SHARES = (
     sa.select(
         SHARE.c.id,
@@ -66,18 +67,17 @@ _SHARES = (
         SHARE.c.is_soft_deleted,
     )
     .join(INSTANCE, INSTANCE.c.share_id == SHARE.c.id)
-    .where(SHARE.c.share_group_id == sa.bindparam('of_group'))
+    .where(_IN_GROUP)
     .order_by(INSTANCE.c.id)
 )
-_OF_MEMBERS = SHARE.c.share_group_id == sa.bindparam('of_group')
 _NEWEST = (
     sa.select(sa.func.max(SHARE_SNAPSHOT.c.created_at).label('newest_at'))
     .join(SHARE, SHARE.c.id == SHARE_SNAPSHOT.c.share_id)
-    .where(_OF_MEMBERS)
+    .where(_IN_GROUP)
     .union_all(
         sa.select(sa.func.max(MEMBER.c.created_at))
         .join(SHARE, SHARE.c.id == MEMBER.c.share_id)
-        .where(_OF_MEMBERS)
+        .where(_IN_GROUP)
     )
 )
 _NEWER = (
