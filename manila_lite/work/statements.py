@@ -194,28 +194,33 @@ RETRY_ABANDONED = KEEP_ABANDONED.values(error=sa.bindparam('new_error'))
 RELEASE_ABANDONED = KEEP_ABANDONED.values(attempt=0)
 WAIT = REQUEUE.values(error=sa.bindparam('new_error'))
 WAIT_ABANDONED = RELEASE_ABANDONED.values(error=sa.bindparam('new_error'))
-_BEGUN_ANEW: dict[str, typing.Any] = {
-    **UNCLAIMED,
-    'step': None,
-    'attempt': 0,
-    'error': None,
-    'next_try_at': db_now(),
-    'args': sa.bindparam('new_args'),
-    'needs_release': _NEW_RELEASE,
-}
 CONTINUE = (
     sa.update(WORK)
     .where(*HELD, WORK.c.asked == sa.bindparam('seen_asked'))
-    .values(_BEGUN_ANEW)
+    .values(
+        **UNCLAIMED,
+        step=None,
+        attempt=0,
+        error=None,
+        next_try_at=db_now(),
+        args=sa.bindparam('new_args'),
+        needs_release=_NEW_RELEASE,
+    )
 )
 HAND_OVER = (
     sa.update(WORK)
     .where(*HELD)
     .values(
-        **_BEGUN_ANEW,
+        **UNCLAIMED,
+        step=None,
+        attempt=0,
+        error=None,
+        next_try_at=db_now(),
         kind=sa.bindparam('new_kind'),
         topic=sa.bindparam('new_topic'),
         queue=sa.bindparam('new_queue'),
+        args=sa.bindparam('new_args'),
+        needs_release=_NEW_RELEASE,
     )
 )
 
