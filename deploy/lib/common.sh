@@ -85,6 +85,8 @@ read_variables() {
     : "${API_WORKERS:=1}"
     : "${TLS_CERTIFICATE:=}"
     : "${TLS_CACERT:=}"
+    : "${INTERNAL_CERTIFICATE:=}"
+    : "${INTERNAL_CACERT:=}"
     : "${DATABASE:=mariadb}"
     : "${DATABASE_URL:=}"
     : "${MIGRATION_DATABASE_URL:=}"
@@ -118,6 +120,21 @@ read_variables() {
     [[ $API_WORKERS =~ ^[1-9][0-9]*$ ]] \
         || die "API_WORKERS is a number of processes, not $API_WORKERS"
     FIRST_CONTROLLER=${CONTROLLERS%% *}
+    if [[ $FIRST_CONTROLLER == 127.0.0.1 ]]; then
+        # Nothing leaves the machine.
+        : "${INTERNAL_TLS:=no}"
+    fi
+    : "${INTERNAL_TLS:=yes}"
+    case $INTERNAL_TLS in
+        yes | optional | no) ;;
+        *) die "INTERNAL_TLS is yes, optional or no, not $INTERNAL_TLS" ;;
+    esac
+    if [[ $INTERNAL_TLS != no && $NODE_IP == 127.0.0.1 ]]; then
+        die "INTERNAL_TLS=$INTERNAL_TLS needs a NODE_IP that is not 127.0.0.1"
+    fi
+    if [[ -n $INTERNAL_CERTIFICATE && -z $INTERNAL_CACERT ]]; then
+        die 'INTERNAL_CERTIFICATE needs INTERNAL_CACERT'
+    fi
 }
 
 is_first_controller() {
@@ -286,6 +303,7 @@ read_secrets() {
         add_secret "${name}_PASSWORD" "$(random_word)"
     done
     add_secret TOKEN_KEY "$(head -c 32 /dev/urandom | base64)"
+    make_ca
     # shellcheck source=/dev/null
     source "$SECRETS"
 }
@@ -309,7 +327,8 @@ put_node_secrets() {
     put_file root:root 600 "$NODE_SECRETS" <<< "$(printf '%s=%q\n' \
         NODE_DATABASE_PASSWORD "$NODE_DATABASE_PASSWORD" \
         NODE_BROKER_PASSWORD "$NODE_BROKER_PASSWORD" \
-        LOCKS_PASSWORD "$LOCKS_PASSWORD")"
+        LOCKS_PASSWORD "$LOCKS_PASSWORD" \
+        CA_CERTIFICATE "${CA_CERTIFICATE:-}")"
 }
 
 # add_secret NAME VALUE: unless there is one. Other nodes may have a copy of

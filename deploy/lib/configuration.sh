@@ -15,7 +15,7 @@ state_path = $STATE
 log_dir = $LOGS
 transport_url = $(quote_option "$TRANSPORT_URL")
 auth_strategy = $AUTH
-osapi_share_listen = $NODE_IP
+osapi_share_listen = $(local_address)
 osapi_share_listen_port = $API_LOCAL_PORT
 default_share_type = $SHARE_TYPE
 enabled_share_protocols = $PROTOCOLS
@@ -48,6 +48,14 @@ scheduler_port = 8787
 share_port = 8788
 data_port = 8789
 END
+    if uses_tls && [[ $OWN_BROKER == yes ]]; then
+        cat <<END
+
+[oslo_messaging_rabbit]
+ssl = true
+ssl_ca_file = $CA
+END
+    fi
     if ! uses_keystone; then
         cat <<END
 
@@ -69,6 +77,16 @@ END
     if [[ -n $EXTRA_CONF ]]; then
         printf '\n# From %s\n' "$EXTRA_CONF"
         cat "$EXTRA_CONF"
+    fi
+}
+
+# local_address: print where API and Keystone of a controller listen: without TLS
+# for the proxy of this node only.
+local_address() {
+    if uses_tls; then
+        echo 127.0.0.1
+    else
+        echo "$NODE_IP"
     fi
 }
 
@@ -95,6 +113,55 @@ redis_conf() {
 # Written by deploy.
 bind $(listen_addresses ' ')
 requirepass $(quote_word "$LOCKS_PASSWORD")
+END
+    if uses_tls; then
+        printf '%s %s\n' tls-port 6380 tls-cert-file "$TLS/redis.pem" \
+            tls-key-file "$TLS/redis.pem" tls-ca-cert-file "$CA" \
+            tls-auth-clients no
+    fi
+    if [[ $INTERNAL_TLS == yes ]]; then
+        echo 'port 0'
+    fi
+}
+
+# rabbitmq_conf: print where RabbitMQ listens.
+rabbitmq_conf() {
+    echo '# Written by deploy.'
+    if [[ $INTERNAL_TLS == yes ]]; then
+        echo 'listeners.tcp = none'
+    else
+        echo 'listeners.tcp.loopback = 127.0.0.1:5672'
+    fi
+    if [[ $INTERNAL_TLS != yes && $NODE_IP != 127.0.0.1 ]]; then
+        echo "listeners.tcp.node = $NODE_IP:5672"
+    fi
+    if uses_tls; then
+        printf '%s = %s\n' listeners.ssl.node "$NODE_IP:5671" \
+            ssl_options.cacertfile "$CA" \
+            ssl_options.certfile "$TLS/rabbitmq.pem" \
+            ssl_options.keyfile "$TLS/rabbitmq.pem" \
+            ssl_options.verify verify_none \
+            ssl_options.fail_if_no_peer_cert false
+    fi
+}
+
+# rabbitmq_env: print what keeps its administration on loopback. rabbitmqctl
+# reads it, too.
+rabbitmq_env() {
+    local loopback='inet_dist_use_interface {127,0,0,1}'
+    cat <<END
+export ERL_EPMD_ADDRESS=127.0.0.1
+export ERL_INETRC=$RABBITMQ_HOSTS
+SERVER_ADDITIONAL_ERL_ARGS="\$SERVER_ADDITIONAL_ERL_ARGS -kernel $loopback"
+END
+}
+
+# rabbitmq_hosts: print where Erlang finds RabbitMQ, whose name has the name of
+# the machine.
+rabbitmq_hosts() {
+    cat <<END
+{host, {127,0,0,1}, ["$(uname -n)"]}.
+{lookup, [file, native]}.
 END
 }
 
@@ -156,7 +223,7 @@ local_roots() {
 # proxy_conf ADDRESS: print what HAProxy needs to serve the API there.
 proxy_conf() {
     local bind="$1:$API_PORT" scheme=http number=0 controller no_api tls=
-    no_api='http-error status 503 content-type application/json string '
+    no_api='status 503 content-type application/json string '
     no_api+="'{\"serviceUnavailable\": {\"code\": 503, \"message\": "
     no_api+="\"No API service is available; try again later.\"}}' "
     no_api+='hdr Retry-After 5'
@@ -181,7 +248,7 @@ frontend manila_lite
     http-request del-header Forwarded
     http-request set-header X-Forwarded-Proto $scheme
     # While no API is up, clients get what the API itself would answer.
-    $no_api
+    http-error $no_api
     default_backend manila_lite
 
 backend manila_lite
@@ -193,18 +260,59 @@ backend manila_lite
     # A request is repeated on another server only if none has received it.
     option redispatch 1
     retries 3
-    retry-on conn-failure
+    # The proxy of another controller says so by 425.
+    retry-on conn-failure 425
+    http-response return $no_api if { status 425 }
     option httpchk GET /healthcheck
     http-check expect status 200
     default-server check inter 1s fastinter 500ms downinter 500ms fall 2 rise 1
 END
     for controller in $CONTROLLERS; do
         number=$((number + 1))
-        echo "    server api-$number $controller:$API_LOCAL_PORT"
+        echo "    server api-$number $(proxy_server "$controller" \
+            "$API_LOCAL_PORT")"
     done
+    if uses_tls; then
+        inner_proxy_conf
+    fi
     if [[ $OWN_KEYSTONE == yes ]]; then
         keystone_proxy_conf "$1" "$tls" "$scheme"
     fi
+}
+
+# proxy_server CONTROLLER PORT: print how HAProxy reaches it.
+proxy_server() {
+    if ! uses_tls; then
+        echo "$1:$2"
+    elif [[ $1 == "$NODE_IP" ]]; then
+        echo "127.0.0.1:$2"
+    else
+        echo "$1:$2 $(proxy_tls "$1")"
+    fi
+}
+
+# inner_proxy_conf: print how proxies of other controllers reach the API of this
+# one. They show a certificate, as only they may say who the client is.
+inner_proxy_conf() {
+    cat <<END
+
+frontend manila_lite_node
+    mode http
+    bind $NODE_IP:$API_LOCAL_PORT transparent ssl crt $TLS/haproxy.pem \
+ca-file $CA verify required
+    timeout client 2m
+    default_backend manila_lite_node
+
+backend manila_lite_node
+    mode http
+    timeout connect 5s
+    timeout server 2m
+    # A request that the API has not received may go to another controller.
+    http-response set-var(txn.answered) bool(true)
+    http-after-response set-status 425 \
+if { status 503 } !{ var(txn.answered) -m found }
+    server api 127.0.0.1:$API_LOCAL_PORT
+END
 }
 
 # keystone_proxy_conf ADDRESS TLS SCHEME: print how clients reach Keystone.
@@ -230,6 +338,16 @@ backend manila_lite_keystone
     timeout server 1m
     option httpchk GET /v3
     http-check expect status 200
-    server keystone $FIRST_CONTROLLER:$KEYSTONE_LOCAL_PORT check
+    server keystone $(proxy_server "$FIRST_CONTROLLER" "$KEYSTONE_LOCAL_PORT") check
 END
+    if uses_tls && is_first_controller; then
+        cat <<END
+
+frontend manila_lite_keystone_node
+    mode http
+    bind $NODE_IP:$KEYSTONE_LOCAL_PORT transparent ssl crt $TLS/haproxy.pem
+    timeout client 1m
+    default_backend manila_lite_keystone
+END
+    fi
 }

@@ -43,12 +43,15 @@ use_identity() {
     KEYSTONE_AUTH_URL=$scheme://$API_ADDRESS:$KEYSTONE_PORT/v3
     # As the API itself, it is reached by nodes and the proxies only.
     KEYSTONE_INTERNAL_URL=http://$at:$KEYSTONE_LOCAL_PORT/v3
+    if uses_tls; then
+        KEYSTONE_INTERNAL_URL=https://$at:$KEYSTONE_LOCAL_PORT/v3
+    fi
     case $DATABASE in
         mariadb) database=mysql+pymysql ;;
         postgresql) database=postgresql+psycopg2 ;;
     esac
     database+=://keystone:$(quote_url "$KEYSTONE_DATABASE_PASSWORD")
-    database+=@$at/keystone
+    database+=@$at/keystone$(database_tls)
     : "${KEYSTONE_DATABASE_URL:=$database}"
 }
 
@@ -81,7 +84,7 @@ gunicorn_conf() {
     cat <<END
 # Written by deploy: changes are lost.
 wsgi_app = 'keystone.wsgi.api:application'
-bind = '$NODE_IP:$KEYSTONE_LOCAL_PORT'
+bind = '$(local_address):$KEYSTONE_LOCAL_PORT'
 workers = 2
 threads = 4
 # A wrong configuration then fails at the start.
@@ -160,13 +163,18 @@ make_keystone_keys() {
 
 # identity VERB...: identity.py as the administrator of Keystone.
 identity() {
-    local trusted=()
-    if [[ -n $TLS_CACERT ]]; then
-        trusted=(--cacert "$CACERT")
+    local trusted=() url=$KEYSTONE_INTERNAL_URL authorities
+    authorities=$(keystone_authorities)
+    if [[ -n $authorities ]]; then
+        trusted=(--cacert "$authorities")
+    fi
+    if uses_tls && [[ $OWN_KEYSTONE == yes ]] && is_first_controller; then
+        # Before the proxy is set up.
+        url=http://127.0.0.1:$KEYSTONE_LOCAL_PORT/v3
     fi
     "${PROGRAM:-$VENV}/bin/python" "$DEPLOY/lib/identity.py" \
         "${trusted[@]}" \
-        "$KEYSTONE_INTERNAL_URL" "$ADMIN_USER" "$ADMIN_PROJECT" "$@" \
+        "$url" "$ADMIN_USER" "$ADMIN_PROJECT" "$@" \
         <<< "$ADMIN_PASSWORD"$'\n'"$KEYSTONE_PASSWORD"
 }
 
@@ -178,6 +186,12 @@ register_service() {
     fi
     local code=0 lines line
     identity token > /dev/null 2>&1 || code=$?
+    if [[ $code == 0 && $OWN_KEYSTONE == yes \
+            && $(cat "$KEYSTONE_ETC/internal_url" 2> /dev/null) \
+                != "$KEYSTONE_INTERNAL_URL" ]]; then
+        # The API validates tokens there, which is in the catalog.
+        code=3
+    fi
     if [[ $code == 3 && $OWN_KEYSTONE == yes ]]; then
         # Only root and its user can see the environment of a process.
         OS_BOOTSTRAP_PASSWORD=$ADMIN_PASSWORD keystone_manage bootstrap \
@@ -188,6 +202,8 @@ register_service() {
             --bootstrap-internal-url "$KEYSTONE_INTERNAL_URL" \
             > /dev/null 2>&1
         changed "made the administrator $ADMIN_USER in Keystone"
+        put_file root:root 600 "$KEYSTONE_ETC/internal_url" \
+            <<< "$KEYSTONE_INTERNAL_URL"
     elif [[ $code != 0 ]]; then
         identity token > /dev/null || die 'Keystone at' \
             "$KEYSTONE_INTERNAL_URL does not accept $ADMIN_USER with the" \
@@ -223,8 +239,19 @@ memcached_servers = 127.0.0.1:11211
 memcache_security_strategy = ENCRYPT
 memcache_secret_key = $TOKEN_KEY
 END
-    if [[ -n $TLS_CACERT ]]; then
-        echo "cafile = $CACERT"
+    local authorities
+    authorities=$(keystone_authorities)
+    if [[ -n $authorities ]]; then
+        echo "cafile = $authorities"
+    fi
+}
+
+# keystone_authorities: print the file of those that Keystone is verified with.
+keystone_authorities() {
+    if uses_tls && [[ $OWN_KEYSTONE == yes ]]; then
+        echo "$CA"
+    elif [[ -n $TLS_CACERT ]]; then
+        echo "$CACERT"
     fi
 }
 

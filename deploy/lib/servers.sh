@@ -2,6 +2,9 @@
 # Not used where local.conf names servers by URL.
 # shellcheck shell=bash
 
+RABBITMQ_ENV=/etc/rabbitmq/rabbitmq-env.conf
+RABBITMQ_HOSTS=/etc/rabbitmq/manila-lite.inetrc
+
 # use_servers: set the URLs that local.conf does not give.
 use_servers() {
     local scheme account at=$FIRST_CONTROLLER
@@ -12,17 +15,33 @@ use_servers() {
     esac
     if [[ -n ${DATABASE_PASSWORD:-} ]]; then
         account=manila:$(quote_url "$DATABASE_PASSWORD")
-        : "${MIGRATION_DATABASE_URL:=${DATABASE_URL:-$scheme://$account@$at/manila}}"
+        : "${MIGRATION_DATABASE_URL:=${DATABASE_URL:-$scheme://$account@$at/manila$(database_tls)}}"
     fi
     account=$(database_account)
-    : "${DATABASE_URL:=$scheme://$account@$at/manila}"
+    : "${DATABASE_URL:=$scheme://$account@$at/manila$(database_tls)}"
     account=$(broker_account)
-    : "${TRANSPORT_URL:=rabbit://$account@$at:5672/manila}"
+    if uses_tls; then
+        : "${TRANSPORT_URL:=rabbit://$account@$at:5671/manila}"
+        : "${LOCKS_URL:=redis://:${LOCKS_PASSWORD}@$at:6380?ssl=true&ssl_ca_certs=$CA}"
+    else
+        : "${TRANSPORT_URL:=rabbit://$account@$at:5672/manila}"
+        : "${LOCKS_URL:=redis://:${LOCKS_PASSWORD}@$at:6379}"
+    fi
     # tooz takes the password as it is in the URL.
     if [[ $OWN_LOCKS == yes && $LOCKS_PASSWORD == *[]/?#[]* ]]; then
         die "LOCKS_PASSWORD in $SECRETS may not contain / ? # [ ]"
     fi
-    : "${LOCKS_URL:=redis://:$LOCKS_PASSWORD@$at:6379}"
+}
+
+# database_tls: print what a URL needs to verify the server.
+database_tls() {
+    if ! uses_tls; then
+        return
+    fi
+    case $DATABASE in
+        mariadb) echo "?ssl_ca=$CA" ;;
+        postgresql) echo "?sslmode=verify-full&sslrootcert=$CA" ;;
+    esac
 }
 
 # database_account: print name and password, for a URL, of the account that
@@ -94,18 +113,28 @@ order_boot() {
 
 set_up_mariadb() {
     install_packages mariadb-server
+    renew_certificates
     for_unit mariadb put_file root:root 644 \
         /etc/mysql/mariadb.conf.d/90-manila-lite.cnf <<END
 # Written by deploy.
 [mariadbd]
 bind-address = $(listen_addresses ,)
 max_connections = 500
+$(mariadb_tls)
 END
     for_unit mariadb disable_socket mariadb.socket
     run_server mariadb
     make_mariadb_account manila "$DATABASE_PASSWORD"
     make_mariadb_login manila_controller "$CONTROLLER_DATABASE_PASSWORD"
     make_mariadb_login manila_node "$NODE_DATABASE_PASSWORD"
+}
+
+mariadb_tls() {
+    uses_tls || return 0
+    printf '%s = %s\n' ssl-cert "$TLS/mysql.pem" ssl-key "$TLS/mysql.pem"
+    if [[ $INTERNAL_TLS == yes ]]; then
+        echo 'require-secure-transport = ON'
+    fi
 }
 
 # disable_socket NAME: Debian's package of MariaDB enables one. From the next
@@ -148,8 +177,13 @@ END
 # mariadb_answers NAME PASSWORD [DATABASE]: whether the account can use its
 # database, or sign in if that is empty.
 mariadb_answers() {
+    local verified=()
+    if uses_tls; then
+        verified=("--ssl-ca=$CA" --ssl-verify-server-cert)
+    fi
     mariadb --defaults-extra-file=<(printf '[client]\npassword=%s\n' \
-        "$(quote_word "$2")") --host="$FIRST_CONTROLLER" --user="$1" \
+        "$(quote_word "$2")") "${verified[@]}" \
+        --host="$FIRST_CONTROLLER" --user="$1" \
         --execute='SELECT 1' --database="${3-$1}" > /dev/null 2>&1
 }
 
@@ -204,6 +238,7 @@ END
 
 set_up_postgresql() {
     install_packages postgresql
+    renew_certificates
     local etc
     etc=$(echo /etc/postgresql/*/main)
     [[ -d $etc ]] || die "expected one cluster of PostgreSQL, found $etc"
@@ -212,13 +247,14 @@ set_up_postgresql() {
 # Written by deploy.
 listen_addresses = '$(listen_addresses ,)'
 max_connections = 500
+$(postgresql_tls)
 END
     local accounts=(manila manila_controller manila_node) name
     if [[ $OWN_KEYSTONE == yes ]]; then
         accounts+=(keystone)
     fi
     for name in "${accounts[@]}"; do
-        for_unit postgresql put_line "$etc/pg_hba.conf" "$(hba_line "$name")"
+        put_hba_line "$etc/pg_hba.conf" "$name"
     done
     # The unit of the cluster; the other one starts all clusters.
     order_boot postgresql@ wait_for_address
@@ -228,10 +264,27 @@ END
     make_postgresql_login manila_node "$NODE_DATABASE_PASSWORD"
 }
 
-# hba_line ACCOUNT: print what lets it sign in; accounts of services use the
-# database manila.
+postgresql_tls() {
+    if uses_tls; then
+        printf "%s = '%s'\n" ssl on ssl_cert_file "$TLS/postgres.pem" \
+            ssl_key_file "$TLS/postgres.pem"
+    fi
+}
+
+# put_hba_line FILE ACCOUNT: let it sign in, by TLS only if that is required.
+put_hba_line() {
+    local type=host other=hostssl
+    if [[ $INTERNAL_TLS == yes ]]; then
+        type=hostssl other=host
+    fi
+    for_unit postgresql put_line "$1" "$(hba_line "$type" "$2")"
+    for_unit postgresql delete_line "$1" "$(hba_line "$other" "$2")"
+}
+
+# hba_line TYPE ACCOUNT: print what lets it sign in; accounts of services use
+# the database manila.
 hba_line() {
-    echo "host ${1%%_*} $1 all scram-sha-256 # manila_lite"
+    echo "$1 ${2%%_*} $2 all scram-sha-256 # manila_lite"
 }
 
 # make_postgresql_login NAME PASSWORD: an account without any rights.
@@ -269,17 +322,40 @@ postgresql_answers() {
     # It reads plain files only, no pipe.
     passwords=$(mktemp)
     printf '*:*:*:%s:%s\n' "$1" "$(quote_pgpass "$2")" > "$passwords"
-    PGPASSFILE=$passwords psql --quiet --no-psqlrc --no-password \
-        --host="$FIRST_CONTROLLER" --username="$1" --command='SELECT 1' "${3-$1}" \
-        > /dev/null 2>&1 || code=$?
+    (
+        if uses_tls; then
+            export PGSSLMODE=verify-full PGSSLROOTCERT=$CA
+        fi
+        PGPASSFILE=$passwords psql --quiet --no-psqlrc --no-password \
+            --host="$FIRST_CONTROLLER" --username="$1" --command='SELECT 1' \
+            "${3-$1}" > /dev/null 2>&1
+    ) || code=$?
     rm "$passwords"
     return "$code"
 }
 
 set_up_rabbitmq() {
+    local line
     note_stopped rabbitmq-server
     install_packages rabbitmq-server
-    start_unit rabbitmq-server
+    renew_certificates
+    # Debian lets its user change this directory.
+    put_directory rabbitmq:rabbitmq 755 /etc/rabbitmq/conf.d
+    for_unit rabbitmq-server put_file rabbitmq:rabbitmq 644 \
+        /etc/rabbitmq/conf.d/90-manila-lite.conf <<< "$(rabbitmq_conf)"
+    for_unit rabbitmq-server put_file rabbitmq:rabbitmq 644 "$RABBITMQ_HOSTS" \
+        <<< "$(rabbitmq_hosts)"
+    if [[ ! -e $RABBITMQ_ENV ]]; then
+        for_unit rabbitmq-server put_file rabbitmq:rabbitmq 644 \
+            "$RABBITMQ_ENV" < /dev/null
+    fi
+    while read -r line; do
+        for_unit rabbitmq-server put_line "$RABBITMQ_ENV" "$line"
+    done < <(rabbitmq_env)
+    put_epmd_address
+    order_boot rabbitmq-server try_until_started
+    restart_epmd
+    run_server rabbitmq-server
     rabbitmqctl -q await_startup
     if ! prints '^manila$' rabbitmqctl -q list_vhosts --no-table-headers; then
         rabbitmqctl -q add_vhost manila
@@ -287,6 +363,33 @@ set_up_rabbitmq() {
     fi
     make_rabbitmq_account manila "$BROKER_PASSWORD"
     make_rabbitmq_account manila_node "$NODE_BROKER_PASSWORD"
+}
+
+# put_epmd_address: what tells rabbitmqctl the port of RabbitMQ, for this
+# machine. Systemd listens for it, at all addresses by Debian's unit.
+put_epmd_address() {
+    local directory=$UNITS/epmd.socket.d
+    if [[ ! -d $directory ]]; then
+        put_directory root:root 755 "$directory"
+    fi
+    for_unit rabbitmq-server put_file root:root 644 "$directory/$BOOT_ORDER" <<END
+# Written by deploy.
+[Socket]
+ListenStream=
+ListenStream=127.0.0.1:4369
+END
+}
+
+# restart_epmd: if RabbitMQ, which it then does not know, will be restarted.
+restart_epmd() {
+    if ! was_started_with rabbitmq-server restart; then
+        return 0
+    fi
+    systemctl daemon-reload
+    if systemctl --quiet is-active epmd.socket; then
+        systemctl stop epmd.socket epmd.service
+        systemctl start epmd.socket
+    fi
 }
 
 # make_rabbitmq_account NAME PASSWORD: which uses the virtual host manila only.
@@ -308,6 +411,7 @@ make_rabbitmq_account() {
 
 set_up_redis() {
     install_packages redis-server
+    renew_certificates
     for_unit redis-server put_file redis:redis 640 \
         /etc/redis/manila-lite.conf <<< "$(redis_conf)"
     for_unit redis-server put_line /etc/redis/redis.conf \
@@ -370,15 +474,17 @@ close_mariadb() {
 }
 
 close_postgresql() {
-    local etc name
+    local etc name type
     delete_boot_order postgresql@
     for etc in /etc/postgresql/*/main; do
         if [[ ! -d $etc ]]; then
             continue
         fi
         for name in manila manila_controller manila_node keystone; do
-            for_unit postgresql delete_line "$etc/pg_hba.conf" \
-                "$(hba_line "$name")"
+            for type in host hostssl; do
+                for_unit postgresql delete_line "$etc/pg_hba.conf" \
+                    "$(hba_line "$type" "$name")"
+            done
         done
         # As its owner, who may have made links.
         act_for "$etc/conf.d"
@@ -409,7 +515,20 @@ close_rabbitmq() {
         echo 'Kept rabbitmq-server running: it is not noted that' \
             'deploy/controller started it.'
     fi
+    delete_boot_order rabbitmq-server
+    local line
+    for_unit rabbitmq-server delete_file "$RABBITMQ_HOSTS" \
+        /etc/rabbitmq/conf.d/90-manila-lite.conf
+    while read -r line; do
+        for_unit rabbitmq-server delete_line "$RABBITMQ_ENV" "$line"
+    done < <(rabbitmq_env)
+    for_unit rabbitmq-server delete_file "$UNITS/epmd.socket.d/$BOOT_ORDER"
+    if [[ -d $UNITS/epmd.socket.d ]]; then
+        rmdir --ignore-fail-on-non-empty "$UNITS/epmd.socket.d"
+    fi
+    restart_epmd
     stop_again rabbitmq-server
+    restart_changed rabbitmq-server
 }
 
 # purge_account NAME: remove it from the database server, with its database.

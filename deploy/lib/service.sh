@@ -23,6 +23,7 @@ configure() {
     if has_role controller; then
         put_cacert
     fi
+    put_ca
     text=$(service_conf "${roles[@]}")
     put_file root:manila 640 "$CONF" <<< "$text"
     put_file root:root 644 /etc/logrotate.d/manila-lite \
@@ -36,16 +37,7 @@ put_cacert() {
         delete_file "$CACERT"
         return
     fi
-    [[ -f $TLS_CACERT ]] || die 'TLS_CACERT must name a PEM file with the' \
-        "certificate of a CA: $TLS_CACERT is not a file"
-    if grep -q 'PRIVATE KEY-----' "$TLS_CACERT"; then
-        die 'TLS_CACERT must name a file of certificates only:' \
-            "$TLS_CACERT contains a private key"
-    fi
-    python3 -I -c 'import ssl, sys
-ssl.create_default_context(cafile=sys.argv[1])' "$TLS_CACERT" 2> /dev/null \
-        || die 'TLS_CACERT must name a PEM file with the certificate of a' \
-            "CA: $TLS_CACERT contains none"
+    check_authorities TLS_CACERT
     put_file root:manila 644 "$CACERT" < "$TLS_CACERT"
 }
 
@@ -131,6 +123,7 @@ api_url() {
 # set_up_proxy: HAProxy with a file of its own beside that of Debian.
 set_up_proxy() {
     install_packages haproxy
+    renew_certificates
     local text
     text=$(proxy_conf "${PROXY_LISTEN:-$API_ADDRESS}")
     check_proxy_conf "$text"

@@ -195,6 +195,9 @@ start_role() {
     if [[ $1 == gateway ]]; then
         files+=("$GATEWAY_CEPH" "$GATEWAY_KEYRING")
     fi
+    if [[ $1 != gateway && -e $CA ]] && uses_tls; then
+        files+=("$CA")
+    fi
     if [[ $1 == controller && -e $CACERT ]] && uses_keystone; then
         files+=("$CACERT")
     fi

@@ -26,6 +26,8 @@ UNITS = pathlib.Path('/etc/systemd/system')
 RUN = pathlib.Path('/run/units')
 ENABLED = pathlib.Path('/etc/systemd/enabled')
 INIT_SCRIPTS = pathlib.Path('/etc/init.d')
+# Nothing is done at a time or when a file changes.
+TRIGGERS = ('.path', '.timer')
 
 
 class Values(dict):
@@ -47,6 +49,8 @@ def read(name):
 
 def unit_name(name):
     """Return the name of a unit that may be given by an alias."""
+    if name.endswith(TRIGGERS):
+        return name
     path = UNITS / f'{name.removesuffix(".service")}.service'
     if path.is_symlink() and path.readlink().parent == UNITS:
         return path.readlink().stem
@@ -180,6 +184,8 @@ def is_ours(name):
 
 
 def is_known(name):
+    if name.endswith(TRIGGERS):
+        return (UNITS / name).exists()
     return is_ours(name) or (INIT_SCRIPTS / name).exists()
 
 
@@ -202,6 +208,8 @@ def require_known(verb, names):
 
 
 def is_active(name):
+    if name.endswith(TRIGGERS):
+        return (ENABLED / name).exists()
     if is_ours(name):
         return (RUN / f'{name}.pid').exists()
     return (

@@ -13,7 +13,7 @@ from tests.support import clean_root, deploy_scripts, requirements
 from tests.support.deploy_scripts import tool
 
 ADDRESS = '192.0.2.11'
-VARIABLES = f'NODE_IP={ADDRESS}\nCONTROLLERS={ADDRESS}\n'
+VARIABLES = f'NODE_IP={ADDRESS}\nCONTROLLERS={ADDRESS}\nINTERNAL_TLS=no\n'
 DEBIAN_UNITS = pathlib.Path('/usr/lib/systemd/system')
 # What starts each server again, or before its address is there.
 DROP_INS = {

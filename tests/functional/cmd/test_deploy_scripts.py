@@ -28,6 +28,7 @@ VARIABLES = """
 NODE_IP=192.0.2.11
 NODE_NAME=node
 CONTROLLERS='192.0.2.11 192.0.2.12'
+INTERNAL_TLS=no
 BACKENDS='fast large'
 BACKEND_large='share_driver = dummy
 driver_handles_share_servers = false'

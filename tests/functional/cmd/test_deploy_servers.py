@@ -175,7 +175,7 @@ def test_removed_node_has_servers_as_before(root, name, steps):
     root.add_program('rm', program('/bin/rm'))
     address = '192.0.2.11'
     (root.folder / 'root/local.conf').write_text(
-        f'NODE_IP={address}\nCONTROLLERS={address}\n'
+        f'NODE_IP={address}\nCONTROLLERS={address}\nINTERNAL_TLS=no\n'
     )
     ended = root.run(
         [], [f'bash -euo pipefail /root/close set_up_{name} close_{name}'], stdin=''
