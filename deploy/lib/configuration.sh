@@ -260,8 +260,10 @@ backend manila_lite
     # A request is repeated on another server only if none has received it.
     option redispatch 1
     retries 3
-    # The proxy of another controller says so by 425.
+    # The proxy of another controller says so by 425. It cannot be repeated unless
+    # it has been read to its end.
     retry-on conn-failure 425
+    option http-buffer-request
     http-response return $no_api if { status 425 }
     option httpchk GET /healthcheck
     http-check expect status 200
@@ -307,7 +309,9 @@ backend manila_lite_node
     mode http
     timeout connect 5s
     timeout server 2m
-    # A request that the API has not received may go to another controller.
+    # A request that the API has not received may go to another controller. That
+    # one has it sooner than a second attempt here, which HAProxy makes after 1 s.
+    retries 0
     http-response set-var(txn.answered) bool(true)
     http-after-response set-status 425 \
 if { status 503 } !{ var(txn.answered) -m found }

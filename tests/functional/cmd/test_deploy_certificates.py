@@ -15,6 +15,7 @@ import threading
 
 from cryptography import x509
 import pytest
+import redis
 import requests
 import sqlalchemy as sa
 from tooz import coordination
@@ -261,14 +262,12 @@ def answers(port, address=ADDRESS):
     return False
 
 
-def test_redis_verified_and_renewed(controller):
-    port, plain = free_port(), free_port()
-    controller.set_up(('redis', 'redis-server'), REDIS_PORT=port)
-    conf = controller.folder / 'redis.conf'
+@contextlib.contextmanager
+def redis_of(controller, port, plain):
+    """Run Redis with what deploy writes, but for the ports."""
     text = controller.run('redis_conf').replace('tls-port 6380', f'tls-port {port}')
-    assert '\nport 0\n' in text
+    conf = controller.folder / 'redis.conf'
     conf.write_text(f'port {plain}\n{text}save ""\n')
-    url = controller.run('printf %s "$LOCKS_URL"').replace(':6380', f':{port}')
     with running(
         tool('redis-server'),
         conf,
@@ -279,16 +278,51 @@ def test_redis_verified_and_renewed(controller):
         cwd=controller.folder,
     ):
         wait_until(lambda: answers(port), 'Redis listens')
+        yield controller.run('printf %s "$LOCKS_URL"').replace(':6380', f':{port}')
+
+
+def sign_in(url):
+    coordinator = coordination.get_coordinator(url, b'test')
+    coordinator.start()
+    coordinator.stop()
+
+
+def test_redis_verified_and_renewed(controller):
+    port, plain = free_port(), free_port()
+    controller.set_up(('redis', 'redis-server'), REDIS_PORT=port)
+    with redis_of(controller, port, plain) as url:
         assert not answers(plain)
-        coordinator = coordination.get_coordinator(url, b'test')
-        coordinator.start()
-        coordinator.stop()
-        # It listens on loopback, for which the certificate is not.
-        with pytest.raises(coordination.ToozConnectionError):
-            coordination.get_coordinator(
-                url.replace(ADDRESS, '127.0.0.1'), b'test'
-            ).start()
+        sign_in(url)
+        # It listens on loopback, for which the certificate is not. With its
+        # default, tooz's client tries that again for more than a minute.
+        client = redis.Redis(
+            host='127.0.0.1',
+            port=port,
+            ssl=True,
+            ssl_ca_certs=str(controller.tls / 'ca.pem'),
+            retry=None,
+        )
+        with pytest.raises(redis.ConnectionError, match='certificate verify failed'):
+            client.ping()
         check_renewal(controller, 'redis', 'redis-server', port)
+
+
+def test_nodes_of_older_releases_go_on_while_tls_is_optional(controller):
+    controller.variables += 'INTERNAL_TLS=no\n'
+    older = controller.run('printf %s "$LOCKS_URL"')
+    controller.variables += 'INTERNAL_TLS=optional\n'
+    port, plain = free_port(), free_port()
+    controller.set_up(('redis', 'redis-server'), REDIS_PORT=port)
+    with redis_of(controller, port, plain) as url:
+        sign_in(url)
+        sign_in(older.replace(':6379', f':{plain}'))
+    # The same of servers that take longer to start.
+    assert 'require' not in controller.run('mariadb_tls')
+    assert f'listeners.tcp.node = {ADDRESS}:5672' in controller.run('rabbitmq_conf')
+    hba = controller.folder / 'pg_hba.conf'
+    hba.touch()
+    controller.run(f'put_hba_line {hba} manila_node')
+    assert hba.read_text().startswith('host manila manila_node ')
 
 
 def test_rabbitmq_verified_and_renewed(controller):
