@@ -9,12 +9,14 @@ from tests.functional.api.snapshot_client import create_snapshot
 
 @pytest.fixture(params=['shares', 'snapshots'])
 def path(request, cloud, member):
-    """The path of a resource with metadata."""
-    metadata = {'color': 'red', 'shape': 'round'}
+    """The path of a resource with metadata, beside another one of its kind."""
+    metadata, other = {'color': 'red', 'shape': 'round'}, {'size': 'large'}
+    other_id = member.create(metadata=other)['id']
     share_id = member.create(metadata=metadata)['id']
     if request.param == 'shares':
         return f'/shares/{share_id}'
     cloud.settle()
+    create_snapshot(member, other_id, metadata=other)
     snapshot = create_snapshot(member, share_id, metadata=metadata)
     return f'/snapshots/{snapshot["id"]}'
 
