@@ -24,6 +24,8 @@ with_deploy() {
         }
         LOCAL_CONF=/dev/null
         NODE_IP=$HOST_IP
+        # The servers are those of DevStack.
+        INTERNAL_TLS=no
         NODE_NAME=$(uname -n)
         API_LOCAL_PORT=$MANILA_LITE_PORT
         DATABASE_URL=$MANILA_LITE_DATABASE_URL
