@@ -6,7 +6,7 @@
 TLS=/etc/manila_lite-tls
 # The authority that has issued the certificates of all controllers.
 CA=$TLS/ca.pem
-RENEW=/usr/local/sbin/manila-lite-certificates
+RENEW=$TLS/renew
 RENEW_UNIT=manila-lite-certificates
 
 uses_tls() {

@@ -245,7 +245,7 @@ def stop_all(names):
     for name in names:
         if is_ours(name):
             stop(name)
-        elif is_active(name):
+        elif not name.endswith(TRIGGERS) and is_active(name):
             subprocess.run(['service', name, 'stop'], check=True)
 
 
