@@ -40,7 +40,7 @@ def is_served(nfs, volume):
 
 
 def test_server_that_ends_is_not_taken_for_one_that_sees_no_mounts(tmp_path):
-    """Its entry of /proc has no mounts while nobody has waited for it."""
+    """Until its parent waits for it, /proc has its entry, but not its mounts."""
     with subprocess.Popen(['true']) as server:
         os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
         with pytest.raises(ProcessLookupError):
