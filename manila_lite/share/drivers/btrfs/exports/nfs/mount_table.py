@@ -100,13 +100,26 @@ def _enter(
         return
     kernel.make_mounts_follow()
     for target in kernel.pool_mounts(outside=folder):
-        kernel.unmount(target)
+        _unmount(target)
     try:
         kernel.mount_link(folder / 'mtab', _MTAB)
         if not os.path.samefile(_MTAB, file):
             kernel.unmount_link(_MTAB)
     except OSError as error:
         LOG.warning('exports are added slowly: %s', error)
+
+
+def _unmount(target: pathlib.Path) -> None:
+    """Remove a mount; one that is no longer there is success.
+
+    Another back end may have ended it just now, and it ends together with the
+    pool that it is mounted in.
+    """
+    try:
+        kernel.unmount(target)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOENT):
+            raise
 
 
 def _append(file: pathlib.Path, text: str) -> None:

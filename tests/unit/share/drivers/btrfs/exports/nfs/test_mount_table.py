@@ -11,6 +11,7 @@ import pytest
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.exports.nfs import mount_table
+from manila_lite.share.drivers.btrfs.volumes.pool import mounted_pool
 from tests.support import storage
 from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs.nfs_site import WRITER, NfsSite, eventually
@@ -93,6 +94,29 @@ def test_server_has_no_mount_that_has_ended(nfs):
 def test_pools_can_be_unmounted_while_the_server_runs(nfs):
     assert str(nfs.pool.top) in mounts_of('self')
     assert str(nfs.pool.top) not in mounts_of(nfs.pid('server'))
+
+
+@pytest.mark.parametrize('is_there', [True, False])
+def test_server_starts_though_a_mount_of_others_ends_meanwhile(pool, is_there):
+    """Here it ends with the pool that it is mounted in."""
+    with storage.folder() as others, storage.folder() as folder:
+        top, volume = others / 'top', pool.top / f'others-{is_there}'
+        if is_there:
+            (top / 'inner').mkdir(parents=True)
+        mounted_pool(storage.create_pool(others / 'pool.img', 1 << 30), top)
+        (top / 'inner').mkdir()
+        kernel.create_subvolume(volume)
+        kernel.bind_mount(volume, top / 'inner')
+        site = NfsSite(pool, folder)
+        site.daemons.start()
+        assert is_served(site, site.create((WRITER, 'rw')))
+        assert not [
+            path
+            for path in mounts_of(site.pid('server'))
+            if path.startswith(str(others))
+        ]
+        kernel.unmount(top / 'inner')
+        kernel.destroy(volume)
 
 
 def test_server_sees_all_mounts_if_none_can_follow(pool):
