@@ -117,7 +117,7 @@ def test_revert_that_gets_no_answer_ends_in_time_and_is_completed_later(
     snapshot = harness.snapshot(share)
     driver.create_snapshot(CTX, snapshot)
     ceph_root.run(write.format('now'))
-    driver.reverts.step_seconds = 0
+    driver.copies.step_seconds = 0
 
     def act():
         error = ends_in_time(driver.revert_to_snapshot, CTX, snapshot, [], [])
@@ -127,13 +127,13 @@ def test_revert_that_gets_no_answer_ends_in_time_and_is_completed_later(
         100,
         act,
         lambda: ceph_alone.kill(daemon, signal.SIGSTOP),
-        lambda _, args: args == ('revert',),
+        lambda _, args: args == ('copy',),
     )
     ceph_alone.start(daemon)
     wait_until(lambda: is_served(driver.check_health), 'it is back', BACK_SECONDS)
     assert driver.get_share_status(share)['status'] == 'error'
     # Clients wait for what the process held that was ended, until it is evicted.
-    driver.reverts.step_seconds = 1
+    driver.copies.step_seconds = 1
     wait_until(
         lambda: is_served(driver.revert_to_snapshot, CTX, snapshot, [], []),
         'it is reverted',

@@ -151,7 +151,7 @@ def reverting_processes(parents: set[int]) -> dict[int, int]:
         with contextlib.suppress(OSError):
             parent = int((path / 'stat').read_text().rpartition(')')[2].split()[1])
             command = (path / 'cmdline').read_bytes()
-            if parent in parents and b'revert_worker' in command:
+            if parent in parents and b'copy_worker' in command:
                 found[int(path.name)] = parent
     return found
 

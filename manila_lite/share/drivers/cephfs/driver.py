@@ -13,6 +13,7 @@ from manila_lite.share.drivers.cephfs import capabilities
 from manila_lite.share.drivers.cephfs.access import CephfsAccess
 from manila_lite.share.drivers.cephfs.backend import CephfsBackend, State
 from manila_lite.share.drivers.cephfs.connections import CephfsConnections
+from manila_lite.share.drivers.cephfs.copies import CephfsCopies
 from manila_lite.share.drivers.cephfs.exports import CephfsExports
 from manila_lite.share.drivers.cephfs.managing import CephfsManaging
 from manila_lite.share.drivers.cephfs.records import SHARE
@@ -60,8 +61,9 @@ class CephfsDriver(
         self.backend = CephfsBackend(self.configuration, clock, sleep)
         self.exports = CephfsExports(self.backend)
         self.shares = CephfsShares(self.backend, self.exports)
+        self.copies = CephfsCopies(self.backend)
         self.snapshots = CephfsSnapshots(self.backend)
-        self.reverts = CephfsReverts(self.backend)
+        self.reverts = CephfsReverts(self.backend, self.copies)
         self.access = CephfsAccess(self.backend, self.exports)
         self.managing = CephfsManaging(self.backend)
         self.connections = CephfsConnections(self.backend)

@@ -9,14 +9,16 @@ CEPHX = 'cephx'
 INTERNAL = 'manila-lite-'
 """The prefix of the names of users that the driver creates for itself."""
 
-REVERTING = f'{INTERNAL}revert-'
-"""The prefix of the names of users that rewrite shares."""
+WRITING = f'{INTERNAL}revert-'
+"""The prefix of the names of users that give a share the content of a snapshot."""
 
+READING = f'{INTERNAL}read-'
+"""The prefix of the names of users that read the snapshot for it elsewhere."""
 
 COPYING = f'{INTERNAL}copy-'
 """The prefix of the names of users by which the data service copies shares."""
 
-_MOUNTED_ONCE = REVERTING, COPYING
+_MOUNTED_ONCE = WRITING, READING, COPYING
 
 
 def list_users(backend: CephfsBackend, subvolume: str) -> dict[str, str]:

@@ -147,11 +147,9 @@ def test_clients_keep_their_mounts_and_open_files(
 ):
     rule = harness.rule(share, '10.0.0.1')
     (reply,) = driver.apply_access(CTX, share, [rule], [rule]).values()
-    location = driver.backend.export_locations(driver.backend.get_share(share)['path'])
+    path = driver.backend.get_share(share)['path']
     with (
-        ceph.mounted(
-            location[0]['path'], rule['access_to'], reply['access_key']
-        ) as client,
+        ceph.mounted(f':{path}', rule['access_to'], reply['access_key']) as client,
         client.writing('same') as file,
     ):
         assert file.write(b'now')
@@ -168,7 +166,7 @@ def test_share_whose_revert_was_killed_is_in_error_until_it_is_completed(
 ):
     then = users.python(SHOW)
     users.python(CHANGE)
-    driver.reverts.step_seconds = 0
+    driver.copies.step_seconds = 0
     assert killed_at(60, lambda: revert(driver, snapshot), lambda event, _: _is(event))
     assert users.python(SHOW) != then
     driver = harness.start()
@@ -194,14 +192,14 @@ def test_late_call_changes_nothing_after_its_successor(
 ):
     """It is paused where it is past all checks: the cluster cuts it off."""
     users.python(CHANGE)
-    driver.reverts.step_seconds = seconds
+    driver.copies.step_seconds = seconds
 
     def act():
         with fenced(FencingToken('share', 1)), pytest.raises(exception.DriverError):
             revert(driver, snapshot)
 
     def succeed():
-        driver.reverts.step_seconds = 1
+        driver.copies.step_seconds = 1
         # One that takes over is killed before it has cut off the late one.
         with fenced(FencingToken('share', 2)):
             assert killed_at(
@@ -213,7 +211,7 @@ def test_late_call_changes_nothing_after_its_successor(
             revert(driver, snapshot)
         users.python("open('notes', 'w').write('later'); open('more', 'w').write('1')")
 
-    assert interrupted_at(step, act, succeed, lambda _, args: args == ('revert',))
+    assert interrupted_at(step, act, succeed, lambda _, args: args == ('copy',))
     assert users.python("print(open('notes').read(), open('more').read())") == (
         'later 1\n'
     )

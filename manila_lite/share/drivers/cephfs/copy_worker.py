@@ -1,18 +1,20 @@
-"""Give a directory of CephFS the content of a snapshot of it, through libcephfs.
+"""Give a directory of CephFS the content of a snapshot, through libcephfs.
 
 This is a process of its own for the same reasons as `rados_worker`, and uses
 nothing but the standard library and libcephfs.so.2 as well.
 
+The snapshot is one of this directory, or of one in another file system or cluster.
 Files and directories are changed where they are: clients that have them open, or
-that have mounted the directory, go on with them. A file that has not changed
-since the snapshot is not read.
+that have mounted the directory, go on with them. What is known to be the same is not
+read: the directory has the content of earlier snapshots, its bases, and a file that
+is the same in them and in the snapshot has not changed.
 
 The first line of the standard input has the settings; each further one asks for
 a step of the work. The reply says whether it was the last. So a caller sees that
 the work goes on, and may stop it between two steps.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 import contextlib
 import ctypes
 import errno
@@ -37,6 +39,9 @@ _CHANGED = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EI
 
 _BASIC, _VERSION, _NOFOLLOW = 0x7FF, 0x1000, 0x100
 _SET_MODE, _SET_UID, _SET_GID, _SET_MTIME, _SET_ATIME = 1, 2, 4, 8, 16
+_COPIED = 'mode', 'uid', 'gid'
+_PRESENT = b''
+"""The base of a directory that gets back what it had: its present content."""
 _OWN = b'ceph.'
 """Attributes with this prefix are settings of Ceph, which users cannot change."""
 
@@ -66,6 +71,14 @@ class Stat(ctypes.Structure):
         return (
             all(getattr(self, name) == getattr(other, name) for name in names)
             and [*self.ctime, *self.mtime] == [*other.ctime, *other.mtime]
+            and (stat.S_ISDIR(self.mode) or self.size == other.size)
+        )
+
+    def has_attributes_of(self, other: 'Stat') -> bool:
+        """Return whether a copy of the other could look like this."""
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in _COPIED)
+            and [*self.mtime] == [*other.mtime]
             and (stat.S_ISDIR(self.mode) or self.size == other.size)
         )
 
@@ -176,14 +189,21 @@ class Mount:
         self._call('setattrx', path, ctypes.byref(wanted), mask, _NOFOLLOW)
 
 
-class Revert:
-    """One pass through a snapshot and the present content."""
+class Copy:
+    """One pass through a snapshot and the directory that is to become the same.
 
-    def __init__(self, mount: Mount, snapshot: bytes):
-        self._mount = mount
+    Without `bases` all files are compared by their content.
+    """
+
+    def __init__(
+        self, source: Mount, snapshot: bytes, target: Mount, bases: Sequence[bytes]
+    ):
+        self._source = source
         self._snapshot = snapshot
+        self._target = target
+        self._bases = bases
         # Of files with several names, by their inodes.
-        self._reverted: dict[int, tuple[bytes, int]] = {}
+        self._copied: dict[int, tuple[bytes, int]] = {}
         self._used: set[int] = set()
         self._written = 0
 
@@ -199,8 +219,9 @@ class Revert:
             waiting.append((path, True))
             wanted: dict[bytes, Stat] = {}
             present: dict[bytes, Stat] = {}
-            yield from self._list(self._snapshot + path, wanted)
-            yield from self._list(path or b'/', present)
+            yield from self._list(self._source, self._snapshot + path, wanted)
+            yield from self._list(self._target, path or b'/', present)
+            known = yield from self._known(path, present)
             for name, one in present.items():
                 if name not in wanted or not one.is_kind_of(wanted[name]):
                     yield from self._remove(path + b'/' + name, one)
@@ -212,15 +233,31 @@ class Revert:
                 if now is not None and not now.is_kind_of(one):
                     now = None
                 if not stat.S_ISDIR(one.mode):
-                    yield from self._revert_file(own, one, now)
+                    is_known = _is_same_in_all(one, [base.get(name) for base in known])
+                    yield from self._copy_file(own, one, now, is_known)
                 else:
                     if now is None:
-                        self._mount.mkdir(own, 0o700)
+                        self._target.mkdir(own, 0o700)
                     waiting.append((own, False))
                 yield
 
-    def _list(self, path: bytes, into: dict[bytes, Stat]) -> Iterator[None]:
-        for name, one in self._mount.list(path):
+    def _known(
+        self, path: bytes, present: dict[bytes, Stat]
+    ) -> Generator[None, None, list[dict[bytes, Stat]]]:
+        """Return what the bases have in a directory."""
+        known = []
+        for base in self._bases:
+            found: dict[bytes, Stat] = {}
+            if base != _PRESENT:
+                with _ignoring_absence():
+                    yield from self._list(self._source, base + path, found)
+            known.append(present if base == _PRESENT else found)
+        return known
+
+    def _list(
+        self, mount: Mount, path: bytes, into: dict[bytes, Stat]
+    ) -> Iterator[None]:
+        for name, one in mount.list(path):
             into[name] = one
             yield
 
@@ -230,7 +267,7 @@ class Revert:
             last, is_directory = waiting.pop()
             found: dict[bytes, Stat] = {}
             if is_directory:
-                yield from self._list(last, found)
+                yield from self._list(self._target, last, found)
             if found:
                 waiting.append((last, is_directory))
                 waiting += [
@@ -238,95 +275,117 @@ class Revert:
                     for name, other in found.items()
                 ]
             elif is_directory:
-                self._mount.rmdir(last)
+                self._target.rmdir(last)
             else:
-                self._mount.unlink(last)
+                self._target.unlink(last)
             yield
 
-    def _revert_file(
-        self, path: bytes, wanted: Stat, now: Stat | None
+    def _copy_file(
+        self, path: bytes, wanted: Stat, now: Stat | None, is_known: bool
     ) -> Iterator[None]:
-        known = self._reverted.get(wanted.ino)
+        known = self._copied.get(wanted.ino)
         if now is not None and (
             now.ino != known[1] if known is not None else now.ino in self._used
         ):
-            self._mount.unlink(path)  # it is that of another name
+            self._target.unlink(path)  # it is that of another name
             now = None
         if known is not None:
             if now is None:
-                self._mount.link(known[0], path)
+                self._target.link(known[0], path)
             return
-        if now is None or not now.is_same(wanted):
+        if now is None or not (is_known and now.has_attributes_of(wanted)):
             if stat.S_ISREG(wanted.mode):
                 yield from self._rewrite(path, wanted, now)
             else:
                 self._replace(path, wanted, now)
             self._set_attributes(path, wanted)
         if wanted.nlink > 1 or (now is not None and now.nlink > 1):
-            ino = self._mount.stat(path).ino
+            ino = self._target.stat(path).ino
             self._used.add(ino)
-            self._reverted[wanted.ino] = path, ino
+            self._copied[wanted.ino] = path, ino
 
     def _rewrite(self, path: bytes, wanted: Stat, now: Stat | None) -> Iterator[None]:
         """Write the parts of a file that differ; holes stay holes."""
         flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if now is None else 0)
-        source = self._mount.open(self._snapshot + path, os.O_RDONLY, 0)
+        source = self._source.open(self._snapshot + path, os.O_RDONLY, 0)
         try:
-            file = self._mount.open(path, flags, 0o600)
+            file = self._target.open(path, flags, 0o600)
             try:
                 for offset in range(0, wanted.size, _CHUNK):
                     size = min(_CHUNK, wanted.size - offset)
-                    data = self._mount.read(source, size, offset)
+                    data = self._source.read(source, size, offset)
                     if len(data) != size:
                         raise OSError(errno.EIO, f'{path!r} has an end at {offset}')
-                    old = self._mount.read(file, size, offset)
+                    old = self._target.read(file, size, offset)
                     if data != old.ljust(size, b'\0'):
-                        self._mount.write(file, data, offset)
+                        self._target.write(file, data, offset)
                         self._wait_for_writes(size)
                     yield
-                self._mount.ftruncate(file, _Size(wanted.size))
+                self._target.ftruncate(file, _Size(wanted.size))
                 self._wait_for_writes(_OF_A_FILE)
             finally:
-                self._mount.close(file)
+                self._target.close(file)
         finally:
-            self._mount.close(source)
+            self._source.close(source)
 
     def _wait_for_writes(self, size: int) -> None:
         """Limit what waits to be written to what one step has time for."""
         self._written += size
         if self._written >= _MAY_WAIT:
-            self._mount.sync_fs()
+            self._target.sync_fs()
             self._written = 0
 
     def _replace(self, path: bytes, wanted: Stat, now: Stat | None) -> None:
         """Create a symbolic link, or another kind of file without content."""
         if now is not None:
-            self._mount.unlink(path)
+            self._target.unlink(path)
         if stat.S_ISLNK(wanted.mode):
-            target = self._mount.readlink(self._snapshot + path, wanted.size)
-            self._mount.symlink(target, path)
+            target = self._source.readlink(self._snapshot + path, wanted.size)
+            self._target.symlink(target, path)
         else:
-            self._mount.mknod(path, wanted.mode, ctypes.c_uint64(wanted.rdev))
+            self._target.mknod(path, wanted.mode, ctypes.c_uint64(wanted.rdev))
 
     def _end_directory(self, path: bytes) -> None:
         """Set the attributes of a directory; what is done in it changes them."""
-        wanted = self._mount.stat(self._snapshot + path)
-        if not self._mount.stat(path or b'/').is_same(wanted):
+        wanted = self._source.stat(self._snapshot + path)
+        now = self._target.stat(path or b'/')
+        bases = [
+            now if base == _PRESENT else self._find(base + path) for base in self._bases
+        ]
+        if not (_is_same_in_all(wanted, bases) and now.has_attributes_of(wanted)):
             self._set_attributes(path, wanted)
+
+    def _find(self, path: bytes) -> Stat | None:
+        with _ignoring_absence():
+            return self._source.stat(path)
+        return None
 
     def _set_attributes(self, path: bytes, wanted: Stat) -> None:
         source, path = self._snapshot + path, path or b'/'
-        found, now = self._mount.attributes(source), self._mount.attributes(path)
+        found, now = self._source.attributes(source), self._target.attributes(path)
         for name in now.keys() - found.keys():
-            self._mount.lremovexattr(path, name)
+            self._target.lremovexattr(path, name)
         for name, value in found.items():
             if now.get(name) != value:
                 size = _Size(len(value))
-                self._mount.lsetxattr(path, name, value, size, 0)
-        self._mount.set(path, wanted, _SET_UID | _SET_GID)
+                self._target.lsetxattr(path, name, value, size, 0)
+        self._target.set(path, wanted, _SET_UID | _SET_GID)
         mode = 0 if stat.S_ISLNK(wanted.mode) else _SET_MODE
         # After the owner, whose change removes some bits of the mode.
-        self._mount.set(path, wanted, mode | _SET_MTIME | _SET_ATIME)
+        self._target.set(path, wanted, mode | _SET_MTIME | _SET_ATIME)
+
+
+def _is_same_in_all(wanted: Stat, bases: Sequence[Stat | None]) -> bool:
+    return bool(bases) and all(base and base.is_same(wanted) for base in bases)
+
+
+@contextlib.contextmanager
+def _ignoring_absence() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            raise
 
 
 def find_snapshot(mount: Mount, name: bytes) -> bytes:
@@ -339,17 +398,28 @@ def find_snapshot(mount: Mount, name: bytes) -> bytes:
     return b'/.snap/' + found[0]
 
 
-def revert(mount: Mount, name: str) -> Iterator[None]:
+def find_bases(mount: Mount, names: Iterable[str]) -> list[bytes]:
+    """Return the paths of snapshots; none if one of them is gone."""
+    with _ignoring_absence():
+        return [find_snapshot(mount, name.encode()) for name in names]
+    return []
+
+
+def copy(settings: dict[str, Any], mounts: list[Mount]) -> Iterator[None]:
     """Repeat passes until clients have changed nothing during one."""
+    target, source = mounts[0], mounts[-1]
+    bases = [_PRESENT] if source is target else find_bases(source, settings['bases'])
+    name = settings['snapshot'].encode()
     for attempt in range(_ATTEMPTS):
         try:
-            yield from Revert(mount, find_snapshot(mount, name.encode())).steps()
+            yield from Copy(source, find_snapshot(source, name), target, bases).steps()
             break
         except OSError as error:
             if error.errno not in _CHANGED or attempt == _ATTEMPTS - 1:
                 raise
-    mount.sync_fs()
-    mount.unmount()
+    target.sync_fs()
+    while mounts:
+        mounts.pop().unmount()
 
 
 def _read(lines: 'queue.SimpleQueue[bytes]') -> None:
@@ -366,12 +436,14 @@ def main() -> None:
     threading.Thread(target=_read, args=(lines,), daemon=True).start()
     settings = json.loads(lines.get())
     reply: dict[str, Any] = {'number': 0}
-    mount, work = None, None
+    mounts: list[Mount] = []
+    work = None
     while True:
         try:
-            if mount is None or work is None:
-                mount = Mount(settings)
-                work = revert(mount, settings['snapshot'])
+            if work is None:
+                for each in settings['mounts']:
+                    mounts.append(Mount(each | {'limit': settings['limit']}))
+                work = copy(settings, mounts)
             else:
                 deadline = time.monotonic() + settings['step']
                 reply['is_done'] = all(time.monotonic() < deadline for _ in work)
@@ -382,7 +454,7 @@ def main() -> None:
         if not (line := lines.get()):
             break
         reply = {'number': json.loads(line)['number']}
-    if mount is not None:
+    for mount in mounts:
         # Clients would wait long for files that a vanished client holds.
         with contextlib.suppress(OSError):
             mount.unmount()
