@@ -13,12 +13,14 @@ import importlib.util
 import itertools
 import os
 import pathlib
+import re
 import sqlite3
 import time
 import uuid
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 
 from manila_lite.db import engines, models, schema
 from manila_lite.db.session import Database
@@ -212,7 +214,33 @@ def share_statements(db: Database) -> Database:
         if engine.dialect.name == 'mysql':
             sa.event.listen(engine, 'engine_connect', _look_into_its_own_schema)
         engine.update_execution_options(compiled_cache=_STATEMENTS)
+        sa.event.listen(engine, 'before_execute', _refuse_chained_update)
     return db
+
+
+def _refuse_chained_update(
+    connection: sa.Connection, statement: object, *rest: object
+) -> None:
+    if isinstance(statement, sa.Update):
+        found = chained_columns(statement)
+        assert not found, f'{statement} reads {found}, which MariaDB has set by then'
+
+
+@functools.lru_cache(maxsize=4000)
+def chained_columns(statement: sa.Update) -> frozenset[str]:
+    """Return the columns whose new values are used by values after them.
+
+    They would have their old values by the standard, and have the new ones in MariaDB.
+    """
+    _, _, text = str(statement.compile(dialect=mysql.dialect())).partition(' SET ')
+    parts = re.split(r'(?:^|, )(\w+)=', text.partition(' WHERE ')[0])
+    values = list(zip(parts[1::2], parts[2::2], strict=True))
+    return frozenset(
+        name
+        for number, (name, _) in enumerate(values)
+        for _, later in values[number + 1 :]
+        if re.search(rf'\b{statement.table.name}\.{name}\b', later)
+    )
 
 
 def _look_into_its_own_schema(connection: sa.Connection) -> None:

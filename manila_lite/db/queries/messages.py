@@ -52,7 +52,11 @@ _GET = sa.select(MESSAGE).where(_BY_ID)
 _HIDE = (
     sa.update(MESSAGE)
     .where(_BY_ID, MESSAGE.c.expires_at > sa.bindparam('at'))
-    .values(kept_until=MESSAGE.c.expires_at, expires_at=sa.bindparam('at'))
+    # MariaDB reads what it has set before.
+    .ordered_values(
+        (MESSAGE.c.kept_until, MESSAGE.c.expires_at),
+        (MESSAGE.c.expires_at, sa.bindparam('at')),
+    )
 )
 _ABOUT = (
     sa.select(MESSAGE)

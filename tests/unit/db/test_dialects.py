@@ -30,6 +30,22 @@ def test_server_with_summer_time_does_not_repeat_an_hour(berlin, moment, use):
     assert seen == moment
 
 
+def test_update_that_reads_what_it_has_set_before_is_found():
+    table = sa.Table(
+        'pairs', sa.MetaData(), sa.Column('one', sa.Integer), sa.Column('two')
+    )
+    ordered = sa.update(table).ordered_values
+    swapped = {
+        'one': databases.chained_columns(
+            ordered((table.c.one, 1), (table.c.two, sa.func.coalesce(2, table.c.one)))
+        ),
+        'none': databases.chained_columns(
+            ordered((table.c.two, table.c.one), (table.c.one, table.c.one + 1))
+        ),
+    }
+    assert swapped == {'one': {'one'}, 'none': set()}
+
+
 class _Disposed(Database):
     close = Database.dispose
 
