@@ -6,6 +6,8 @@ source "$DEPLOY/lib/common.sh"
 source "$DEPLOY/lib/quoting.sh"
 # shellcheck source=deploy/lib/certificates.sh
 source "$DEPLOY/lib/certificates.sh"
+# shellcheck source=deploy/lib/backups.sh
+source "$DEPLOY/lib/backups.sh"
 # shellcheck source=deploy/lib/configuration.sh
 source "$DEPLOY/lib/configuration.sh"
 # shellcheck source=deploy/lib/servers.sh

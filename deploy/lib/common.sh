@@ -67,9 +67,14 @@ require_root() {
     umask 077
 }
 
+local_conf() {
+    echo "${LOCAL_CONF:-$DEPLOY/local.conf}"
+}
+
 # Read local.conf, and set what it leaves out.
 read_variables() {
-    local file=${LOCAL_CONF:-$DEPLOY/local.conf}
+    local file
+    file=$(local_conf)
     if [[ -e $file ]]; then
         # shellcheck source=deploy/local.conf.example
         source "$file"
@@ -107,6 +112,8 @@ read_variables() {
     : "${BACKENDS:=disk}"
     : "${PROTOCOLS:=NFS}"
     : "${EXTRA_CONF:=}"
+    : "${BACKUP_DIRECTORY=/var/backups/manila_lite}"
+    : "${BACKUPS_KEPT:=14}"
     : "${GATEWAY_BACKEND:=ceph}"
     : "${GATEWAY_ADDRESS:=$NODE_IP}"
     case $DATABASE in
@@ -119,6 +126,8 @@ read_variables() {
     esac
     [[ $API_WORKERS =~ ^[1-9][0-9]*$ ]] \
         || die "API_WORKERS is a number of processes, not $API_WORKERS"
+    [[ $BACKUPS_KEPT =~ ^[1-9][0-9]*$ ]] \
+        || die "BACKUPS_KEPT is a number of backups, not $BACKUPS_KEPT"
     FIRST_CONTROLLER=${CONTROLLERS%% *}
     if [[ $FIRST_CONTROLLER == 127.0.0.1 ]]; then
         # Nothing leaves the machine.

@@ -104,11 +104,7 @@ set_up_keystone() {
     if [[ $OWN_KEYSTONE != yes ]] || ! is_first_controller; then
         return 0
     fi
-    if ! getent passwd keystone > /dev/null; then
-        useradd --system --home-dir "$KEYSTONE_STATE" --no-create-home \
-            --shell /usr/sbin/nologin keystone
-        changed 'added the user keystone'
-    fi
+    add_keystone_user
     install_keystone
     put_directory root:keystone 750 "$KEYSTONE_ETC"
     put_file root:keystone 640 "$KEYSTONE_ETC/keystone.conf" \
@@ -120,6 +116,9 @@ set_up_keystone() {
         "make_${DATABASE}_account" keystone "$KEYSTONE_DATABASE_PASSWORD"
     fi
     if ! keystone_manage db_sync --check > /dev/null 2>&1; then
+        if [[ $OWN_DATABASE == yes ]] && has_schema keystone; then
+            back_up before-migration
+        fi
         keystone_manage db_sync > /dev/null 2>&1 \
             || keystone_manage db_sync
         changed 'migrated the database of Keystone'
@@ -128,6 +127,14 @@ set_up_keystone() {
     make_keystone_keys credential
     run_unit manila-lite-keystone "$(< "$KEYSTONE_VENV/.deployed")" \
         "$KEYSTONE_ETC/keystone.conf" "$KEYSTONE_ETC/gunicorn.conf.py"
+}
+
+add_keystone_user() {
+    if ! getent passwd keystone > /dev/null; then
+        useradd --system --home-dir "$KEYSTONE_STATE" --no-create-home \
+            --shell /usr/sbin/nologin keystone
+        changed 'added the user keystone'
+    fi
 }
 
 # install_keystone: into a virtual environment of its own, because its

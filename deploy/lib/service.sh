@@ -48,11 +48,24 @@ sync_schema() {
     case $code in
         0) ;;
         3)
+            prepare_migration
             manage_schema sync
             changed 'migrated the database'
             ;;
         *) manage_schema check ;;
     esac
+}
+
+# prepare_migration: make a backup of what may be lost.
+prepare_migration() {
+    if [[ $OWN_DATABASE != yes ]]; then
+        echo 'The database is not backed up here, as DATABASE_URL names it.'
+    elif ! is_first_controller; then
+        die "run deploy/controller on $FIRST_CONTROLLER first, which migrates the" \
+            'database after a backup'
+    elif has_schema manila; then
+        back_up before-migration
+    fi
 }
 
 # manage_schema VERB: run manila-lite-manage db with the account of migrations,
@@ -274,8 +287,8 @@ print(sum(pool["allocated_gb"] or 0 for pool in pools))')
     done
 }
 
-# refuse_served: stop if services of other nodes are up that use the servers of
-# this one.
+# refuse_served ACTION: stop if services of other nodes are up that use the
+# servers of this one. ACTION is to be taken there.
 refuse_served() {
     local services binary host
     if ! has_servers || [[ $OWN_DATABASE != yes && $OWN_BROKER != yes \
@@ -287,8 +300,7 @@ refuse_served() {
     while read -r binary host; do
         if [[ -n $host ]] && (($(processes_of "$host" "$binary") > 0)); then
             die "$binary on $host uses the servers of this node, the first" \
-                'of CONTROLLERS: run deploy/remove on the other nodes first,' \
-                'or give --force'
+                "of CONTROLLERS: $1 first, or give --force"
         fi
     done <<< "$services"
 }
