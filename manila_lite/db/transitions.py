@@ -224,6 +224,30 @@ class TransitionBatch:
             raise _refusal(self.session, machine, id, move)
         self._record(machine, id, event, source, move.target)
 
+    def fire_unless(
+        self,
+        machine: machines.Machine,
+        id: str,
+        event: str,
+        obstacle: sa.ColumnElement[bool],
+        **params: object,
+    ) -> bool:
+        """Make such a move if it is possible without the obstacle.
+
+        `obstacle` is a condition with `params`, a constant of a module. It may
+        be about other tables, where transactions that run at the same time do
+        not see each other: after False, lock the row and look again.
+        """
+        move = machine[event]
+        (source,) = move.sources
+        values = _stamped(self.session, machine, event, {})
+        guarded = _statements_unless(machine, event, tuple(values), obstacle)
+        changed = {f'new_{name}': value for name, value in values.items()}
+        if self.session.run(guarded, guard_id=id, **params, **changed) != 1:
+            return False
+        self._record(machine, id, event, source, move.target)
+        return True
+
     def _record(
         self,
         machine: machines.Machine,
@@ -427,6 +451,18 @@ def _statements(
         machine.to_column(move.target), type_=column.type
     )
     return journal, sa.update(table).where(*guard).values(changes)
+
+
+@functools.cache
+def _statements_unless(
+    machine: machines.Machine,
+    event: str,
+    names: tuple[str, ...],
+    obstacle: sa.ColumnElement[bool],
+) -> sa.Update | sa.Delete:
+    """Return the guarded change of a move that an obstacle prevents."""
+    _, guarded = _statements(machine, event, names, _ONE)
+    return guarded.where(~obstacle)
 
 
 def _transaction_id_of(

@@ -102,14 +102,28 @@ def release_share(
     creating. A share in any other status is left unchanged. The caller writes
     the `batch`, if the move is made in one.
     """
-    status = snapshots.lock_share_instance(session, share_instance_id)
-    if status == InstanceStatus.SNAPSHOTTING and not snapshots.is_snapshot_in_progress(
-        session, share_instance_id, excluding
+    moves = batch or TransitionBatch(session)
+    # Mostly no other snapshot of the share is creating, and none begins before
+    # this one has ended. Two that end at the same time see each other, so they
+    # look again one after the other.
+    if not moves.fire_unless(
+        SHARE_INSTANCE,
+        share_instance_id,
+        'snapshotted',
+        snapshots.IN_PROGRESS,
+        of_share_instance=share_instance_id,
+        except_id=excluding,
     ):
-        if batch is None:
-            fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')
-        else:
-            batch.fire_one(SHARE_INSTANCE, share_instance_id, 'snapshotted')
+        status = snapshots.lock_share_instance(session, share_instance_id)
+        if (
+            status == InstanceStatus.SNAPSHOTTING
+            and not snapshots.is_snapshot_in_progress(
+                session, share_instance_id, excluding
+            )
+        ):
+            moves.fire_one(SHARE_INSTANCE, share_instance_id, 'snapshotted')
+    if batch is None:
+        moves.write()
 
 
 def release_shares(

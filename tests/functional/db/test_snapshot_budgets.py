@@ -26,7 +26,7 @@ def test_take_snapshot(cloud, metadata, statements):
     taken(cloud, share)  # the first one inserts rows of quota usage
     _, accepted = cost(cloud, create_snapshot, cloud.api, share, metadata=metadata)
     assert accepted == statements
-    assert cost(cloud, budgets.carry_out, cloud)[1] == 9
+    assert cost(cloud, budgets.carry_out, cloud)[1] == 7
 
 
 @pytest.mark.parametrize(

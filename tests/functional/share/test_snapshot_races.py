@@ -6,11 +6,15 @@ meantime, so that accepted requests keep what they have reserved.
 
 import collections
 from functools import partial
+import threading
 
 import pytest
 
+from manila_lite.db.moves.snapshots import release_share
+from manila_lite.db.transitions import TransitionBatch
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from tests.support import cloud_snapshots, sampling
-from tests.support.concurrent_calls import status_codes
+from tests.support.concurrent_calls import at_once, status_codes
 from tests.support.racing_requests import delete, extend, revert, take
 
 pytestmark = [sampling.dialects, sampling.enumeration]
@@ -188,3 +192,50 @@ def test_one_of_concurrent_snapshots_is_accepted(cloud):
         cloud.settle()
     assert cloud.usage('snapshots') == (len(PAIRS), 0)
     cloud.check_invariants()
+
+
+def end(session, share_instance_id, id):
+    """Record a snapshot as the work that takes it does."""
+    moves = TransitionBatch(session)
+    release_share(session, share_instance_id, excluding=id, batch=moves)
+    moves.fire_one(SNAPSHOT_INSTANCE, id, 'created')
+    moves.write()
+
+
+def take_two(cloud):
+    """Take two snapshots of a share, as a reset allows; return ways to end them."""
+    share_id = cloud.create_share()
+    take(cloud, share_id)
+    cloud.api.act(share_id, 'reset_status', {'status': 'available'})
+    take(cloud, share_id)
+    found = cloud.api.get('/snapshot-instances/detail')['snapshot_instances']
+    assert [row['status'] for row in found] == ['creating'] * 2
+    return share_id, [
+        partial(cloud.db.write, end, row['share_instance_id'], row['id'])
+        for row in found
+    ]
+
+
+def test_share_is_busy_until_the_last_of_two_snapshots_has_ended(cloud):
+    share_id, ends = take_two(cloud)
+    for number, then in enumerate(['snapshotting', 'available']):
+        ends[number]()
+        assert cloud.api.show(share_id)['status'] == then
+
+
+def test_share_is_free_after_two_snapshots_that_end_together(cloud, database_url):
+    """Both find the other still creating."""
+    share_id, ends = take_two(cloud)
+    both_have_looked = threading.Barrier(2)
+    steps = collections.Counter()
+
+    def wait_for_the_other(step):
+        steps[threading.get_ident()] += 1
+        if steps[threading.get_ident()] == 2:
+            both_have_looked.wait(30)
+
+    if not database_url.startswith('sqlite'):  # where only one can look
+        cloud.db.on_step = wait_for_the_other
+    at_once(*ends)
+    cloud.db.on_step = lambda step: None
+    assert cloud.api.show(share_id)['status'] == 'available'

@@ -132,21 +132,21 @@ _LOCK_SHARE_INSTANCE = (
     .where(SHARE_INSTANCE.c.id == sa.bindparam('instance_id'))
     .with_for_update()
 )
-_IN_PROGRESS = sa.select(
-    sa.or_(
-        sa.exists().where(
-            INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'),
-            INSTANCE.c.status == SnapshotStatus.CREATING,
-            INSTANCE.c.id != sa.bindparam('except_id'),
-        ),
-        sa.exists().where(
-            GROUP_MEMBER.c.share_instance_id == sa.bindparam('of_share_instance'),
-            GROUP_MEMBER.c.share_group_snapshot_id == GROUP_SNAPSHOT.c.id,
-            GROUP_SNAPSHOT.c.status == GroupSnapshotStatus.CREATING,
-            GROUP_SNAPSHOT.c.id != sa.bindparam('except_id'),
-        ),
-    )
+IN_PROGRESS = sa.or_(
+    sa.exists().where(
+        INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'),
+        INSTANCE.c.status == SnapshotStatus.CREATING,
+        INSTANCE.c.id != sa.bindparam('except_id'),
+    ),
+    sa.exists().where(
+        GROUP_MEMBER.c.share_instance_id == sa.bindparam('of_share_instance'),
+        GROUP_MEMBER.c.share_group_snapshot_id == GROUP_SNAPSHOT.c.id,
+        GROUP_SNAPSHOT.c.status == GroupSnapshotStatus.CREATING,
+        GROUP_SNAPSHOT.c.id != sa.bindparam('except_id'),
+    ),
 )
+"""Whether a snapshot other than `except_id` of a share instance is creating."""
+_IS_IN_PROGRESS = sa.select(IN_PROGRESS)
 _IDS: sa.BindParameter[str] = sa.bindparam('ids', expanding=True)
 _LOCK_MANY = (
     sa.select(SHARE_INSTANCE.c.id)
@@ -407,7 +407,7 @@ def is_snapshot_in_progress(
     """Whether another snapshot of the share instance is being created."""
     return bool(
         session.value(
-            _IN_PROGRESS, of_share_instance=share_instance_id, except_id=except_id
+            _IS_IN_PROGRESS, of_share_instance=share_instance_id, except_id=except_id
         )
     )
 
