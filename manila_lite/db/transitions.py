@@ -224,6 +224,36 @@ class TransitionBatch:
             raise _refusal(self.session, machine, id, move)
         self._record(machine, id, event, source, move.target)
 
+    def fire_own(
+        self,
+        machine: machines.Machine,
+        event: str,
+        match: Mapping[str, object],
+        ids: Collection[str],
+    ) -> None:
+        """Make a move that only the caller can make, for what is left to make it.
+
+        `match` finds no other rows than these that may make it. A row that has
+        meanwhile made another move is left alone.
+        """
+        move = machine[event]
+        (source,) = move.sources
+        values = _stamped(self.session, machine, event, {})
+        _, guarded = _statements(
+            machine, event, tuple(values), tuple((name, False) for name in match)
+        )
+        matched = {f'guard_{name}': value for name, value in match.items()}
+        changed = {f'new_{name}': value for name, value in values.items()}
+        count = self.session.run(guarded, **matched, **changed)
+        moved: Collection[str] = ids
+        if count != len(ids):
+            # Those at the target have made it now.
+            moved = _list_ids_in(self.session, machine, ids, move.target)
+        if count != len(moved):
+            raise ConcurrentChange(table=machine.table)
+        for id in sorted(moved):
+            self._record(machine, id, event, source, move.target)
+
     def fire_unless(
         self,
         machine: machines.Machine,
@@ -488,6 +518,24 @@ def _matches(column: sa.Column, many: bool) -> sa.ColumnElement[bool]:
     if many:
         return column.in_(sa.bindparam(name, expanding=True))
     return column == sa.bindparam(name)
+
+
+def _list_ids_in(
+    session: Session,
+    machine: machines.Machine,
+    ids: Collection[str],
+    status: str | None,
+) -> list[str]:
+    """Return those of the ids whose rows are in this status."""
+    table = models.metadata.tables[machine.table]
+    in_status = sa.select(table.c.id).where(
+        table.c[machine.column] == machine.to_column(status)
+    )
+    return [
+        row.id
+        for part in _parts(ids)
+        for row in session.rows(in_status.where(table.c.id.in_(part)))
+    ]
 
 
 def _refusal_of_any(

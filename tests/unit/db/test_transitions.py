@@ -98,11 +98,21 @@ def fire_one_in_batch(session, machine, id, event):
     TransitionBatch(session).fire_one(machine, id, event)
 
 
+def fire_own_in_batch(session, machine, id, event):
+    TransitionBatch(session).fire_own(machine, event, {'id': id}, [id])
+
+
+def fire_unless_in_batch(session, machine, id, event):
+    assert TransitionBatch(session).fire_unless(machine, id, event, sa.false())
+
+
 @pytest.mark.parametrize(
     'move',
     [
         fire_in_batch,
         fire_one_in_batch,
+        fire_own_in_batch,
+        fire_unless_in_batch,
         lambda session, machine, id, event: fire_all(session, machine, [id], event),
         lambda session, machine, id, event: fire_known(session, machine, event, [id]),
         lambda session, machine, id, event: fire_matching(
@@ -434,3 +444,43 @@ def test_move_waits_for_a_concurrent_one(new_database, db, add_instance):
         with pytest.raises(exception.InvalidStatus) as refused:
             waiting.result(timeout=30)
     assert refused.value.status == InstanceStatus.EXTENDING
+
+
+def test_own_moves_leave_rows_alone_that_have_made_another_one(db, add_instance):
+    ids = ['i', 'j', 'k']
+    for id in ids:
+        add_instance(id)
+        db.write(fire, SHARE_INSTANCE, id, 'created')
+        db.write(fire, SHARE_INSTANCE, id, 'extend')
+    db.write(fire, SHARE_INSTANCE, 'j', 'extend_failed')
+
+    def end(session):
+        batch = TransitionBatch(session)
+        batch.fire_own(SHARE_INSTANCE, 'extended', {'host': 'h'}, ids)
+        batch.write()
+
+    db.write(lambda session: session.run(sa.update(INSTANCE).values(host='h')))
+    db.write(end)
+    for id in ('i', 'k'):
+        assert journal(db, id)[-1] == ('extended', 'extending', 'available')
+    assert journal(db, 'j')[-1] == ('extend_failed', 'extending', 'extending_error')
+    assert [status(db, id) for id in ids] == [
+        'available',
+        'extending_error',
+        'available',
+    ]
+
+
+def test_move_with_an_obstacle_is_not_made(db, add_instance):
+    add_instance('i')
+    db.write(fire, SHARE_INSTANCE, 'i', 'created')
+
+    def extend(session):
+        batch = TransitionBatch(session)
+        is_made = batch.fire_unless(SHARE_INSTANCE, 'i', 'extend', sa.true())
+        batch.write()
+        return is_made
+
+    assert not db.write(extend)
+    assert status(db, 'i') == InstanceStatus.AVAILABLE
+    assert journal(db, 'i')[-1][0] == 'created'

@@ -16,7 +16,7 @@ from manila_lite.db.rows import (
     RuleMappingRow,
 )
 from manila_lite.db.session import Session
-from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import ACCESS_RULE, RuleState
 
 RULE = access.AccessRule.__table__
 METADATA = access.AccessRuleMetadata.__table__
@@ -86,6 +86,11 @@ _STATUS_AND_STATES = (
     .where(INSTANCE.c.id == sa.bindparam('of_instance'))
     .group_by(INSTANCE.c.access_rules_status, MAPPING.c.state)
 )
+ANY_UNSETTLED = sa.exists().where(
+    MAPPING.c.share_instance_id == sa.bindparam('of_instance'),
+    MAPPING.c.state != RuleState.ACTIVE,
+)
+"""Whether a rule of an instance is not active."""
 _SET_KEY = (
     sa.update(MAPPING)
     .where(

@@ -25,7 +25,7 @@ from manila_lite.db.queries.access.rules import RuleTables
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.rows import AccessRuleRow, InstanceRow, SnapshotInstanceRow
 from manila_lite.db.session import Database, Session
-from manila_lite.db.transitions import fire_known, fire_matching
+from manila_lite.db.transitions import TransitionBatch, fire_known, fire_matching
 from manila_lite.host import ServiceHost
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import AccessRpc, SnapshotAccessRpc
@@ -208,11 +208,11 @@ class RuleEndpoint(abc.ABC):
             ids = [rule.mapping_id for rule in failed if rule.state == state]
             if ids:
                 fire_matching(session, self.rules.machine, event, {'id': ids})
+        moves = TransitionBatch(session)
         for state, event in _DONE.items():
-            if sync_round.in_state(state):
-                # Failed rules have already left the in-transit state.
-                fire_on(session, self.rules, row.id, event)
-        self._sum_up(session, sync_round, replies, denied)
+            self._end(session, moves, sync_round, state, event, failed)
+        self._sum_up(session, moves, sync_round, replies, denied)
+        moves.write()
         # A client whose rule failed to apply has no access, unless the
         # full set, sent before, has granted it.
         if any(sync_round.full or rule.state != RuleState.APPLYING for rule in failed):
@@ -229,6 +229,31 @@ class RuleEndpoint(abc.ABC):
                 self.message_ttl,
                 locks.list_hiding_locks(session, share_id) if self.can_hide else (),
             )
+
+    def _end(
+        self,
+        session: Session,
+        moves: TransitionBatch,
+        sync_round: SyncRound,
+        state: str,
+        event: str,
+        failed: Collection[RuleView],
+    ) -> None:
+        """Fire the event of success for the rules taken in this state.
+
+        Failed rules have already left it.
+        """
+        of_instance = {self.rules.instance_column: sync_round.row.id}
+        ids = {rule.mapping_id for rule in sync_round.in_state(state)} - {
+            rule.mapping_id for rule in failed
+        }
+        if not ids:
+            return
+        if state == RuleState.DENYING:
+            # The journal keeps what rules that are gone belonged to.
+            fire_matching(session, self.rules.machine, event, of_instance)
+        else:
+            moves.fire_own(self.rules.machine, event, of_instance, ids)
 
     def _failed(self, sync_round: SyncRound, replies: RuleReplies) -> list[RuleView]:
         """Return the rules that the driver reports as failed."""
@@ -259,6 +284,7 @@ class RuleEndpoint(abc.ABC):
     def _sum_up(
         self,
         session: Session,
+        moves: TransitionBatch,
         sync_round: SyncRound,
         replies: RuleReplies,
         denied: Sequence[str],
@@ -423,12 +449,13 @@ class AccessEndpoint(RuleEndpoint):
     def _sum_up(
         self,
         session: Session,
+        moves: TransitionBatch,
         sync_round: SyncRound,
         replies: RuleReplies,
         denied: Sequence[str],
     ) -> None:
         """Store new access keys and the status of the rule set, too."""
-        super()._sum_up(session, sync_round, replies, denied)
+        super()._sum_up(session, moves, sync_round, replies, denied)
         instance_id = sync_round.row.id
         known = {rule.id: rule.for_driver.access_key for rule in sync_round.rules}
         share_rules.set_access_keys(
@@ -442,6 +469,14 @@ class AccessEndpoint(RuleEndpoint):
                 and reply['access_key'] != known[access_id]
             },
         )
+        if moves.fire_unless(
+            SHARE_INSTANCE_ACCESS,
+            instance_id,
+            'synced',
+            share_rules.ANY_UNSETTLED,
+            of_instance=instance_id,
+        ):
+            return
         status, states = share_rules.get_status_and_states(session, instance_id)
         if RuleState.ERROR in states:
             event = 'failed'
