@@ -173,7 +173,10 @@ class CleanRoot:
                 # Otherwise the pools of other tests are busy until the end.
                 f"awk '$2 ~ /{storage.PREFIX}/ {{ print $2 }}' /proc/mounts "
                 '| tac | xargs --no-run-if-empty umount --lazy',
-                *(f'mount --rbind {source} {target}' for source, target in self._binds),
+                *(
+                    f'mount -o rbind,ro {source} {target}'
+                    for source, target in self._binds
+                ),
                 f'mount -t proc proc {self.folder}/proc',
                 f'mount --rbind /dev {self.folder}/dev',
                 f'{inside} /root/first',
