@@ -366,7 +366,8 @@ def find_cluster() -> CephCluster:
     pid = _run_of_tests()
     folder = folder_of(pid)
     with folder.with_suffix('.lock').open('w') as lock:
-        _lock(lock.fileno(), fcntl.LOCK_EX, START_SECONDS)
+        # Longer than another worker may take to start it.
+        _lock(lock.fileno(), fcntl.LOCK_EX, LOCK_SECONDS)
         if not _is_ready(folder):
             _remove_leftovers()
             ceph_supervisor.remove(folder)
@@ -403,7 +404,8 @@ def _start(
     address: str = '127.0.0.1',
     prefix: tuple[str, ...] = (),
 ) -> subprocess.Popen:
-    with (folder / 'supervisor.out').open('wb') as log:
+    """Return the supervisor of a cluster that is ready; nothing is left otherwise."""
+    with (folder / 'supervisor.out').open('w+b') as log:
         process = subprocess.Popen(
             [
                 *(*prefix, sys.executable, ceph_supervisor.__file__, str(folder)),
@@ -414,16 +416,22 @@ def _start(
             stderr=log,
             start_new_session=True,
         )
+        try:
+            wait_until(
+                lambda: _is_ready(folder) or process.poll() is not None,
+                'the cluster is ready',
+                START_SECONDS,
+            )
+            if not _is_ready(folder):
+                log.seek(0)
+                text = log.read().decode(errors='replace')
+                raise AssertionError(f'there is no cluster: {text}')
+        except BaseException:
+            # The next worker starts another one in the same folder.
+            process.terminate()
+            process.wait(CALL_SECONDS)
+            raise
     _supervisors.append(process)
-    failed = folder / 'failed'
-    wait_until(
-        lambda: _is_ready(folder) or failed.exists() or process.poll() is not None,
-        'the cluster is ready',
-        START_SECONDS,
-    )
-    if not _is_ready(folder):
-        text = failed.read_text() if failed.exists() else 'the supervisor has ended'
-        raise AssertionError(f'there is no cluster: {text}')
     return process
 
 
@@ -431,7 +439,9 @@ def _start(
 def pytest_unconfigure():
     """Let the cluster of the run end before the run does, not a moment later."""
     if 'PYTEST_XDIST_WORKER' not in os.environ:
-        ceph_supervisor.stop(folder_of(os.getpid()))
+        folder = folder_of(os.getpid())
+        ceph_supervisor.stop(folder)
+        folder.with_suffix('.lock').unlink(missing_ok=True)
 
 
 @pytest.fixture(scope='session')

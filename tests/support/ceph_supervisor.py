@@ -13,9 +13,9 @@ if there is none; a process in the background runs it until `stop`. Its
 daemons end with that process, and the data stay. With an address, that process
 keeps an NFS gateway of `manila-lite serve --ceph` running there, too.
 
-`FOLDER/ready` is there when the file system can be used; `FOLDER/failed` says
-why there is none. At `FOLDER/control` a line such as `kill mgr 9` is carried
-out and answered.
+`FOLDER/ready` is there when the file system can be used. If there is none, the first
+one says why and ends, the others write it to `FOLDER/failed`. At `FOLDER/control` a
+line such as `kill mgr 9` is carried out and answered.
 """
 
 import contextlib
@@ -258,6 +258,7 @@ class Supervisor:
         while not self.has_lost_daemon():
             readable, _, _ = select.select([ended, orders], [], [], LOOK_SECONDS)
             if ended in readable:
+                self.folder.with_suffix('.lock').unlink(missing_ok=True)
                 return
             if orders not in readable:
                 continue
@@ -313,7 +314,17 @@ class Supervisor:
     def end(self):
         self.kill()
         remove(self.folder)
-        self.folder.with_suffix('.lock').unlink(missing_ok=True)
+
+    def explain(self, error):
+        """Return what a command that has failed and the daemons have said last."""
+        found = [said_by(error)]
+        for name, daemon in self.daemons.items():
+            code = daemon.poll()
+            found.append(f'{name} {"runs" if code is None else f"has ended: {code}"}')
+            for path in sorted((self.folder / 'log').glob(f'{name}.*')):
+                lines = path.read_text(errors='replace').splitlines()
+                found += [f'  {path.name}: {line}' for line in lines[-10:]]
+        return '\n'.join(found)
 
 
 def die_with_parent():
@@ -410,7 +421,7 @@ def run(folder, *gateway):
             supervisor.keep_gateway()
             time.sleep(LOOK_SECONDS)
     except subprocess.SubprocessError as error:
-        (folder / 'failed').write_text(said_by(error))
+        (folder / 'failed').write_text(supervisor.explain(error))
     finally:
         supervisor.stop()
 
@@ -442,13 +453,10 @@ def run_for_tests():
     folder, pid, address, *ports = sys.argv[1:]
     supervisor = Supervisor(pathlib.Path(folder), ports, address)
     try:
-        try:
-            supervisor.set_up()
-        except subprocess.SubprocessError as error:
-            (supervisor.folder / 'failed').write_text(said_by(error))
-            time.sleep(5)  # for those who wait for it
-            return
+        supervisor.set_up()
         supervisor.serve(int(pid))
+    except subprocess.SubprocessError as error:
+        sys.exit(supervisor.explain(error))
     finally:
         supervisor.end()
 

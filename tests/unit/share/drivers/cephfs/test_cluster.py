@@ -239,3 +239,34 @@ def test_one_that_wants_the_cluster_alone_is_not_overtaken(tmp_path):
     for thread in (alone, beside):
         thread.join(60)
     assert seen == ['alone begins', 'alone ends', 'beside begins', 'beside ends']
+
+
+# Its monitor cannot listen; the next command says so when it has ended.
+PROGRAMS = {
+    'monmaptool': 'true',
+    'ceph-authtool': 'true',
+    'ceph-mon': 'case "$*" in *--mkfs*) exit;; esac; echo cannot bind; echo > {fifo}',
+    'ceph-mgr': 'read line',
+    'ceph': 'read line < {fifo}; echo timed out; exit 1',
+}
+
+
+def test_cluster_of_a_run_that_does_not_start_says_why_and_is_tried_again(
+    tmp_path, monkeypatch
+):
+    """By the next worker, in the same folder: nothing of the first one is there."""
+    folder, programs = tmp_path / 'cluster', tmp_path / 'programs'
+    monkeypatch.setattr(ceph_support, 'folder_of', lambda pid: folder)
+    monkeypatch.setenv('PATH', f'{programs}:{os.environ["PATH"]}')
+    programs.mkdir()
+    os.mkfifo(tmp_path / 'fifo')
+    for name, script in PROGRAMS.items():
+        (programs / name).write_text(
+            f'#!/bin/sh\n{script}\n'.format(fifo=tmp_path / 'fifo')
+        )
+        (programs / name).chmod(0o700)
+    for _ in range(2):
+        with pytest.raises(AssertionError, match='(?s)timed out.*: cannot bind'):
+            ceph_support.find_cluster()
+        assert not folder.exists()
+        assert folder.with_suffix('.lock').exists()
