@@ -51,6 +51,14 @@ OPTS = [
         'of a client that has access may write; restrict it if only root '
         'of the clients should.',
     ),
+    cfg.StrOpt(
+        'cephfs_replication_type',
+        choices=['readable', 'dr'],
+        help='Replication type of shares: replicas that are not active are '
+        'read-only (readable) or not accessible (dr). Shares are replicated between '
+        'the cephfs back ends of one replication_domain, which may be groups, file '
+        'systems or clusters. Do not change it while there are replicas.',
+    ),
     cfg.ListOpt(
         'cephfs_nfs_gateways',
         item_type=cfg.types.IPAddress(),

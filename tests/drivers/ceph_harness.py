@@ -44,6 +44,9 @@ class CephHarness(DriverHarness):
 
     def users(self, driver, share):
         driver.create_share(None, share)
+        return self.users_of(driver, share)
+
+    def users_of(self, driver, share):
         record = driver.backend.get_share(share)
         return CephUsers(driver, share, self.client, record['path'].lstrip('/'))
 

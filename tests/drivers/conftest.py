@@ -4,6 +4,7 @@ import manila_lite.conf
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
 from tests.drivers.ceph_harness import CephHarness, CephNfsHarness
+from tests.drivers.ceph_replication_sites import CephSites
 from tests.drivers.cifs_replication_sites import CifsSites
 from tests.drivers.replication_backends import BACKENDS, Backends
 from tests.drivers.replication_sites import Sites
@@ -106,8 +107,13 @@ def pytest_generate_tests(metafunc):
         )
 
 
+KINDS_OF_SITES = {('btrfs', 'CIFS'): CifsSites, ('cephfs', 'CEPHFS'): CephSites}
+
+
 def _marks_of(backends):
     """Return what selects the slowest of the replicating back ends."""
+    if backends.driver == CEPHFS:
+        return [sampling.suite('the contract on replicas on cephfs', 6), ceph.limited]
     if backends.driver == BTRFS and not backends.share_proto:
         return [sampling.suite('the contract on replicated shares', 20)]
     return []
@@ -152,7 +158,7 @@ def sites(request, tmp_path):
     if style:
         folder = request.getfixturevalue('folder_for')(name, share_proto)
         values = request.getfixturevalue('values_for')(request.param)
-        kind = CifsSites if share_proto == 'CIFS' else Sites
+        kind = KINDS_OF_SITES.get((name, share_proto), Sites)
         sites = kind(folder, **values)
     else:
         peers = request.config.getoption('driver_peers', default='')
@@ -183,6 +189,9 @@ def values_for(request):
                 backends.driver, backends.servers
             ),
         }
+        if backends.driver == CEPHFS:
+            values['cluster'] = request.getfixturevalue('ceph')
+            values['client'] = request.getfixturevalue('ceph_root')
         if backends.servers and backends.share_proto == 'CIFS':
             values['tenant'] = request.getfixturevalue('server_client')
         return values
@@ -220,6 +229,10 @@ def options_for(request):
     """Provide the options that back ends with share servers need."""
 
     def find(name, servers):
+        if name == CEPHFS:
+            return (
+                f'cephfs_python = {ceph.PYTHON}\ncephfs_command_timeout = {ceph.LIMIT}'
+            )
         if name != BTRFS or not servers:
             return ''
         return f'btrfs_bridge = {request.getfixturevalue("server_bridge")}'

@@ -16,6 +16,7 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
+from manila_lite.share.drivers.cephfs.driver import CephfsDriver
 from manila_lite.share.drivers.local.driver import LocalDriver
 from tests.drivers.driver_harness import DirectoryUsers, DummyUsers
 from tests.support import storage
@@ -53,6 +54,13 @@ btrfs_cifs = {cifs}
 btrfs_smb_port = {smb_port}
 {more}
 """,
+    'cephfs': """
+cephfs_replication_type = {style}
+cephfs_conf_path = {folder}/{name}.conf
+cephfs_auth_id = admin
+cephfs_volume_group = {name}-{number}
+{more}
+""",
 }
 
 
@@ -77,6 +85,7 @@ def _backends():
             yield Backends('local', style)
             yield Backends('btrfs', style)
             yield Backends('btrfs', style, 'servers')
+            yield Backends('cephfs', style, share_proto='CEPHFS')
 
 
 BACKENDS = list(_backends())
@@ -144,6 +153,9 @@ class Site:
             storage.stop(root)
             kernel.unmount_below(root)
             root.rename(root.with_name(root.name + '.away'))
+        elif isinstance(self.driver, CephfsDriver):
+            self._ceph_conf.rename(self._ceph_conf.with_suffix('.away'))
+            self.driver.backend.cluster.close()
         elif hasattr(self.driver.configuration, 'local_root'):
             root = pathlib.Path(self.driver.configuration.local_root)
             root.rename(root.with_name(root.name + '.away'))
@@ -155,6 +167,8 @@ class Site:
         self.is_unreachable = False
         if hasattr(self.driver, 'make_reachable'):
             self.driver.make_reachable()
+        elif isinstance(self.driver, CephfsDriver):
+            self._ceph_conf.with_suffix('.away').rename(self._ceph_conf)
         else:
             root = pathlib.Path(
                 self.driver.backend.root
@@ -164,8 +178,14 @@ class Site:
             root.with_name(root.name + '.away').rename(root)
         self.restart()
 
+    @property
+    def _ceph_conf(self):
+        return pathlib.Path(self.driver.configuration.cephfs_conf_path)
+
     def users(self, replica):
         """Return users of the replica who need no access rules."""
+        if isinstance(self.driver, CephfsDriver):
+            return self.harness.users_of(self.driver, replica)
         if isinstance(self.driver, LocalDriver):
             path = base.normalise_export_locations(self.locations)[0]['path']
             if os.path.isdir(path):

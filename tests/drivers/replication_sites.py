@@ -63,6 +63,7 @@ class Sites:
                     servers=servers,
                     more=more,
                     cifs=self.share_proto == 'CIFS',
+                    number=uuid.uuid4().hex[:8],
                     **new_ports(driver),
                 )
                 for name in names

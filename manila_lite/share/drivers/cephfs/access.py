@@ -1,5 +1,6 @@
 """Access rules of shares that are mounted natively: Ceph users and their keys."""
 
+import dataclasses
 import errno
 
 from manila_lite import exception
@@ -7,6 +8,7 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.backend import MISSING, NFS, CephfsBackend, State
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
 from manila_lite.share.drivers.cephfs.exports import CephfsExports
+from manila_lite.share.drivers.cephfs.replicas import CephfsRoles
 from manila_lite.share.drivers.cephfs.users import CEPHX, INTERNAL, list_users, revoke
 from manila_lite.share.drivers.contract.access import RuleChanges
 
@@ -17,9 +19,12 @@ _REFUSED = (errno.EPERM, errno.EACCES, errno.EINVAL)
 class CephfsAccess:
     """A Ceph user for each rule, with capabilities for one path only."""
 
-    def __init__(self, backend: CephfsBackend, exports: CephfsExports):
+    def __init__(
+        self, backend: CephfsBackend, exports: CephfsExports, roles: CephfsRoles
+    ):
         self._backend = backend
         self._exports = exports
+        self._roles = roles
 
     def update_access(
         self, share: base.ShareForDriver, rules: RuleChanges
@@ -32,6 +37,7 @@ class CephfsAccess:
         if record['state'] not in (State.AVAILABLE, State.REVERTING):
             raise exception.ShareResourceNotFound(share_id=share['id'])
         subvolume = record['subvolume']
+        rules = self._for_role(share, rules)
         try:
             if share['share_proto'].upper() == NFS:
                 return self._exports.update_access(share, record, rules)
@@ -40,6 +46,19 @@ class CephfsAccess:
             if error.errno != MISSING:
                 raise
             raise exception.ShareResourceNotFound(share_id=share['id']) from error
+
+    def _for_role(self, share: base.ShareForDriver, rules: RuleChanges) -> RuleChanges:
+        """Return the rules as they apply to a replica that is not active."""
+        if self._roles.denies_all(share):
+            return RuleChanges(access_rules=[])
+        if not self._roles.is_read_only(share):
+            return rules
+        return RuleChanges(
+            access_rules=[
+                dataclasses.replace(rule, access_level='ro')
+                for rule in rules.access_rules
+            ]
+        )
 
     def _apply(
         self, share: base.ShareForDriver, subvolume: str, rules: RuleChanges

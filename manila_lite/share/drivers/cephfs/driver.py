@@ -17,7 +17,13 @@ from manila_lite.share.drivers.cephfs.copies import CephfsCopies
 from manila_lite.share.drivers.cephfs.exports import CephfsExports
 from manila_lite.share.drivers.cephfs.managing import CephfsManaging
 from manila_lite.share.drivers.cephfs.records import SHARE
-from manila_lite.share.drivers.cephfs.reverts import CephfsReverts
+from manila_lite.share.drivers.cephfs.replicas import CephfsPeers, CephfsRoles
+from manila_lite.share.drivers.cephfs.replication import (
+    CephfsPromotion,
+    CephfsReplicatedSnapshots,
+    CephfsReplication,
+    CephfsSyncing,
+)
 from manila_lite.share.drivers.cephfs.shares import CephfsShares
 from manila_lite.share.drivers.cephfs.snapshots import CephfsSnapshots
 from manila_lite.share.drivers.delegation import Delegation
@@ -28,25 +34,36 @@ def _admit_call(driver: 'CephfsDriver') -> None:
     driver.backend.records.admit_call()
 
 
+def _admit_replication(driver: 'CephfsDriver') -> None:
+    if not driver.configuration.cephfs_replication_type:
+        raise NotImplementedError
+    _admit_call(driver)
+
+
 _admitted = Delegation['CephfsDriver'](_admit_call)
+_replicating = Delegation['CephfsDriver'](_admit_replication)
 
 
-@_admitted('shares', 'snapshots', 'reverts', 'access', 'managing', 'connections')
+@_admitted('shares', 'snapshots', 'access', 'managing', 'connections')
+@_replicating('replicas', 'promotion', 'replicated_snapshots')
 class CephfsDriver(
     base.ShareDriver,
     base.CreateFromSnapshotSupport,
     base.RevertSupport,
     base.ManageSupport,
     base.ConnectionSupport,
+    base.ReplicationSupport,
 ):
     """It delegates to its parts, which share one `CephfsBackend`."""
 
     shares: CephfsShares
     snapshots: CephfsSnapshots
-    reverts: CephfsReverts
     access: CephfsAccess
     managing: CephfsManaging
     connections: CephfsConnections
+    replicas: CephfsReplication
+    promotion: CephfsPromotion
+    replicated_snapshots: CephfsReplicatedSnapshots
 
     ipv6_implemented = True
 
@@ -60,19 +77,48 @@ class CephfsDriver(
         super().__init__(False, *args, **kwargs)
         self.backend = CephfsBackend(self.configuration, clock, sleep)
         self.exports = CephfsExports(self.backend)
-        self.shares = CephfsShares(self.backend, self.exports)
         self.copies = CephfsCopies(self.backend)
-        self.snapshots = CephfsSnapshots(self.backend)
-        self.reverts = CephfsReverts(self.backend, self.copies)
-        self.access = CephfsAccess(self.backend, self.exports)
+        self.peers = CephfsPeers(self.backend, self.exports)
+        self.roles = CephfsRoles(self.backend, self.peers)
+        self.shares = CephfsShares(self.backend, self.exports, self.peers, self.copies)
+        self.snapshots = CephfsSnapshots(self.backend, self.copies)
+        self.access = CephfsAccess(self.backend, self.exports, self.roles)
         self.managing = CephfsManaging(self.backend)
         self.connections = CephfsConnections(self.backend)
+        syncing = CephfsSyncing(self.backend, self.copies, self.shares)
+        self.promotion = CephfsPromotion(self.backend, self.peers, syncing, self.copies)
+        self.replicated_snapshots = CephfsReplicatedSnapshots(
+            self.backend, self.peers, self.snapshots, syncing
+        )
+        self.replicas = CephfsReplication(
+            self.backend,
+            self.peers,
+            self.roles,
+            syncing,
+            self.shares,
+            self.snapshots,
+            self.access,
+            self.promotion,
+            self.replicated_snapshots,
+        )
 
     def check_for_setup_error(self) -> None:
         """Check that the cluster is ours, can be reached, and lets us work."""
+        self._check_replication()
         capabilities.check(self.backend)
         self.backend.claim(self.disks)
         self.backend.records.forget_old_tokens()
+        self._demote_superseded()
+
+    def _check_replication(self) -> None:
+        if self.configuration.cephfs_replication_type and not self.replication_domain:
+            raise self.backend.bad_option(
+                'cephfs_replication_type needs a replication_domain'
+            )
+
+    def _demote_superseded(self) -> None:
+        if replication_type := self.configuration.cephfs_replication_type:
+            self.roles.demote_superseded(replication_type)
 
     def check_health(self) -> None:
         """Check that manager, metadata server and OSDs answer."""
@@ -80,6 +126,7 @@ class CephfsDriver(
         self.backend.run('subvolumegroup getpath')
         self.backend.records.try_to_write()
         self.backend.records.forget_old_tokens()
+        self._demote_superseded()
 
     def keep_serving(self) -> None:
         """Cut off NFS gateways that have died, and let in those that are back."""
@@ -105,6 +152,7 @@ class CephfsDriver(
         vendor = {
             'vendor_name': 'manila_lite',
             'storage_protocol': '_'.join(self.backend.protocols),
+            'replication_type': self.configuration.cephfs_replication_type,
         }
         super()._update_share_stats(vendor | {'pools': [pool]} | (data or {}))
 

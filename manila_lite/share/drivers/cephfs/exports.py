@@ -146,7 +146,7 @@ class CephfsExports:
             for gateway in self._alive()
             if rules.is_resync or gateway not in users
         }
-        export = self._write(share, record, clients, keys)
+        export = self._write(share['id'], share['name'], record, clients, keys)
         silent = self._await(subvolume, export)
         if rules.is_revoking and silent:
             self._cut_off(subvolume, silent)
@@ -163,21 +163,35 @@ class CephfsExports:
             tenant_id=INTERNAL,
         ).strip()
 
+    def clients_of(self, subvolume: str) -> list[Any]:
+        """Return the clients that a share is exported to."""
+        return (self._find(subvolume) or {'clients': []})['clients']
+
+    def restore(self, name: str, record: Record, clients: Sequence[Any]) -> None:
+        """Export a share again to clients that it was exported to before."""
+        if not clients:
+            return
+        subvolume = record['subvolume']
+        keys = {one: self._authorize(one, subvolume) for one in self._alive()}
+        export = self._write(name, name, record, clients, keys)
+        self._await(subvolume, export)
+
     def _write(
         self,
-        share: base.ShareForDriver,
+        share_id: str,
+        name: str,
         record: Record,
-        clients: Sequence[Client],
+        clients: Sequence[Any],
         keys: Mapping[str, str],
     ) -> Record:
         """Write an export, and return it."""
-        key, share_key = EXPORT + record['subvolume'], SHARE + share['name']
+        key, share_key = EXPORT + record['subvolume'], SHARE + name
         used = {one['number'] for one in self._all().values()}
 
         def decide(values: Values) -> Values:
-            state = require(share['id'], values[share_key])['state']
+            state = require(share_id, values[share_key])['state']
             if state not in (State.AVAILABLE, State.REVERTING):
-                raise exception.ShareResourceNotFound(share_id=share['id'])
+                raise exception.ShareResourceNotFound(share_id=share_id)
             changes = values[CHANGES] or NO_CHANGE
             present = values[key] or {'number': _free(changes['last'], used)}
             users = present.get('users', {})

@@ -7,6 +7,7 @@ nothing, whichever node it is on.
 
     share:NAME           the record of a share
     snapshot:NAME        the record of a snapshot
+    replica:NAME         the role of a share, see `replicas`
     owner:SUBVOLUME      the name of the share that owns a subvolume
     owner:SUBVOLUME@NAME the name of the snapshot that owns one of Ceph
     token:RESOURCE       the latest token, and when it was seen
@@ -37,6 +38,7 @@ Values = Mapping[str, Any]
 
 SHARE = 'share:'
 SNAPSHOT = 'snapshot:'
+REPLICA = 'replica:'
 OWNER = 'owner:'
 TOKEN = 'token:'
 PROBE = 'probe'

@@ -20,8 +20,11 @@ from manila_lite.share.drivers.cephfs.backend import (
     require,
 )
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+from manila_lite.share.drivers.cephfs.copies import CephfsCopies, Snapshot
 from manila_lite.share.drivers.cephfs.exports import CephfsExports
-from manila_lite.share.drivers.cephfs.records import SHARE, Record, Values
+from manila_lite.share.drivers.cephfs.records import REPLICA, SHARE, Record, Values
+from manila_lite.share.drivers.cephfs.replicas import CephfsPeers
+from manila_lite.share.drivers.cephfs.snapshots import SYNC, list_snapshots
 from manila_lite.share.drivers.cephfs.users import CEPHX, revoke_all
 from manila_lite.share.drivers.space import GIB
 
@@ -37,9 +40,17 @@ _CLONE_INTERVAL = 0.1
 class CephfsShares:
     """A subvolume each, in the group of the back end."""
 
-    def __init__(self, backend: CephfsBackend, exports: CephfsExports):
+    def __init__(
+        self,
+        backend: CephfsBackend,
+        exports: CephfsExports,
+        peers: CephfsPeers,
+        copies: CephfsCopies,
+    ):
         self._backend = backend
         self._exports = exports
+        self._peers = peers
+        self._copies = copies
 
     # Creation
 
@@ -53,12 +64,36 @@ class CephfsShares:
     def create_share_from_snapshot(
         self, share: base.ShareForDriver, snapshot: base.SnapshotForDriver
     ) -> base.ExportLocationsReply | base.NewShareReply:
+        there = self._peers.at(snapshot.share.host)
+        if there is not None and there[0] is not self._backend:
+            return self._copy_from(share, snapshot, there[0])
         source = self._backend.get_snapshot(snapshot)
         record = self._begin(share, {'clone': True})
         if record['state'] == State.CREATING:
             self._start_clone(share, record, source)
             if not self._wait_for_clone(record):
                 return {'status': CREATING_FROM_SNAPSHOT}
+            record = self._finish(share, record)
+        return self._backend.export_locations(share['share_proto'], record['path'])
+
+    def _copy_from(
+        self,
+        share: base.ShareForDriver,
+        snapshot: base.SnapshotForDriver,
+        there: CephfsBackend,
+    ) -> list[base.ExportLocation]:
+        """Create a share from a snapshot of another back end."""
+        source = there.get_snapshot(snapshot)
+        origin = require(
+            snapshot['share_id'], there.records.get(SHARE + snapshot['share_name'])
+        )
+        record = self._begin(share)
+        if record['state'] == State.CREATING:
+            self._backend.order('subvolume create', **self._new_subvolume(share))
+            path = self._backend.find_path(record['subvolume'])
+            wanted = Snapshot(there, origin, source['snapshot'])
+            with self._copies.prepared(record | {'path': path}, wanted) as copy:
+                copy.run()
             record = self._finish(share, record)
         return self._backend.export_locations(share['share_proto'], record['path'])
 
@@ -210,10 +245,8 @@ class CephfsShares:
             revoke_all(self._backend, subvolume)
         self._backend.records.check_call()
         remove(self._backend, subvolume)
-        owner = owner_key(subvolume)
-        self._backend.records.change(
-            key, owner, decide=lambda values: {key: None, owner: None}
-        )
+        ended = key, owner_key(subvolume), REPLICA + share['name']
+        self._backend.records.change(*ended, decide=lambda values: dict.fromkeys(ended))
 
     # Size
 
@@ -244,11 +277,21 @@ class CephfsShares:
             present = new_size
         self._record_size(share, present)
 
+    def set_size(self, name: str, size: int) -> None:
+        """Give a share a size in GiB that its content fits into."""
+        record = self._backend.records.get(SHARE + name)
+        if record is not None and record['size'] != size:
+            self._backend.resize(record['subvolume'], size)
+            self._set_size(name, name, size)
+
     def _record_size(self, share: base.ShareForDriver, size: int) -> None:
-        key = SHARE + share['name']
+        self._set_size(share['id'], share['name'], size)
+
+    def _set_size(self, share_id: str, name: str, size: int) -> None:
+        key = SHARE + name
 
         def decide(values: Values) -> Values:
-            return {key: require(share['id'], values[key]) | {'size': size}}
+            return {key: require(share_id, values[key]) | {'size': size}}
 
         self._backend.records.change(key, decide=decide)
 
@@ -355,7 +398,7 @@ def remove(backend: CephfsBackend, subvolume: str) -> None:
             backend.run('subvolume rm', sub_name=subvolume)
         except CommandFailed as error:
             if error.errno == errno.ENOTEMPTY:
-                backend.run('subvolume rm', sub_name=subvolume, retain_snapshots=True)
+                _remove_with_snapshots(backend, subvolume)
             elif error.errno == errno.EAGAIN:
                 _remove_clone(backend, subvolume)
             else:
@@ -363,6 +406,15 @@ def remove(backend: CephfsBackend, subvolume: str) -> None:
     except CommandFailed as error:
         if error.errno != MISSING:
             raise
+
+
+def _remove_with_snapshots(backend: CephfsBackend, subvolume: str) -> None:
+    """Remove it with what synchronisation has made; others are kept."""
+    names = {'sub_name': subvolume}
+    for name in list_snapshots(backend, subvolume):
+        if name.startswith(SYNC):
+            backend.run('subvolume snapshot rm', snap_name=name, force=True, **names)
+    backend.run('subvolume rm', retain_snapshots=True, **names)
 
 
 def _remove_clone(backend: CephfsBackend, subvolume: str) -> None:

@@ -1,4 +1,14 @@
-"""Snapshots of the CephFS driver: those of subvolumes."""
+"""Snapshots of the CephFS driver: those of subvolumes.
+
+Shares are reverted in place, under their clients: what differs from the snapshot is
+rewritten, see `copies`. Shares stay where they are, so that clients keep their mounts
+and open files. The alternative, a clone that takes the place of the share, leaves
+clients with the directory that was there before.
+
+The record of the share says that it is being reverted before anything is
+changed, and after the process has mounted it. A call that ends on the way leaves
+that: the share is in error until another call has completed it.
+"""
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
@@ -13,17 +23,28 @@ from manila_lite.share.drivers.cephfs.backend import (
     require,
 )
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+from manila_lite.share.drivers.cephfs.copies import CephfsCopies, Snapshot
 from manila_lite.share.drivers.cephfs.records import SHARE, SNAPSHOT, Record, Values
+
+SYNC = 'manila-lite-sync-'
+"""The prefix of the names of snapshots that replicas are made of."""
 
 
 class CephfsSnapshots:
     """A snapshot of Ceph each; shares that are cloned from one outlive it."""
 
-    def __init__(self, backend: CephfsBackend):
+    def __init__(self, backend: CephfsBackend, copies: CephfsCopies):
         self._backend = backend
+        self._copies = copies
 
     def create_snapshot(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
-        record = self._begin(snapshot)
+        return self.create(snapshot)
+
+    def create(
+        self, snapshot: base.SnapshotForDriver, size: int | None = None
+    ) -> base.SnapshotReply:
+        """Do the same with the size in GiB that the share had, if it is a copy."""
+        record = self._begin(snapshot, size)
         if record['state'] == State.CREATING:
             self._backend.order(
                 'subvolume snapshot create',
@@ -33,14 +54,15 @@ class CephfsSnapshots:
             record = self._finish(snapshot, record)
         return {'provider_location': location_of(record), 'size': record['size']}
 
-    def _begin(self, snapshot: base.SnapshotForDriver) -> Record:
+    def _begin(self, snapshot: base.SnapshotForDriver, size: int | None) -> Record:
         """Record that a snapshot is being created, and return the record."""
         share_id = snapshot['share_id']
         share_key = SHARE + snapshot['share_name']
         key = SNAPSHOT + snapshot['name']
         share = require(share_id, self._backend.records.get(share_key))
         subvolume = share['subvolume']
-        size = quota_gib(self._backend.get_info(share_id, subvolume))
+        if size is None:
+            size = quota_gib(self._backend.get_info(share_id, subvolume))
         owner = owner_key(subvolume, snapshot['name'])
 
         def decide(values: Values) -> Values:
@@ -129,10 +151,53 @@ class CephfsSnapshots:
             'provider_location': location_of(record),
         }
 
+    def revert_to_snapshot(self, snapshot: base.SnapshotForDriver) -> int:
+        """Give the share the content and the size of the snapshot."""
+        source = self._backend.get_snapshot(snapshot)
+        if not is_there(self._backend, source['subvolume'], source['snapshot']):
+            raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
+        key = SHARE + snapshot['share_name']
+        record = require(snapshot['share_id'], self._backend.records.get(key))
+        wanted = Snapshot(self._backend, record, source['snapshot'])
+        with self._copies.prepared(record, wanted) as copy:
+            self._set_state(snapshot, State.REVERTING, {})
+            copy.run()
+        self._backend.resize(record['subvolume'], source['size'])
+        self._set_state(snapshot, State.AVAILABLE, {'size': source['size']})
+        return source['size']
+
+    def _set_state(
+        self, snapshot: base.SnapshotForDriver, state: str, more: Record
+    ) -> None:
+        key, source_key = SHARE + snapshot['share_name'], SNAPSHOT + snapshot['name']
+
+        def decide(values: Values) -> Values:
+            record = require(snapshot['share_id'], values[key])
+            source = values[source_key]
+            if source is None or source['state'] != State.AVAILABLE:
+                raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
+            if (
+                record['state'] not in (State.AVAILABLE, State.REVERTING)
+                or source['subvolume'] != record['subvolume']
+            ):
+                raise exception.ShareBackendException(
+                    msg=f'{snapshot["share_name"]} is {record["state"]} and cannot be '
+                    f'reverted to {snapshot["name"]} of {source["subvolume"]}'
+                )
+            return {key: record | {'state': state} | more}
+
+        self._backend.records.change(key, source_key, decide=decide)
+
 
 def location_of(record: Record) -> str:
     """Return where a snapshot is, as its subvolume and its name there."""
     return f'{record["subvolume"]}@{record["snapshot"]}'
+
+
+def list_snapshots(backend: CephfsBackend, subvolume: str) -> list[str]:
+    """Return the names that Ceph has for the snapshots of a subvolume."""
+    found = backend.ask('subvolume snapshot ls', sub_name=subvolume)
+    return [one['name'] for one in found]
 
 
 def is_there(backend: CephfsBackend, subvolume: str, snapshot: str) -> bool:

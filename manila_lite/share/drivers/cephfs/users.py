@@ -1,5 +1,7 @@
 """The Ceph users of a subvolume: those of its clients, and those of the driver."""
 
+from collections.abc import Iterable
+
 from manila_lite.share.drivers.cephfs.backend import MISSING, CephfsBackend
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
 
@@ -59,3 +61,53 @@ def revoke_all(backend: CephfsBackend, subvolume: str, prefix: str = '') -> None
     except CommandFailed as error:
         if error.errno != MISSING:
             raise
+
+
+def list_writers(backend: CephfsBackend, subvolume: str) -> list[str]:
+    """Return the users of clients that may write to a subvolume."""
+    users = list_users(backend, subvolume)
+    return sorted(user for user, level in users.items() if level == 'rw')
+
+
+def deny_writing(
+    backend: CephfsBackend, subvolume: str, project_id: str | None
+) -> None:
+    """Let clients only read, with the keys that they have.
+
+    Those that could write are evicted: what they have not sent is lost to them.
+    """
+    for user in list_writers(backend, subvolume):
+        _authorize(backend, subvolume, user, 'r', project_id)
+        backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
+
+
+def allow_writing(
+    backend: CephfsBackend, subvolume: str, users: Iterable[str], project_id: str | None
+) -> None:
+    """Let users write again that still can read."""
+    known = list_users(backend, subvolume)
+    for user in users:
+        if user in known:
+            _authorize(backend, subvolume, user, 'rw', project_id)
+
+
+def _authorize(
+    backend: CephfsBackend,
+    subvolume: str,
+    user: str,
+    level: str,
+    project_id: str | None,
+) -> None:
+    backend.order(
+        'subvolume authorize',
+        sub_name=subvolume,
+        auth_id=user,
+        access_level=level,
+        tenant_id=project_id,
+    )
+
+
+def revoke_clients(backend: CephfsBackend, subvolume: str) -> None:
+    """Revoke the users of all clients."""
+    for user in list_users(backend, subvolume):
+        revoke(backend, subvolume, user)

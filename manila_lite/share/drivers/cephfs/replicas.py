@@ -1,0 +1,439 @@
+"""Replicas on CephFS, what is recorded of them, and where others are.
+
+    replica:NAME    in the records: the role of a share, and what it is a copy of
+
+A share without that record is active, and has never had replicas. If several
+replicas claim to be active, the one with the highest generation is.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import math
+import time
+from typing import Any
+
+from oslo_log import log
+
+from manila_lite import exception
+from manila_lite.host import Host
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.cephfs.backend import NATIVE, NFS, CephfsBackend, State
+from manila_lite.share.drivers.cephfs.exports import CephfsExports
+from manila_lite.share.drivers.cephfs.records import (
+    IDENTITY,
+    REPLICA,
+    SHARE,
+    SNAPSHOT,
+    Record,
+    Values,
+)
+from manila_lite.share.drivers.cephfs.snapshots import SYNC, list_snapshots
+from manila_lite.share.drivers.cephfs.users import (
+    allow_writing,
+    deny_writing,
+    list_writers,
+    revoke_clients,
+)
+from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.drivers.contract.replication import (
+    ACTIVE,
+    ReplicaList,
+    find_active,
+)
+from manila_lite.share.drivers.files.replication import (
+    DR,
+    READABLE,
+    ReplicaUnreachable,
+    Role,
+)
+
+LOG = log.getLogger(__name__)
+
+LOST_SECONDS = 10.0
+"""A back end that did not answer within its limit is not asked for this time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplicaState:
+    """The content of the record.
+
+    A passive replica consists of what `bases` have, snapshots of `source`; without
+    any, it is not known what it has. `copy` is the last snapshot that it was a
+    complete copy of, as of `synced_at`, and has one of this name itself.
+
+    The source of a retiring replica is its successor, which is to be active with the
+    generation `until`. Promotions up to the generation `barred` were given up.
+    `suspended` has who could write before. `others` has the hosts of known replicas.
+    """
+
+    role: str = Role.ACTIVE
+    generation: int = 0
+    source: str | None = None
+    source_host: str | None = None
+    copy: str | None = None
+    bases: list[str] = dataclasses.field(default_factory=list)
+    synced_at: float | None = None
+    until: int = 0
+    barred: int = 0
+    suspended: list[Any] = dataclasses.field(default_factory=list)
+    share_proto: str | None = None
+    project_id: str | None = None
+    others: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def has_content(self) -> bool:
+        return self.copy is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the content is that of the last complete copy."""
+        return self.copy is not None and self.bases == [self.copy]
+
+
+@contextlib.contextmanager
+def reaching(name: str) -> Iterator[None]:
+    """Turn errors of another back end into ReplicaUnreachable."""
+    try:
+        yield
+    except (exception.StaleFencingToken, ReplicaUnreachable):
+        raise
+    except exception.DriverError as error:
+        raise ReplicaUnreachable(msg=f'{name}: {error}') from error
+
+
+class Replica:
+    """One replica, addressed by the name of its share instance."""
+
+    def __init__(
+        self,
+        backend: CephfsBackend,
+        exports: CephfsExports,
+        name: str,
+        host: str | None,
+    ):
+        self.backend = backend
+        self.name = name
+        self.host = host
+        self._exports = exports
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the snapshots that are made to copy other replicas here.
+
+        Names are short: Ceph 16 truncates those of 80 bytes, with what it adds to
+        them where clients look.
+        """
+        digest = hashlib.blake2s(self.name.encode(), digest_size=6).hexdigest()
+        return f'{SYNC}{digest}-'
+
+    def find(self) -> Record | None:
+        """Return the record of the share, or None if it does not exist."""
+        record = self.backend.records.get(SHARE + self.name)
+        return None if record is None or record['state'] == State.UNMANAGED else record
+
+    def record(self) -> Record:
+        """Return the record of a share that is complete.
+
+        Raises ReplicaUnreachable.
+        """
+        record = self.find()
+        if record is None or record['state'] != State.AVAILABLE:
+            state = record['state'] if record else 'missing'
+            raise ReplicaUnreachable(msg=f'{self.name} is {state}')
+        return record
+
+    def find_snapshot(self, name: str) -> Record | None:
+        """Return the record of a snapshot that is complete, or None."""
+        record = self.backend.records.get(SNAPSHOT + name)
+        return record if record and record['state'] == State.AVAILABLE else None
+
+    def state(self) -> ReplicaState:
+        return _state_of(self.backend.records.get(REPLICA + self.name))
+
+    def change_state(
+        self, decide: Callable[[ReplicaState], ReplicaState]
+    ) -> ReplicaState:
+        """Change what is recorded as `decide` says, and return it."""
+        key = REPLICA + self.name
+
+        def changed(values: Values) -> Values:
+            return {key: dataclasses.asdict(decide(_state_of(values[key])))}
+
+        return _state_of(self.backend.records.change(key, decide=changed)[key])
+
+    def update_state(self, **values: Any) -> ReplicaState:
+        return self.change_state(lambda state: dataclasses.replace(state, **values))
+
+    def locations(self) -> list[base.ExportLocation]:
+        return self.backend.export_locations(
+            self.state().share_proto or NATIVE, self.record()['path']
+        )
+
+    def snapshots(self, prefix: str = SYNC) -> set[str]:
+        """Return the names of those that synchronisation has made."""
+        found = list_snapshots(self.backend, self.record()['subvolume'])
+        return {name for name in found if name.startswith(prefix)}
+
+    def discard(self, names: set[str]) -> None:
+        """Remove such snapshots."""
+        subvolume = self.record()['subvolume']
+        for name in sorted(names):
+            self.backend.order(
+                'subvolume snapshot rm', sub_name=subvolume, snap_name=name, force=True
+            )
+
+    # Changing roles
+
+    def retire(self, successor: 'Replica', generation: int) -> None:
+        """Deny writing until the successor is active with this generation."""
+        subvolume = self.record()['subvolume']
+        is_nfs = self.state().share_proto == NFS
+        writers = (
+            self._exports.clients_of(subvolume)
+            if is_nfs
+            else list_writers(self.backend, subvolume)
+        )
+
+        def decide(state: ReplicaState) -> ReplicaState:
+            return dataclasses.replace(
+                state,
+                role=Role.RETIRING,
+                source=successor.name,
+                source_host=successor.host,
+                until=generation,
+                suspended=writers or state.suspended,
+            )
+
+        state = self.change_state(decide)
+        if is_nfs:
+            self._exports.withdraw(subvolume)
+        else:
+            deny_writing(self.backend, subvolume, state.project_id)
+
+    def resume(self, generation: int | None = None) -> None:
+        """Be active again, with the clients that could write before."""
+        record, state = self.record(), self.state()
+        if state.share_proto == NFS:
+            self._exports.restore(self.name, record, state.suspended)
+        else:
+            allow_writing(
+                self.backend, record['subvolume'], state.suspended, state.project_id
+            )
+        self.update_state(
+            role=Role.ACTIVE,
+            generation=state.generation if generation is None else generation,
+            source=None,
+            source_host=None,
+            suspended=[],
+        )
+
+    def become_passive(self, leader: 'Replica', replication_type: str | None) -> None:
+        """Become an outdated follower of another replica."""
+        subvolume = self.record()['subvolume']
+
+        def decide(state: ReplicaState) -> ReplicaState:
+            return ReplicaState(
+                role=Role.PASSIVE,
+                generation=state.generation,
+                barred=state.barred,
+                source=leader.name,
+                source_host=leader.host,
+                share_proto=state.share_proto,
+                project_id=state.project_id,
+                others=state.others,
+            )
+
+        state = self.change_state(decide)
+        if state.share_proto == NFS:
+            self._exports.withdraw(subvolume)
+        elif replication_type == READABLE:
+            deny_writing(self.backend, subvolume, state.project_id)
+        else:
+            revoke_clients(self.backend, subvolume)
+
+
+def _state_of(record: Record | None) -> ReplicaState:
+    return ReplicaState(**record) if record else ReplicaState()
+
+
+def resume_unless_replaced(retiring: Replica, successor: Replica) -> bool:
+    """Let a replica be active again if its successor is not, and will not be.
+
+    Raises ReplicaUnreachable if the successor cannot be asked.
+    """
+    state = retiring.state()
+    if state.role != Role.RETIRING or state.source != successor.name:
+        return False
+
+    def bar(found: ReplicaState) -> ReplicaState:
+        if found.role == Role.ACTIVE and found.generation > state.generation:
+            return found
+        return dataclasses.replace(found, barred=max(found.barred, state.until))
+
+    with reaching(successor.name):
+        is_barred = successor.change_state(bar).barred >= state.until
+    if is_barred:
+        retiring.resume()
+    return is_barred
+
+
+class CephfsPeers:
+    """This back end and the others of its replication domain.
+
+    Their sections are in the same configuration.
+    """
+
+    def __init__(self, backend: CephfsBackend, exports: CephfsExports):
+        self._backend = backend
+        self._exports = exports
+        self._others: dict[str, tuple[CephfsBackend, CephfsExports]] = {}
+        self._lost: dict[str, float] = {}  # since when, by section
+
+    def at(self, host: str | None) -> tuple[CephfsBackend, CephfsExports] | None:
+        """Return the back end of a host, or None if it cannot be reached."""
+        section = Host.parse(host or '').backend
+        own = self._backend.configuration
+        if section in ('', own.config_group):
+            return self._backend, self._exports
+        found = own.for_backend(section)
+        if (
+            found is None
+            or found.share_driver != own.share_driver
+            or not own.replication_domain
+            or found.replication_domain != own.replication_domain
+        ):
+            return None
+        if time.monotonic() - self._lost.get(section, -math.inf) < LOST_SECONDS:
+            return None
+        try:
+            return self._reach(section, found)
+        except exception.StaleFencingToken:
+            raise
+        except exception.DriverError as error:
+            LOG.warning(
+                'Back end %(name)s is out of reach: %(error)s',
+                {'name': section, 'error': error},
+            )
+            if isinstance(error, exception.FileServerUnresponsive):
+                self._lost[section] = time.monotonic()
+            return None
+
+    def _reach(
+        self, section: str, found: Configuration
+    ) -> tuple[CephfsBackend, CephfsExports]:
+        if section not in self._others:
+            backend = CephfsBackend(found, self._backend.clock, self._backend.sleep)
+            backend.find_filesystem()
+            identity = backend.records.find_identity()
+            if identity is None:
+                raise ReplicaUnreachable(msg='it was never started')
+            backend.records.keep_to(identity)
+            self._others[section] = backend, CephfsExports(backend)
+        backend, exports = self._others[section]
+        backend.records.get(IDENTITY)  # whether it answers
+        return backend, exports
+
+    def own_replica(self, share: base.ShareForDriver) -> Replica:
+        return Replica(self._backend, self._exports, share['name'], share['host'])
+
+    def replica_at(self, host: str | None, name: str | None) -> Replica | None:
+        """Return a replica that exists within reach, or None."""
+        found = self.at(host) if host and name else None
+        if found is None or name is None:
+            return None
+        replica = Replica(*found, name, host)
+        try:
+            with reaching(name):
+                return None if replica.find() is None else replica
+        except ReplicaUnreachable as error:
+            LOG.warning('Replica is out of reach: %s', error)
+            return None
+
+    def reachable(self, shares: ReplicaList) -> list[Replica]:
+        found = (self.replica_at(one['host'], one['name']) for one in shares)
+        return [replica for replica in found if replica is not None]
+
+    def reachable_active(self, replica_list: ReplicaList) -> Replica | None:
+        """Return the active replica, or None if it is out of reach."""
+        leader = find_active(replica_list)
+        return next(iter(self.reachable([leader] if leader else [])), None)
+
+
+class CephfsRoles:
+    """The roles of our replicas, which both sides have to agree on."""
+
+    def __init__(self, backend: CephfsBackend, peers: CephfsPeers):
+        self._backend = backend
+        self._peers = peers
+
+    def role_of(self, share: base.ShareForDriver) -> str:
+        """Return the effective role: both sides have to agree on it."""
+        if share['replica_state'] not in (None, ACTIVE):
+            return Role.PASSIVE
+        own = self._peers.own_replica(share)
+        state = own.state()
+        if state.role != Role.RETIRING:
+            return state.role
+        successor = self._peers.replica_at(state.source_host, state.source)
+        with contextlib.suppress(ReplicaUnreachable):
+            if successor is not None and resume_unless_replaced(own, successor):
+                return Role.ACTIVE
+        return Role.PASSIVE
+
+    def denies_all(self, share: base.ShareForDriver) -> bool:
+        """Return whether no clients are admitted, whatever the rules say."""
+        return share['replication_type'] == DR and self.role_of(share) != Role.ACTIVE
+
+    def is_read_only(self, share: base.ShareForDriver) -> bool:
+        """Return whether clients may only read, whatever the rules say."""
+        return share['replication_type'] is not None and (
+            self.role_of(share) != Role.ACTIVE
+        )
+
+    def demote_superseded(self, replication_type: str | None) -> None:
+        """Stop clients from writing to replicas that others have replaced.
+
+        That happened while this back end was out of reach. The number of calls does
+        not depend on that of the shares.
+        """
+        states_at = functools.cache(self._states_at)
+        for name, record in self._backend.records.get_all(REPLICA).items():
+            here = _state_of(record)
+            for other, host in here.others.items():
+                there = (
+                    None if here.role == Role.PASSIVE else states_at(host).get(other)
+                )
+                if (
+                    there is None
+                    or there.role != Role.ACTIVE
+                    or there.generation <= here.generation
+                ):
+                    continue
+                LOG.warning(
+                    'Replica %(name)s is no longer active: %(other)s has taken over',
+                    {'name': name, 'other': other},
+                )
+                own = Replica(*self._own, name, None)
+                found = self._peers.at(host)
+                if found is not None:
+                    own.become_passive(Replica(*found, other, host), replication_type)
+                break
+
+    @property
+    def _own(self) -> tuple[CephfsBackend, CephfsExports]:
+        found = self._peers.at(None)
+        assert found is not None
+        return found
+
+    def _states_at(self, host: str) -> dict[str, ReplicaState]:
+        """Return the replicas of another back end; none if it is out of reach."""
+        found = self._peers.at(host)
+        if found is None:
+            return {}
+        with contextlib.suppress(ReplicaUnreachable), reaching(host):
+            records = found[0].records.get_all(REPLICA)
+            return {name: _state_of(record) for name, record in records.items()}
+        return {}
