@@ -11,7 +11,7 @@ from manila_lite.host import Host
 from manila_lite.rpc.share import BINARY
 from manila_lite.work import cancel
 
-_FIELDS = ('host', 'identity', 'file_system', 'location')
+FIELDS = ('host', 'identity', 'file_system', 'location')
 
 
 class DiskInUse(exception.Conflict):
@@ -21,16 +21,17 @@ class DiskInUse(exception.Conflict):
 def list_all(args: argparse.Namespace) -> None:
     """list which disk belongs to which pool or back end"""
     with console.database(console.configure(args), ready=True) as db:
-        rows = db.read(disks.list_all)
-    console.show(
-        args,
-        _FIELDS,
-        [
-            {name: getattr(row, name) for name in _FIELDS}
-            | ({} if row.identity else {'identity': 'declared lost'})
-            for row in rows
-        ],
-    )
+        found = db.read(rows)
+    console.show(args, FIELDS, found)
+
+
+def rows(session: Session) -> list[dict[str, typing.Any]]:
+    """Return what is printed of each recorded disk."""
+    return [
+        {name: getattr(row, name) for name in FIELDS}
+        | ({} if row.identity else {'identity': 'declared lost'})
+        for row in disks.list_all(session)
+    ]
 
 
 def declare_lost(args: argparse.Namespace) -> int:

@@ -92,6 +92,12 @@ def settings(conf: cfg.ConfigOpts) -> Iterator[Setting]:
             yield from (Setting(path, section, name) for name in values)
 
 
+def register_token_options(conf: cfg.ConfigOpts) -> None:
+    """Register the options with which the API validates tokens."""
+    for section, option in known_options(conf, ('keystonemiddleware.auth_token',)):
+        conf.register_opt(option, section)
+
+
 def known_options(
     conf: cfg.ConfigOpts, libraries: Iterable[str] = LIBRARIES
 ) -> Iterator[tuple[str, cfg.Opt]]:

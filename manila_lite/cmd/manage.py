@@ -18,6 +18,7 @@ from manila_lite.cmd import (
     example,
     gone_backends,
     grants,
+    inventory,
     purge,
     quotas,
     recovery,
@@ -213,12 +214,14 @@ def _parser() -> argparse.ArgumentParser:
     shares['delete_without_driver'].add_argument(
         'id', metavar='ID', help='id of the share'
     )
-    console.add(
+    states = console.add(
         nouns,
         'status',
         'the state of the installation',
         upgrade_check=status_upgrade_check,
+        inventory=inventory.show,
     )
+    inventory.add_options(states['inventory'])
     recovery.add_to(
         console.add(
             nouns,

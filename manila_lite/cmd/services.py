@@ -30,19 +30,19 @@ def list_all(args: argparse.Namespace) -> None:
     """list the services and their problems"""
     conf = console.configure(args)
     with console.database(conf, ready=True) as db:
-        found = db.read(services.list_all)
-        numbers = db.read(releases.numbers_by_service)
-        problems = db.read(incarnations.problems_by_service, conf.service_down_time)
-        warnings = db.read(incarnations.warnings_by_service, conf.service_down_time)
-    console.show(
-        args,
-        _FIELDS,
-        [
-            _summary(row, conf.service_down_time, numbers, warnings)
-            | _problem(row, problems)
-            for row in found
-        ],
-    )
+        found = db.read(summaries, conf.service_down_time)
+    console.show(args, _FIELDS, found)
+
+
+def summaries(session: Session, down_time: float) -> list[dict[str, typing.Any]]:
+    """Return what is printed of each service."""
+    numbers = releases.numbers_by_service(session)
+    problems = incarnations.problems_by_service(session, down_time)
+    warnings = incarnations.warnings_by_service(session, down_time)
+    return [
+        _summary(row, down_time, numbers, warnings) | _problem(row, problems)
+        for row in services.list_all(session)
+    ]
 
 
 def _problem(row: ServiceRow, problems: Mapping[int, Sequence[str]]) -> dict[str, str]:

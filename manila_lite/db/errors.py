@@ -57,6 +57,17 @@ _FULL: dict[str, frozenset[object]] = {
 }
 _STORAGE_ENGINE_ERROR = 1030
 
+# Of an account: the right to a table or a column.
+_DENIED: dict[str, frozenset[object]] = {
+    'sqlite': frozenset(),
+    'mysql': frozenset({1142, 1143}),
+    'postgresql': frozenset({'42501'}),
+}
+
+
+class Denied(db_exc.DBError):
+    """The account has no right to the table."""
+
 
 class WrongServer(db_exc.DBConnectionError):
     """The connection is to a server that does not run the transaction.
@@ -96,7 +107,8 @@ def translate(context: sa.ExceptionContext, *, writes: bool) -> Exception | None
     """Return the error that callers know, or None to leave it as it is.
 
     DBDeadlock means that the transaction lost against another one,
-    DatabaseFull that the server has no room. On a WrongServer the pool drops
+    DatabaseFull that the server has no room, Denied that the account has no right
+    to the table. On a WrongServer the pool drops
     this connection and all older ones.
     """
     kind = 'mysql' if _is_mysql(context.dialect) else context.dialect.name
@@ -111,6 +123,8 @@ def translate(context: sa.ExceptionContext, *, writes: bool) -> Exception | None
         return ReadOnlyServer(context.sqlalchemy_exception)
     if _is_full(kind, error):
         return exception.DatabaseFull(reason=error)
+    if _code(kind, error) in _DENIED[kind]:
+        return Denied(context.sqlalchemy_exception)
     return None
 
 

@@ -14,13 +14,16 @@ import tempfile
 import threading
 
 from cryptography import x509
+from oslo_config import cfg
 import pytest
 import redis
 import requests
 import sqlalchemy as sa
 from tooz import coordination
 
+from manila_lite.cmd import certificates as ends, start
 from manila_lite.db import engines
+from manila_lite.db.session import Database
 from tests.support import (
     certificates,
     deploy_scripts,
@@ -220,6 +223,7 @@ def check_database(controller, port):
     # No password: the servers of tests want none.
     url = url._replace(password=None)
     assert select(url) == 1
+    check_inventory(controller, url)
     with pytest.raises(sa.exc.OperationalError, match='SSL|TLS|certificate'):
         select(url.set(host=OTHER))
     (controller.folder / 'other').mkdir()
@@ -235,6 +239,28 @@ def check_database(controller, port):
         plain = plain.set(drivername='mysql+pymysql', query={'ssl_disabled': 'true'})
     with pytest.raises(sa.exc.OperationalError):
         select(plain)
+
+
+def check_inventory(controller, url):
+    """It shows when the certificate ends that the server presents."""
+    file = controller.folder / 'inventory.conf'
+    text = url.render_as_string(hide_password=False)
+    file.write_text(f'[database]\nconnection = {text}\n')
+    database = Database(engines.with_driver(text))
+    conf = start.configure('test', config_files=[str(file)], conf=cfg.ConfigOpts())
+    (found,) = ends.list_ends(conf, database)
+    database.dispose()
+    presented = x509.load_pem_x509_certificate(
+        (controller.tls / 'server.pem').read_bytes()
+    )
+    assert found == {
+        'server': 'database',
+        'address': f'{ADDRESS}:{url.port}',
+        'ends': f'{presented.not_valid_after_utc:%Y-%m-%d %H:%M:%S}',
+        'days': 89,
+        'authority_ends': found['authority_ends'],
+        'problem': None,
+    }
 
 
 def select(url):

@@ -6,9 +6,10 @@ import subprocess
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.cmd.manage import main
 from manila_lite.db import schema
 from manila_lite.db.session import Database
-from tests.support import accounts, databases, deploy_scripts
+from tests.support import accounts, command_line, databases, deploy_scripts
 from tests.support.manage_command import manage
 
 
@@ -59,3 +60,32 @@ def test_dialect_is_needed_without_a_server():
         *('db', 'grants', '--service', 'share', '--account', 'manila'), code=2
     )
     assert '--dialect is needed' in output
+
+
+@pytest.mark.parametrize('kind', sorted(databases.SERVER_KINDS))
+def test_state_of_the_installation_is_for_every_account(kind, tmp_path):
+    """What only controllers may read is left out, and that is said."""
+    file = tmp_path / 'manila.conf'
+
+    def status(verb, url, code=0):
+        locks = f'[coordination]\nbackend_url = file://{tmp_path}/locks\n'
+        file.write_text(f'[database]\nconnection = {url}\n{locks}')
+        ended = command_line.run(main, ['status', verb, '--config-file', str(file)], '')
+        assert ended.code == code, ended
+        return ' '.join(ended.out.replace('|', ' ').split())
+
+    with databases.temporary_database(kind, tmp_path) as url:
+        db = Database(url)
+        schema.sync(db)
+        db.dispose()
+        with accounts.limited(url) as urls:
+            for service, own in urls.items():
+                limited = service == 'data'
+                checked = status('upgrade-check', own)
+                assert ('may not count the rows' in checked) == limited
+                shown = status('inventory', own)
+                assert f'database: {schema.HEAD} ' in shown
+                assert ('disks: not for the account' in shown) == limited
+        # Without any rights it is another matter.
+        with accounts.made(url, ['data']) as urls:
+            assert 'Failure' in status('upgrade-check', urls['data'], code=2)
