@@ -271,10 +271,10 @@ class FuseClient:
         return self.run(f'cat {name}')
 
     @contextlib.contextmanager
-    def writing(self, name: str) -> Iterator['OpenFile']:
-        """Keep a file open in another process."""
+    def writing(self, name: str, *, sync: bool = True) -> Iterator['OpenFile']:
+        """Keep a file open in another process; the client may keep what it writes."""
         process = subprocess.Popen(
-            [sys.executable, '-I', '-c', _APPEND, f'{self.path}/{name}'],
+            [sys.executable, '-I', '-c', _APPEND, f'{self.path}/{name}', str(sync)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -293,7 +293,8 @@ file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
 for line in sys.stdin:
     try:
         os.write(file, line.encode())
-        os.fsync(file)
+        if sys.argv[2] == 'True':
+            os.fsync(file)
         print('done', flush=True)
     except OSError as error:
         print(error, flush=True)
@@ -307,7 +308,7 @@ class OpenFile:
         self._process = process
 
     def write(self, data: bytes) -> bool:
-        """Write a line, and return whether it is in the storage."""
+        """Write a line, and return whether that succeeded."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(data + b'\n')

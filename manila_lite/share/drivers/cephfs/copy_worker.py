@@ -139,21 +139,38 @@ class Mount:
         return lambda *args: self._call(name, *args)
 
     def list(self, path: bytes) -> Iterator[tuple[bytes, Stat]]:
-        """Return what is in a directory, with its attributes."""
-        directory, entry, one = ctypes.c_void_p(), Entry(), Stat()
-        into = ctypes.byref(entry), ctypes.byref(one), _BASIC | _VERSION, _NOFOLLOW
+        """Return what is in a directory, with its attributes.
+
+        Each entry is asked for: what readdirplus says of a file may not include what
+        a client has written and not sent yet. This costs no call of the cluster if
+        there is none that may write to it.
+        """
+        directory = ctypes.c_void_p()
         self._call('opendir', path, ctypes.byref(directory))
         try:
-            while self._call('readdirplus_r', directory, *into, None):
-                if entry.name not in (b'.', b'..'):
-                    yield entry.name, Stat.from_buffer_copy(one)
+            for name in self._names(directory):
+                found = self.find(path.rstrip(b'/') + b'/' + name)
+                if found is not None:
+                    yield name, found
         finally:
             self._call('closedir', directory)
+
+    def _names(self, directory: ctypes.c_void_p) -> Iterator[bytes]:
+        entry, one = Entry(), Stat()
+        into = ctypes.byref(entry), ctypes.byref(one), _BASIC | _VERSION, _NOFOLLOW
+        while self._call('readdirplus_r', directory, *into, None):
+            if entry.name not in (b'.', b'..'):
+                yield entry.name
 
     def stat(self, path: bytes) -> Stat:
         found = Stat()
         self._call('statx', path, ctypes.byref(found), _BASIC | _VERSION, _NOFOLLOW)
         return found
+
+    def find(self, path: bytes) -> Stat | None:
+        with _ignoring_absence():
+            return self.stat(path)
+        return None
 
     def read(self, file: int, size: int, offset: int) -> bytes:
         buffer = ctypes.create_string_buffer(size)
@@ -350,15 +367,11 @@ class Copy:
         wanted = self._source.stat(self._snapshot + path)
         now = self._target.stat(path or b'/')
         bases = [
-            now if base == _PRESENT else self._find(base + path) for base in self._bases
+            now if base == _PRESENT else self._source.find(base + path)
+            for base in self._bases
         ]
         if not (_is_same_in_all(wanted, bases) and now.has_attributes_of(wanted)):
             self._set_attributes(path, wanted)
-
-    def _find(self, path: bytes) -> Stat | None:
-        with _ignoring_absence():
-            return self._source.stat(path)
-        return None
 
     def _set_attributes(self, path: bytes, wanted: Stat) -> None:
         source, path = self._snapshot + path, path or b'/'

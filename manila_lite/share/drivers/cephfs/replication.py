@@ -257,6 +257,7 @@ class CephfsPromotion(Promotion[Replica]):
         self, takeover: Takeover[Replica], active: Replica, generation: int
     ) -> None:
         own = takeover.own
+        generation = max(generation, own.state().barred + 1)
         share = next(each for each in takeover.replica_list if each['name'] == own.name)
         self._syncing.register(own, active, share)
         try:

@@ -105,6 +105,9 @@ class Users:
         command = f'cd {self._folder}; {sys.executable} -I -; sync -f .'
         return self._client.run(command, script.encode()).decode()
 
+    def writing(self, name: str):
+        return self._client.writing(f'{self._folder}/{name}', sync=False)
+
     def changed_at(self, name: str) -> int:
         return int(self.python(f'import os; print(os.stat({name!r}).st_ctime_ns)'))
 
@@ -159,6 +162,14 @@ def test_clients_keep_their_mounts_and_open_files(
         assert client.read('same') == b'same'
         assert file.write(b'again')
         assert users.python("print(open('same').read())").endswith('again\n\n')
+
+
+def test_what_a_client_has_not_sent_yet_is_reverted(driver, users, snapshot):
+    """It is the only client so far, and the metadata server has not been told."""
+    with users.writing('same') as file:
+        assert file.write(b'longer than before')
+        revert(driver, snapshot)
+        assert users.python("print(open('same').read())") == 'same\n'
 
 
 def test_share_whose_revert_was_killed_is_in_error_until_it_is_completed(

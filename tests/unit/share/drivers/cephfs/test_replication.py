@@ -1,0 +1,179 @@
+"""Replicas on CephFS: what is copied, and what a promotion leaves at both sides.
+
+What all drivers have in common is in the contract of replicating drivers.
+"""
+
+import sys
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.share.drivers.cephfs.users import INTERNAL
+from tests.drivers.ceph_replication_sites import CephSites
+from tests.drivers.crashes import killed_at
+from tests.support import ceph as ceph_support
+from tests.unit.share.drivers.cephfs.test_snapshots import CHANGE, MAKE, SHOW
+
+pytestmark = [ceph_support.limited, ceph_support.on_cluster]
+
+
+@pytest.fixture(params=['dr', 'readable'])
+def sites(request, ceph, ceph_root, tmp_path):
+    sites = CephSites(
+        tmp_path,
+        'cephfs',
+        request.param,
+        cluster=ceph,
+        client=ceph_root,
+        names=('here', 'there'),
+        more=f'cephfs_python = {ceph_support.PYTHON}\n'
+        f'cephfs_command_timeout = {ceph_support.LIMIT}',
+    )
+    yield sites
+    sites.clean_up()
+
+
+only_dr = pytest.mark.parametrize('sites', ['dr'], indirect=True)
+
+
+def run(sites, site, script):
+    """Run a script in the folder of a replica, as an administrator."""
+    users = site.users(sites.share_for(site))
+    command = f'cd {users.path}; {sys.executable} -I -; sync -f .'
+    return users.client.run(command, script.encode()).decode()
+
+
+def snapshots_of(sites, site):
+    """Return the snapshots that Ceph has of a replica."""
+    subvolume = sites.share_for(site).name
+    found = site.driver.backend.ask('subvolume snapshot ls', sub_name=subvolume)
+    return {one['name'] for one in found}
+
+
+def internal_users(sites, site):
+    found = site.driver.backend.ask(
+        'subvolume authorized_list', sub_name=sites.share_for(site).name
+    )
+    return [name for one in found for name in one if name.startswith(INTERNAL)]
+
+
+def is_copy(event, args):
+    return event == 'manila_lite.ceph' and args == ('copy',)
+
+
+def state_of(sites, site):
+    return site.driver.peers.own_replica(sites.share_for(site)).state()
+
+
+def step_seconds(sites, seconds):
+    for site in sites.sites:
+        site.driver.copies.step_seconds = seconds
+
+
+@only_dr
+def test_replica_has_all_that_the_active_one_has(sites):
+    run(sites, sites.here, MAKE)
+    sites.create_in_sync()
+    assert run(sites, sites.there, SHOW) == run(sites, sites.here, SHOW)
+    run(sites, sites.here, CHANGE)
+    assert sites.update() == 'in_sync'
+    assert run(sites, sites.there, SHOW) == run(sites, sites.here, SHOW)
+    assert internal_users(sites, sites.here) == internal_users(sites, sites.there) == []
+    (copy,) = snapshots_of(sites, sites.there)
+    assert snapshots_of(sites, sites.here) == {copy}
+
+
+@only_dr
+def test_files_that_have_not_changed_are_not_copied_again(sites):
+    """One that was spoiled behind the driver's back stays so."""
+    run(sites, sites.here, "open('same', 'w').write('same'); open('new', 'w')")
+    sites.create_in_sync()
+    spoil = "import os; a = os.stat('same'); open('same', 'w').write('SAME'); "
+    times = "os.utime('same', ns=(a.st_atime_ns, a.st_mtime_ns))"
+    run(sites, sites.there, spoil + times)
+    run(sites, sites.here, "open('new', 'w').write('new')")
+    sites.update()
+    show = "print(open('same').read(), open('new').read())"
+    assert run(sites, sites.there, show) == 'SAME new\n'
+    # Without a common snapshot all content is compared.
+    here = sites.here.driver.peers.own_replica(sites.share_for(sites.here))
+    here.discard(here.snapshots())
+    sites.update()
+    assert run(sites, sites.there, show) == 'same new\n'
+
+
+def test_replica_that_is_promoted_during_a_copy_goes_back_to_the_last_one(sites):
+    run(sites, sites.here, MAKE)
+    sites.create_in_sync()
+    then = run(sites, sites.there, SHOW)
+    run(sites, sites.here, CHANGE)
+    step_seconds(sites, 0)
+    assert killed_at(90, sites.update, is_copy)
+    assert run(sites, sites.there, SHOW) != then
+    sites.there.restart()
+    sites.here.make_unreachable()
+    sites.promote()
+    assert run(sites, sites.there, SHOW) == then
+
+
+@only_dr
+def test_replica_that_was_active_returns_to_where_both_were_the_same(sites):
+    run(sites, sites.here, MAKE)
+    sites.create_in_sync()
+    sites.promote()
+    run(sites, sites.there, CHANGE)
+    run(sites, sites.here, "open('notes', 'w').write('lost')")
+    spoil = "import os; a = os.stat('same'); open('same', 'w').write('SAME'); "
+    times = "os.utime('same', ns=(a.st_atime_ns, a.st_mtime_ns))"
+    assert sites.update(sites.here) == 'in_sync'
+    assert run(sites, sites.here, SHOW) == run(sites, sites.there, SHOW)
+    # The way back is a difference, too.
+    run(sites, sites.here, spoil + times)
+    sites.update(sites.here)
+    assert run(sites, sites.here, "print(open('same').read())") == 'SAME\n'
+
+
+@only_dr
+def test_copies_for_a_replica_end_with_it(sites):
+    sites.create_in_sync()
+    assert snapshots_of(sites, sites.here)
+    sites.delete()
+    assert snapshots_of(sites, sites.here) == set()
+    assert sites.there.driver.backend.records.get_all('replica:') == {}
+
+
+@only_dr
+def test_share_that_has_copies_is_deleted_with_them(sites):
+    sites.create_in_sync()
+    sites.promote()
+    sites.delete(sites.here)
+    sites.here.state = None
+    driver, share = sites.there.driver, sites.share_for(sites.there)
+    driver.delete_share(None, share)
+    assert driver.backend.ask('subvolume ls') == []
+    assert driver.backend.records.get_all('replica:') == {}
+    driver.create_share(None, share)
+
+
+# Promotions that fail or come late
+
+
+def test_active_replica_has_its_clients_again_if_it_cannot_be_copied(sites):
+    """The promotion goes on with the content of the last copy, or fails."""
+    sites.create_in_sync()
+    assert sites.levels(sites.here) == {'rw'}
+    share = sites.share_for(sites.there)
+    own = sites.there.driver.peers.own_replica(share)
+    here = sites.here.driver.peers.own_replica(sites.share_for(sites.here))
+    here.retire(own, 5 * 10**9)
+    assert 'rw' not in sites.levels(sites.here)
+    reply = sites.status(sites.here)
+    assert (reply['status'], 'replica_state' in reply) == ('available', False)
+    assert sites.levels(sites.here) == {'rw'}
+    assert state_of(sites, sites.here).role == 'active'
+    assert state_of(sites, sites.there).barred == 5 * 10**9
+    with pytest.raises(exception.ShareBackendException, match='given up'):
+        sites.there.driver.promotion._make_active(own, 5 * 10**9)
+    sites.promote()
+    assert sites.levels() == {'rw'}
+    assert 'rw' not in sites.levels(sites.here)
