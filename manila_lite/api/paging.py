@@ -1,12 +1,13 @@
-"""Paging, sorting and simple values of list queries."""
+"""Lists: their pages, order and simple values of queries."""
 
 import datetime
 import typing
 import urllib.parse
 
 from manila_lite import exception
-from manila_lite.api import links, schema, wsgi
-from manila_lite.api.filters import Filter
+from manila_lite.api import answers, links, schema, wsgi
+from manila_lite.api.fields import View
+from manila_lite.api.filters import Filter, Filters
 from manila_lite.db.queries import pages
 from manila_lite.db.rows import Position
 
@@ -308,3 +309,86 @@ def answer(
     if count is not None:
         body['count'] = count
     return body
+
+
+def _page_of_summaries(controller: type['ListController']) -> answers.Shape:
+    return _shape(controller, controller.summary)
+
+
+def _page_of_details(controller: type['ListController']) -> answers.Shape:
+    return _shape(controller, controller.details)
+
+
+def _shape(controller: type['ListController'], view: View) -> answers.Shape:
+    return answers.page(
+        controller.key, view, links_key=controller.links_key, count=controller.has_count
+    )
+
+
+def _query_of(controller: type['ListController']) -> tuple:
+    return (*query_keys(controller.sort_keys), *controller.filters)
+
+
+class ListController(wsgi.Controller):
+    """Base of controllers with a list of summaries and one of details.
+
+    Subclasses name the path of the lists, the key of the items in bodies, and
+    that of the links if it is not the same with `_links`; the two views, the
+    filters whose keys they read, the sort keys and those of them that only
+    administrators see, and the policies to `index` and `detail`.
+    """
+
+    path: str
+    key: str
+    links_key: str | None = None
+    has_count = False
+    summary: View
+    details: View
+    filters: typing.ClassVar[tuple[Filter | Filters, ...]] = ()
+    sort_keys: typing.ClassVar[typing.Mapping[str, str] | None] = None
+    admin_sort_keys: typing.ClassVar[tuple[str, ...]] = ()
+
+    @wsgi.method('index', answer=_page_of_summaries, query=_query_of)
+    def index(self, req: wsgi.Request) -> dict:
+        return self._list(req, self.summary, self.path)
+
+    @wsgi.method('detail', answer=_page_of_details, query=_query_of)
+    def detail(self, req: wsgi.Request) -> dict:
+        return self._list(req, self.details, f'{self.path}/detail')
+
+    def _list(self, req: wsgi.Request, view: View, path: str) -> dict:
+        page = self.parse_page(req)
+        found = self.read_page(req, page, detailed=view is self.details)
+        show = view.many(req.minor, self.sees_admin_fields(req))
+        return answer(
+            req,
+            page,
+            path,
+            self.key,
+            show(found.rows, self.more(req, found)),
+            found.rows,
+            links_key=self.links_key,
+            count=found.total,
+        )
+
+    def parse_page(self, req: wsgi.Request) -> Page:
+        """Return the page that a query requests; raises InvalidInput."""
+        return parse(
+            req.query,
+            cap=self.max_limit,
+            sort_keys=self.sort_keys,
+            ignored_keys=() if req.ctx.is_admin else self.admin_sort_keys,
+        )
+
+    def read_page(
+        self, req: wsgi.Request, page: Page, *, detailed: bool
+    ) -> pages.Listing:
+        """Return the rows of a page, and what only the detailed view shows."""
+        raise NotImplementedError
+
+    def sees_admin_fields(self, req: wsgi.Request) -> bool:
+        return bool(req.ctx.is_admin)
+
+    def more(self, req: wsgi.Request, found: pages.Listing) -> dict:
+        """Return what views read in addition to the rows."""
+        return found.children | {'links': links.Links(req, self.path)}

@@ -1,17 +1,16 @@
 """Backups of shares, and their actions."""
 
-from collections.abc import Sequence
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers, paging, schema as s, wsgi
+from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.fields import Field, fields, fn
 from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.groups.share_groups import Criteria
 from manila_lite.db import rows
-from manila_lite.db.queries import share_backups
+from manila_lite.db.queries import pages, share_backups
 
 _LONGEST_TYPE = 32  # that of the published column
 _NAME = s.string(255, nullable=True)
@@ -66,9 +65,6 @@ _CRITERIA = Criteria(
     *exact(*share_backups.FILTERS, admin_only=_ADMIN_KEYS),
     all_projects='share_backup:get_all_project',
 )
-_SORT_KEYS = {name: name for name in share_backups.SORT_KEYS}
-
-_QUERY = (*paging.query_keys(_SORT_KEYS), *_CRITERIA.query)
 
 _REFUSED: wsgi.Refusals = {
     exception.InvalidStatus: exception.InvalidShare,
@@ -76,43 +72,27 @@ _REFUSED: wsgi.Refusals = {
 }
 
 
-class ShareBackupsController(wsgi.Controller):
+class ShareBackupsController(paging.ListController):
     target = targets.BACKUP.loader
 
-    @wsgi.method(
-        'share_backup:get_all',
-        answer=answers.page('share_backups', SUMMARY, links_key='share_backup_links'),
-        query=_QUERY,
-    )
-    def index(self, req: wsgi.Request) -> dict:
-        return self._list(req, SUMMARY, 'share-backups')
+    path = 'share-backups'
+    key = 'share_backups'
+    links_key = 'share_backup_links'
+    summary = SUMMARY
+    details = DETAIL
+    filters = _CRITERIA.query
+    sort_keys = {name: name for name in share_backups.SORT_KEYS}
+    admin_sort_keys = _ADMIN_KEYS
+    policies = dict.fromkeys(('index', 'detail'), 'share_backup:get_all')
 
-    @wsgi.method(
-        'share_backup:get_all',
-        answer=answers.page('share_backups', DETAIL, links_key='share_backup_links'),
-        query=_QUERY,
-    )
-    def detail(self, req: wsgi.Request) -> dict:
-        return self._list(req, DETAIL, 'share-backups/detail')
-
-    def _list(self, req: wsgi.Request, view: typing.Any, path: str) -> dict:
-        page = paging.parse(
-            req.query,
-            cap=self.max_limit,
-            sort_keys=_SORT_KEYS,
-            ignored_keys=() if req.ctx.is_admin else _ADMIN_KEYS,
-        )
-        found: Sequence[rows.ShareBackupRow] = self.services.db.read(
-            share_backups.list_backups, *_CRITERIA.parse(req), page
-        )
-        return paging.answer(
-            req,
-            page,
-            path,
-            'share_backups',
-            _show(req, view, found),
-            found,
-            links_key='share_backup_links',
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
+        return pages.Listing(
+            self.services.db.read(
+                share_backups.list_backups, *_CRITERIA.parse(req), page
+            ),
+            {},
         )
 
     @wsgi.method('share_backup:get', target=True, answer={'share_backup': DETAIL})
@@ -219,11 +199,5 @@ def _own_share(
     return share
 
 
-def _show(
-    req: wsgi.Request, view: typing.Any, found: Sequence[rows.ShareBackupRow]
-) -> list[dict]:
-    return view.many(req.minor, admin=bool(req.ctx.is_admin))(found, {})
-
-
 def _response(req: wsgi.Request, backup: rows.ShareBackupRow) -> dict:
-    return {'share_backup': _show(req, DETAIL, [backup])[0]}
+    return {'share_backup': DETAIL.function(req.minor, req.ctx.is_admin)(backup)}

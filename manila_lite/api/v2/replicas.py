@@ -4,17 +4,16 @@ Clients wait for the published replica states; the API shows one of them for a
 state that only the database has.
 """
 
-from collections.abc import Callable
-
 from manila_lite import exception
-from manila_lite.api import answers, paging, schema as s, wsgi
-from manila_lite.api.fields import Field, View, child, fields, fn
+from manila_lite.api import paging, schema as s, wsgi
+from manila_lite.api.fields import Field, child, fields, fn
 from manila_lite.api.filters import Filter, filters
 from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.shares import export_locations as views
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.replicas import replicas, views as replica_views
 from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.session import Database
@@ -63,7 +62,6 @@ DETAIL = fields(
 _FILTERS = filters(
     Filter('share_id'), Filter('metadata', since='2.95', parse=literals.parse_pairs)
 )
-_QUERY = (*paging.query_keys(), _FILTERS)
 
 
 def show_replica(
@@ -79,54 +77,33 @@ def show_replica(
     if policy:
         req.ctx.authorize(policy, row)
     view = DETAIL.function(req.minor, req.ctx.is_admin)
-    return {'share_replica': view(row, {'metadata': listing.metadata})}
+    return {'share_replica': view(row, listing.children)}
 
 
-class ShareReplicasController(wsgi.Controller):
+class ShareReplicasController(paging.ListController):
     target = targets.REPLICA.loader
 
-    @wsgi.method(
-        'share_replica:get_all',
-        answer=answers.page('share_replicas', SUMMARY, links_key='share_replica_links'),
-        query=_QUERY,
-    )
-    def index(self, req: wsgi.Request) -> dict:
-        return self._list(req, replica_views.list_summaries, SUMMARY, 'share-replicas')
+    path = 'share-replicas'
+    key = 'share_replicas'
+    links_key = 'share_replica_links'
+    summary = SUMMARY
+    details = DETAIL
+    filters = (_FILTERS,)
+    policies = dict.fromkeys(('index', 'detail'), 'share_replica:get_all')
 
-    @wsgi.method(
-        'share_replica:get_all',
-        answer=answers.page('share_replicas', DETAIL, links_key='share_replica_links'),
-        query=_QUERY,
-    )
-    def detail(self, req: wsgi.Request) -> dict:
-        return self._list(
-            req, replica_views.list_details, DETAIL, 'share-replicas/detail'
-        )
-
-    def _list(self, req: wsgi.Request, read: Callable, view: View, path: str) -> dict:
-        page = paging.parse(req.query, cap=self.max_limit)
-        listing = self.services.db.read(read, self._parse_filters(req), page)
-        items = view.many(req.minor, req.ctx.is_admin)(
-            listing.rows, {'metadata': listing.metadata}
-        )
-        return paging.answer(
-            req,
-            page,
-            path,
-            'share_replicas',
-            items,
-            listing.rows,
-            links_key='share_replica_links',
-        )
-
-    def _parse_filters(self, req: wsgi.Request) -> replica_views.ShareReplicaFilter:
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
         ctx = req.ctx
-        return replica_views.ShareReplicaFilter(
+        wanted = replica_views.ShareReplicaFilter(
             project_id=None if ctx.is_admin else ctx.project_id,
             # A share that the caller does not see has no replicas here, so
             # the response does not reveal that the share exists.
             **_FILTERS.values(req),
             include_hidden=targets.sees_hidden(ctx),
+        )
+        return self.services.db.read(
+            replica_views.list_page, wanted, page, detailed=detailed
         )
 
     @wsgi.method(wsgi.IN_HANDLER, answer={'share_replica': DETAIL})

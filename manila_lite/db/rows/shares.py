@@ -353,22 +353,6 @@ class ReplicaStateRow(Protocol):
     replica_state: str | None
 
 
-class ReplicaViewRow(OwnedRow, Protocol):
-    """A replica as users see it."""
-
-    id: str
-    share_id: str
-    status: str
-    replica_state: str
-    host: str | None
-    share_network_id: str | None
-    share_server_id: str | None
-    cast_rules_to_readonly: bool
-    created_at: datetime.datetime
-    updated_at: datetime.datetime | None
-    availability_zone: str | None
-
-
 class ShareGroupRow(Protocol):
     """A share group with the name of its zone, without its share types."""
 

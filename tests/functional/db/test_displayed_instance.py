@@ -55,7 +55,7 @@ def found(db, share_id, **columns):
     """Return whether the share is listed with these filters."""
     project_id = db.read(share_rows.get_target, share_id).project_id
     listed = db.read(
-        share_views.list_summaries,
+        share_views.list_page,
         share_views.ShareFilter(
             project_id=project_id, include_hidden=True, instance=columns
         ),

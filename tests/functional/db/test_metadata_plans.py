@@ -17,7 +17,7 @@ ONE = {'key 1': 'value'}
 def plans_of_shares(db, **criteria):
     return plans(
         db,
-        share_views.list_summaries,
+        share_views.list_page,
         share_views.ShareFilter(**criteria),
         paging.parse({'limit': '10'}),
     )
@@ -26,7 +26,7 @@ def plans_of_shares(db, **criteria):
 def plans_of_snapshots(db, **criteria):
     return plans(
         db,
-        snapshot_views.list_summaries,
+        snapshot_views.list_page,
         snapshot_views.SnapshotFilter(**criteria),
         paging.parse({'limit': '10'}),
     )
@@ -35,7 +35,7 @@ def plans_of_snapshots(db, **criteria):
 def plans_of_replicas(db, **criteria):
     return plans(
         db,
-        replica_views.list_summaries,
+        replica_views.list_page,
         replica_views.ShareReplicaFilter(**criteria),
         paging.parse({'limit': '10'}),
     )

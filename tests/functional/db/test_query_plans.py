@@ -120,7 +120,7 @@ LISTS = pytest.mark.parametrize(
 
 @LISTS
 def test_page_is_read_in_the_order_of_an_index(db, wanted, index):
-    (plan,) = plans(db, share_views.list_summaries, wanted, first_page())
+    (plan,) = plans(db, share_views.list_page, wanted, first_page())
     assert index in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
 
@@ -132,7 +132,7 @@ def test_later_page_begins_at_its_row_in_the_index(
     db, wanted, index, page_of, sort_dir
 ):
     page = page_of(db)._replace(sort_dir=sort_dir)
-    (plan,) = plans(db, share_views.list_summaries, wanted, page)
+    (plan,) = plans(db, share_views.list_page, wanted, page)
     assert index in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
     assert ENTERS_INDEX[db.dialect].search(plan), plan
@@ -159,7 +159,7 @@ def test_page_of_instances_is_read_in_the_order_of_an_index(db, page_of):
 @pytest.mark.parametrize('page_of', [lambda db: first_page(), later_page, marked_page])
 def test_public_shares_are_read_from_two_indexes(db, include_hidden, page_of):
     filters = wanted(include_hidden, 'project 1', include_public=True)
-    (plan,) = plans(db, share_views.list_summaries, filters, page_of(db))
+    (plan,) = plans(db, share_views.list_page, filters, page_of(db))
     assert ONE_PROJECT in plan, plan
     assert PUBLIC in plan, plan
     found = [word for word in SLOW_IN_UNION[db.dialect] if word in plan]
@@ -170,7 +170,7 @@ def test_public_shares_are_read_from_two_indexes(db, include_hidden, page_of):
 def test_details_are_read_for_the_page_only(db, wanted, index):
     found = plans(
         db,
-        share_views.list_details,
+        share_views.list_page,
         wanted,
         first_page(),
         exports=share_views.Exports.NONE,

@@ -155,14 +155,14 @@ LISTS = pytest.mark.parametrize(
 
 @LISTS
 def test_page_is_read_in_the_order_of_an_index(db, wanted, index):
-    (plan,) = plans(db, snapshot_views.list_summaries, wanted, page())
+    (plan,) = plans(db, snapshot_views.list_page, wanted, page())
     assert index in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
 
 
 @LISTS
 def test_later_page_is_read_in_the_order_of_an_index(db, wanted, index):
-    (plan,) = plans(db, snapshot_views.list_summaries, wanted, later_page(db))
+    (plan,) = plans(db, snapshot_views.list_page, wanted, later_page(db))
     assert index in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
 
@@ -179,7 +179,7 @@ def test_page_of_instances_is_read_in_the_order_of_an_index(db, later):
 
 @LISTS
 def test_details_are_read_for_the_page_only(db, wanted, index):
-    found = plans(db, snapshot_views.list_details, wanted, page())
+    found = plans(db, snapshot_views.list_page, wanted, page(), detailed=True)
     assert len(found) == 2  # the snapshots, their metadata
     for plan in found:
         assert index in plan
@@ -189,10 +189,7 @@ def test_details_are_read_for_the_page_only(db, wanted, index):
 @pytest.mark.parametrize('used', [True, False])
 def test_clones_of_a_snapshot_are_found_by_an_index(db, used):
     (plan,) = plans(
-        db,
-        snapshot_views.list_summaries,
-        snapshot_views.SnapshotFilter(used=used),
-        page(),
+        db, snapshot_views.list_page, snapshot_views.SnapshotFilter(used=used), page()
     )
     if db.dialect != 'postgresql':  # which scans so few shares
         assert OF_SHARES in plan

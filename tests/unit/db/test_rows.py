@@ -17,7 +17,7 @@ from manila_lite.db.queries.access import (
 from manila_lite.db.queries.networks import security_services, share_networks, subnets
 from manila_lite.db.queries.quotas import quotas
 from manila_lite.db.queries.recovery import figures, recovery
-from manila_lite.db.queries.replicas import replicas, updates, views as replica_views
+from manila_lite.db.queries.replicas import replicas, updates
 from manila_lite.db.queries.servers import (
     idle_servers,
     migrations,
@@ -81,7 +81,6 @@ SELECTED = [
     (rows.ReplicaRow, replicas._LOCK_INSTANCES),
     (rows.ReplicaRuleRow, replicas._RULES_OF),
     (rows.ReplicaTarget, replicas._TARGET),
-    (rows.ReplicaViewRow, replica_views._ONE),
     (rows.ResourceLockRow, locks.RECORDS.selected_by_id),
     (rows.RuleInstanceRow, share_rules._LOCK_INSTANCES),
     (rows.RuleMappingRow, share_rules._MAPPED),

@@ -1,14 +1,15 @@
 """Share groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers, links, paging, schema as s, wsgi
+from manila_lite.api import links, paging, schema as s, wsgi
 from manila_lite.api.fields import LINKS, Field, child, fields
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.v2 import literals, targets
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.session import Session
 from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
@@ -119,9 +120,6 @@ _CRITERIA = Criteria(
     Filter('share_types', parse=literals.parse_ids),
     *exact(*share_groups.FILTERS, admin_only=_ADMIN_KEYS),
 )
-_SORT_KEYS = {name: name for name in share_groups.SORT_KEYS}
-
-_QUERY = (*paging.query_keys(_SORT_KEYS), *_CRITERIA.query)
 
 _REFUSED: wsgi.Refusals = {
     exception.InvalidStatus: exception.ShareGroupConflict,
@@ -129,50 +127,23 @@ _REFUSED: wsgi.Refusals = {
 }
 
 
-class _Listing(typing.NamedTuple):
-    """Groups to show, and the ids of their share types by group."""
-
-    rows: Sequence[rows.ShareGroupRow]
-    share_types: Mapping[str, list[str]]
-
-
-class ShareGroupsController(wsgi.Controller):
+class ShareGroupsController(paging.ListController):
     target = targets.GROUP.loader
 
-    @wsgi.method(
-        'share_group:get_all',
-        answer=answers.page('share_groups', SUMMARY),
-        query=_QUERY,
-    )
-    def index(self, req: wsgi.Request) -> dict:
-        page = self._page(req)
-        found = self.services.db.read(
-            share_groups.list_groups, *_CRITERIA.parse(req), page
-        )
-        items = SUMMARY.many(req.minor)(found, _more(req))
-        return paging.answer(req, page, 'share-groups', 'share_groups', items, found)
+    path = 'share-groups'
+    key = 'share_groups'
+    summary = SUMMARY
+    details = DETAIL
+    filters = _CRITERIA.query
+    sort_keys = {name: name for name in share_groups.SORT_KEYS}
+    admin_sort_keys = _ADMIN_KEYS
+    policies = dict.fromkeys(('index', 'detail'), 'share_group:get_all')
 
-    @wsgi.method(
-        'share_group:get_all', answer=answers.page('share_groups', DETAIL), query=_QUERY
-    )
-    def detail(self, req: wsgi.Request) -> dict:
-        page = self._page(req)
-        found = self.services.db.read(_list_details, *_CRITERIA.parse(req), page)
-        return paging.answer(
-            req,
-            page,
-            'share-groups/detail',
-            'share_groups',
-            _show(req, found),
-            found.rows,
-        )
-
-    def _page(self, req: wsgi.Request) -> paging.Page:
-        return paging.parse(
-            req.query,
-            cap=self.max_limit,
-            sort_keys=_SORT_KEYS,
-            ignored_keys=() if req.ctx.is_admin else _ADMIN_KEYS,
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
+        return self.services.db.read(
+            _list_page, *_CRITERIA.parse(req), page, detailed=detailed
         )
 
     @wsgi.method('share_group:get', target=True, answer={'share_group': DETAIL})
@@ -250,7 +221,9 @@ class ShareGroupsController(wsgi.Controller):
 
     def _response(self, req: wsgi.Request, group: rows.ShareGroupRow) -> dict:
         types = self.services.db.read(share_groups.list_share_types, [group.id])
-        return {'share_group': _show(req, _Listing([group], types))[0]}
+        more = {'share_types': types, 'links': links.Links(req, self.path)}
+        view = DETAIL.function(req.minor, req.ctx.is_admin)
+        return {'share_group': view(group, more)}
 
 
 class ShareGroupActionsController(wsgi.Controller):
@@ -267,22 +240,15 @@ class ShareGroupActionsController(wsgi.Controller):
         self.services.share_groups.force_delete(req.ctx, group.id)
 
 
-def _list_details(
+def _list_page(
     session: Session,
     exact: Mapping[str, str],
     like: Mapping[str, str],
     page: paging.Page,
-) -> _Listing:
+    *,
+    detailed: bool,
+) -> pages.Listing:
     found = share_groups.list_groups(session, exact, like, page)
-    return _Listing(
-        found, share_groups.list_share_types(session, [row.id for row in found])
-    )
-
-
-def _show(req: wsgi.Request, found: _Listing) -> list[dict]:
-    more = _more(req) | {'share_types': found.share_types}
-    return DETAIL.many(req.minor, req.ctx.is_admin)(found.rows, more)
-
-
-def _more(req: wsgi.Request) -> dict[str, typing.Any]:
-    return {'links': links.Links(req, 'share-groups')}
+    ids = [row.id for row in found] if detailed else []
+    types = share_groups.list_share_types(session, ids)
+    return pages.Listing(found, {'share_types': types})

@@ -1,15 +1,15 @@
 """Snapshots of share groups, their members, and their actions."""
 
-from collections.abc import Mapping, Sequence
-import typing
+from collections.abc import Mapping
 
 from manila_lite import exception
-from manila_lite.api import answers, links, paging, schema as s, wsgi
+from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.fields import LINKS, Field, attr, child, extra, fields
 from manila_lite.api.filters import exact
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.groups.share_groups import Criteria
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.groups import snapshots
 from manila_lite.db.session import Session
 
@@ -57,9 +57,6 @@ MEMBER = fields(
 )
 
 _CRITERIA = Criteria(*exact(*snapshots.FILTERS))
-_SORT_KEYS = {name: name for name in snapshots.SORT_KEYS}
-
-_QUERY = (*paging.query_keys(_SORT_KEYS), *_CRITERIA.query)
 
 _REFUSED: wsgi.Refusals = {
     exception.InvalidStatus: exception.InvalidShareGroupSnapshot,
@@ -67,47 +64,31 @@ _REFUSED: wsgi.Refusals = {
 }
 
 
-class _Listing(typing.NamedTuple):
-    """Snapshots to show, and their members by snapshot."""
-
-    rows: Sequence[rows.ShareGroupSnapshotRow]
-    members: Mapping[str, list[rows.GroupSnapshotMemberRow]]
-
-
-class ShareGroupSnapshotsController(wsgi.Controller):
+class ShareGroupSnapshotsController(paging.ListController):
     target = targets.GROUP_SNAPSHOT.loader
 
-    @wsgi.method(
-        'share_group_snapshot:get_all',
-        answer=answers.page(
-            'share_group_snapshots', SUMMARY, links_key='share_group_snapshot_links'
-        ),
-        query=_QUERY,
-    )
-    def index(self, req: wsgi.Request) -> dict:
-        page = self._page(req)
-        found = self.services.db.read(
-            snapshots.list_snapshots, *_CRITERIA.parse(req), page
-        )
-        items = SUMMARY.many(req.minor)(found, _more(req))
-        return _answer(req, page, 'share-group-snapshots', items, found)
+    path = 'share-group-snapshots'
+    key = 'share_group_snapshots'
+    links_key = 'share_group_snapshot_links'
+    summary = SUMMARY
+    details = DETAIL
+    filters = _CRITERIA.query
+    sort_keys = {name: name for name in snapshots.SORT_KEYS}
+    policies = dict.fromkeys(('index', 'detail'), 'share_group_snapshot:get_all')
 
-    @wsgi.method(
-        'share_group_snapshot:get_all',
-        answer=answers.page(
-            'share_group_snapshots', DETAIL, links_key='share_group_snapshot_links'
-        ),
-        query=_QUERY,
-    )
-    def detail(self, req: wsgi.Request) -> dict:
-        page = self._page(req)
-        found = self.services.db.read(_list_details, *_CRITERIA.parse(req), page)
-        return _answer(
-            req, page, 'share-group-snapshots/detail', _show(req, found), found.rows
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
+        return self.services.db.read(
+            _list_page, *_CRITERIA.parse(req), page, detailed=detailed
         )
 
-    def _page(self, req: wsgi.Request) -> paging.Page:
-        return paging.parse(req.query, cap=self.max_limit, sort_keys=_SORT_KEYS)
+    def more(self, req: wsgi.Request, found: pages.Listing) -> dict:
+        nested = _NESTED_MEMBER.many(req.minor)
+        members = found.children['members'].items()
+        return super().more(req, found) | {
+            'members': {id: nested(of_one) for id, of_one in members}
+        }
 
     @wsgi.method(
         'share_group_snapshot:get', target=True, answer={'share_group_snapshot': DETAIL}
@@ -171,12 +152,13 @@ class ShareGroupSnapshotsController(wsgi.Controller):
     def _response(
         self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow
     ) -> dict:
-        found = _Listing([snapshot], self._members(snapshot.id))
-        return {'share_group_snapshot': _show(req, found)[0]}
+        found = pages.Listing([snapshot], {'members': self._members(snapshot.id)})
+        view = DETAIL.function(req.minor)
+        return {'share_group_snapshot': view(snapshot, self.more(req, found))}
 
     def _members(
         self, snapshot_id: str
-    ) -> Mapping[str, list[rows.GroupSnapshotMemberRow]]:
+    ) -> dict[str, list[rows.GroupSnapshotMemberRow]]:
         return self.services.db.read(snapshots.list_members, [snapshot_id])
 
 
@@ -198,41 +180,14 @@ class ShareGroupSnapshotActionsController(wsgi.Controller):
         self.services.share_group_snapshots.force_delete(req.ctx, snapshot.id)
 
 
-def _answer(
-    req: wsgi.Request,
-    page: paging.Page,
-    path: str,
-    items: list[dict],
-    found: Sequence[rows.ShareGroupSnapshotRow],
-) -> dict:
-    return paging.answer(
-        req,
-        page,
-        path,
-        'share_group_snapshots',
-        items,
-        found,
-        links_key='share_group_snapshot_links',
-    )
-
-
-def _list_details(
+def _list_page(
     session: Session,
     exact: Mapping[str, str],
     like: Mapping[str, str],
     page: paging.Page,
-) -> _Listing:
+    *,
+    detailed: bool,
+) -> pages.Listing:
     found = snapshots.list_snapshots(session, exact, like, page)
-    return _Listing(found, snapshots.list_members(session, [row.id for row in found]))
-
-
-def _show(req: wsgi.Request, found: _Listing) -> list[dict]:
-    nested = _NESTED_MEMBER.many(req.minor)
-    more = _more(req) | {
-        'members': {id: nested(of_one) for id, of_one in found.members.items()}
-    }
-    return DETAIL.many(req.minor)(found.rows, more)
-
-
-def _more(req: wsgi.Request) -> dict[str, typing.Any]:
-    return {'links': links.Links(req, 'share-group-snapshots')}
+    ids = [row.id for row in found] if detailed else []
+    return pages.Listing(found, {'members': snapshots.list_members(session, ids)})

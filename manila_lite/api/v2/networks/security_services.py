@@ -1,14 +1,14 @@
 """Security services: list, show, create, update, delete."""
 
-from collections.abc import Callable
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers, paging, schema as s, wsgi
-from manila_lite.api.fields import Field, View, child, const, fields
+from manila_lite.api import paging, schema as s, wsgi
+from manila_lite.api.fields import Field, child, const, fields
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.v2 import targets
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.networks import security_services as records
 
 ACTIVE_DIRECTORY = 'active_directory'
@@ -63,40 +63,27 @@ _FILTERS = filters(
     Filter('default_ad_site', since='2.76'),
 )
 
-_QUERY = (
-    *paging.query_keys(),
-    _FILTERS,
-    Filter('all_tenants', parse=paging.parse_flag),
-    *exact('project_id', 'share_network_id', 'status'),
-)
 
-
-class SecurityServicesController(wsgi.Controller):
+class SecurityServicesController(paging.ListController):
     target = targets.SECURITY_SERVICE.loader
 
-    @wsgi.method(
-        'security_service:index',
-        answer=answers.page('security_services', SUMMARY),
-        query=_QUERY,
+    path = 'security-services'
+    key = 'security_services'
+    summary = SUMMARY
+    details = LIST_DETAIL
+    filters = (
+        _FILTERS,
+        Filter('all_tenants', parse=paging.parse_flag),
+        *exact('project_id', 'share_network_id', 'status'),
     )
-    def index(self, req: wsgi.Request) -> dict:
-        return self._listed(req, records.list_summaries, SUMMARY, 'security-services')
+    policies = {'index': 'security_service:index', 'detail': 'security_service:detail'}
 
-    @wsgi.method(
-        'security_service:detail',
-        answer=answers.page('security_services', LIST_DETAIL),
-        query=_QUERY,
-    )
-    def detail(self, req: wsgi.Request) -> dict:
-        return self._listed(
-            req, records.list_details, LIST_DETAIL, 'security-services/detail'
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
+        return self.services.db.read(
+            records.list_page, self._parse_filters(req), page, detailed=detailed
         )
-
-    def _listed(self, req: wsgi.Request, read: Callable, view: View, path: str) -> dict:
-        page = paging.parse(req.query, cap=self.max_limit)
-        listing = self.services.db.read(read, self._parse_filters(req), page)
-        items = view.many(req.minor)(listing.rows, {'networks': listing.networks})
-        return paging.answer(req, page, path, 'security_services', items, listing.rows)
 
     def _parse_filters(self, req: wsgi.Request) -> records.SecurityServiceFilter:
         """Return the filter of the query; unknown keys are ignored."""

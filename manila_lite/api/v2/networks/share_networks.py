@@ -1,15 +1,15 @@
 """Share networks: list, show, create, update, delete."""
 
-from collections.abc import Callable
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers, paging, schema as s, wsgi
+from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.filters import Filter, exact, filters, number
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.networks import views
 from manila_lite.api.v2.networks.views import DETAILS_POLICY
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.networks import views as network_views
 from manila_lite.db.session import Database
 from manila_lite.share.operations import network_rules
@@ -42,8 +42,7 @@ _OTHERS = filters(
 )
 
 
-QUERY = (
-    *paging.query_keys(),
+FILTERS = (
     _ON_NETWORK,
     _ON_SUBNET,
     _LIKE,
@@ -118,49 +117,29 @@ def show_network(db: Database, req: wsgi.Request, network_id: str) -> dict:
     found = db.read(network_views.get, network_id)
     if not found.rows:
         raise exception.ShareNetworkNotFound(share_network_id=network_id)
-    return {'share_network': views.show_networks(req, found)[0]}
+    more = views.details(req, found.children['subnets'])
+    return {'share_network': views.DETAIL.function(req.minor)(found.rows[0], more)}
 
 
-class ShareNetworksController(wsgi.Controller):
+class ShareNetworksController(paging.ListController):
     target = targets.NETWORK.loader
 
-    @wsgi.method(
-        'share_network:index',
-        answer=answers.page('share_networks', views.SUMMARY),
-        query=QUERY,
-    )
-    def index(self, req: wsgi.Request) -> dict:
-        return self._list(
-            req,
-            network_views.list_summaries,
-            lambda found: views.SUMMARY.many(req.minor)(found.rows),
-            'share-networks',
+    path = 'share-networks'
+    key = 'share_networks'
+    summary = views.SUMMARY
+    details = views.DETAIL
+    filters = FILTERS
+    policies = {'index': 'share_network:index', 'detail': 'share_network:detail'}
+
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
+        return self.services.db.read(
+            network_views.list_page, parse_filter(req), page, detailed=detailed
         )
 
-    @wsgi.method(
-        'share_network:detail',
-        answer=answers.page('share_networks', views.DETAIL),
-        query=QUERY,
-    )
-    def detail(self, req: wsgi.Request) -> dict:
-        return self._list(
-            req,
-            network_views.list_details,
-            lambda found: views.show_networks(req, found),
-            'share-networks/detail',
-        )
-
-    def _list(
-        self,
-        req: wsgi.Request,
-        read: Callable,
-        show: Callable[[network_views.ShareNetworkListing], list[dict]],
-        path: str,
-    ) -> dict:
-        page = paging.parse(req.query, cap=self.max_limit)
-        filters = parse_filter(req)
-        found = self.services.db.read(read, filters, page)
-        return paging.answer(req, page, path, 'share_networks', show(found), found.rows)
+    def more(self, req: wsgi.Request, found: pages.Listing) -> dict:
+        return views.details(req, found.children.get('subnets', {}))
 
     @wsgi.method(
         'share_network:show', target=True, answer={'share_network': views.DETAIL}

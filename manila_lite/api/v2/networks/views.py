@@ -6,7 +6,6 @@ import typing
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field, FieldValue, child, const, extra, fields
 from manila_lite.db import rows
-from manila_lite.db.queries.networks import views as network_views
 from manila_lite.db.queries.networks.subnets import Subnet
 
 DETAILS_POLICY = 'share_network:show_network_details'
@@ -82,19 +81,17 @@ DETAIL = fields(
 )
 
 
-def show_networks(
-    req: wsgi.Request, found: network_views.ShareNetworkListing
-) -> list[dict]:
-    """Return the networks in detail for the caller and version."""
+def details(
+    req: wsgi.Request, subnets: Mapping[str, list[Subnet]]
+) -> dict[str, typing.Any]:
+    """Return what `DETAIL` reads in addition to the networks with these subnets."""
     more: dict[str, typing.Any] = {'details': req.ctx.can(DETAILS_POLICY)}
     if req.minor >= 51:
         view = NESTED_SUBNET.many(req.minor)
-        more['subnets'] = {
-            id: view(subnets, more) for id, subnets in found.subnets.items()
-        }
+        more['subnets'] = {id: view(of_one, more) for id, of_one in subnets.items()}
     else:
-        more['defaults'] = _defaults(found.subnets)
-    return DETAIL.many(req.minor)(found.rows, more)
+        more['defaults'] = _defaults(subnets)
+    return more
 
 
 def _defaults(subnets: Mapping[str, list[Subnet]]) -> dict[str, Subnet]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers, links, paging, schema as s, wsgi
+from manila_lite.api import links, paging, schema as s, wsgi
 from manila_lite.api.fields import (
     LINKS,
     Field,
@@ -84,8 +84,7 @@ _OTHERS = filters(
 )
 
 
-QUERY = (
-    *paging.query_keys(SORT_KEYS),
+FILTERS = (
     _ON_SHARE,
     _ON_INSTANCE,
     _LIKE,
@@ -286,54 +285,45 @@ def _shown(req: wsgi.Request, share_id: str, found: pages.Listing, policy: str) 
     return {'share': view(row, more)}
 
 
-class SharesController(wsgi.Controller):
+class SharesController(paging.ListController):
     target = targets.SHARE.loader
 
-    @wsgi.method(
-        'share:get_all', answer=answers.page('shares', SUMMARY, count=True), query=QUERY
-    )
-    def index(self, req: wsgi.Request) -> dict:
-        return self._list(req, detailed=False)
+    path = 'shares'
+    key = 'shares'
+    has_count = True
+    summary = SUMMARY
+    details = DETAIL
+    filters = FILTERS
+    sort_keys = SORT_KEYS
+    policies = dict.fromkeys(('index', 'detail'), 'share:get_all')
 
-    @wsgi.method(
-        'share:get_all', answer=answers.page('shares', DETAIL, count=True), query=QUERY
-    )
-    def detail(self, req: wsgi.Request) -> dict:
-        return self._list(req, detailed=True)
-
-    def _list(self, req: wsgi.Request, *, detailed: bool) -> dict:
-        filters = parse_filter(req)
-        page = paging.parse(
+    def parse_page(self, req: wsgi.Request) -> paging.Page:
+        factor = 1 if lists_all_projects(req) else _OWN_LIST_FACTOR
+        return paging.parse(
             req.query,
-            cap=self.max_limit
-            if lists_all_projects(req)
-            else self.max_limit * _OWN_LIST_FACTOR,
+            cap=self.max_limit * factor,
             sort_keys=SORT_KEYS,
             ignored_keys=ignored_sort_keys(req),
             empty_at_zero=True,
         )
+
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
+        criteria = parse_filter(req)
         with_count = (detailed or req.minor >= 42) and paging.parse_flag(
             req.query, 'with_count'
         )
-        if detailed:
-            found = self.services.db.read(
-                share_views.list_details,
-                filters,
-                page,
-                count=with_count,
-                exports=_exports(req),
-            )
-        else:
-            found = self.services.db.read(
-                share_views.list_summaries, filters, page, count=with_count
-            )
-        view = DETAIL if detailed else SUMMARY
-        more = found.children | {'links': links.Links(req, 'shares')}
-        items = view.many(req.minor, req.ctx.can(_HOST_ADMIN))(found.rows, more)
-        path = 'shares/detail' if detailed else 'shares'
-        return paging.answer(
-            req, page, path, 'shares', items, found.rows, count=found.total
+        return self.services.db.read(
+            share_views.list_page,
+            criteria,
+            page,
+            exports=_exports(req) if detailed else None,
+            count=with_count,
         )
+
+    def sees_admin_fields(self, req: wsgi.Request) -> bool:
+        return req.ctx.can(_HOST_ADMIN)
 
     @wsgi.method(wsgi.IN_HANDLER, answer={'share': DETAIL})
     def show(self, req: wsgi.Request, share_id: str) -> dict:

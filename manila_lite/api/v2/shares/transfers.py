@@ -3,11 +3,12 @@
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers, links, paging, schema as s, wsgi
-from manila_lite.api.fields import LINKS, Field, View, attr, const, fields
+from manila_lite.api import links, paging, schema as s, wsgi
+from manila_lite.api.fields import LINKS, Field, attr, const, fields
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.v2 import targets
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.shares import transfers
 
 CREATE = s.schema(
@@ -56,14 +57,6 @@ _LIKE = filters(
     Filter('display_name~', 'display_name'),
     skip_empty=True,
 )
-_SORT_KEYS = {**{name: name for name in transfers.SORT_KEYS}, 'name': 'display_name'}
-
-_QUERY = (
-    *paging.query_keys(_SORT_KEYS),
-    _FILTERS,
-    _LIKE,
-    Filter('all_tenants', parse=paging.parse_flag),
-)
 
 _REFUSED: wsgi.Refusals = {
     exception.InvalidStatus: exception.InvalidShare,
@@ -71,7 +64,15 @@ _REFUSED: wsgi.Refusals = {
 }
 
 
-class ShareTransfersController(wsgi.Controller):
+class ShareTransfersController(paging.ListController):
+    path = 'share-transfers'
+    key = 'transfers'
+    summary = SUMMARY
+    details = DETAIL
+    filters = (_FILTERS, _LIKE, Filter('all_tenants', parse=paging.parse_flag))
+    sort_keys = {**{name: name for name in transfers.SORT_KEYS}, 'name': 'display_name'}
+    policies = dict.fromkeys(('index', 'detail'), 'share_transfer:get_all')
+
     def target(self, req: wsgi.Request, transfer_id: str) -> rows.TransferRow:
         """Return a transfer that the own project offers."""
         row = self.services.db.read(transfers.get, transfer_id)
@@ -79,27 +80,18 @@ class ShareTransfersController(wsgi.Controller):
             raise exception.ShareTransferNotFound(transfer_id=transfer_id)
         return row
 
-    @wsgi.method(
-        'share_transfer:get_all',
-        answer=answers.page('transfers', SUMMARY),
-        query=_QUERY,
-    )
-    def index(self, req: wsgi.Request) -> dict:
-        return self._list(req, SUMMARY, 'share-transfers')
-
-    @wsgi.method(
-        'share_transfer:get_all', answer=answers.page('transfers', DETAIL), query=_QUERY
-    )
-    def detail(self, req: wsgi.Request) -> dict:
-        return self._list(req, DETAIL, 'share-transfers/detail')
-
-    def _list(self, req: wsgi.Request, view: View, path: str) -> dict:
-        page = paging.parse(req.query, cap=self.max_limit, sort_keys=_SORT_KEYS)
-        found = self.services.db.read(
-            transfers.list_transfers, self._parse_filters(req), _LIKE.values(req), page
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
+        return pages.Listing(
+            self.services.db.read(
+                transfers.list_transfers,
+                self._parse_filters(req),
+                _LIKE.values(req),
+                page,
+            ),
+            {},
         )
-        items = view.many(req.minor)(found, _more(req))
-        return paging.answer(req, page, path, 'transfers', items, found)
 
     def _parse_filters(self, req: wsgi.Request) -> dict[str, typing.Any]:
         wanted = _FILTERS.values(req)

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers, links, paging, wsgi
-from manila_lite.api.fields import LINKS, Field, View, fields
+from manila_lite.api import links, paging, wsgi
+from manila_lite.api.fields import LINKS, Field, fields
 from manila_lite.api.filters import Filter
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.snapshots import exports as snapshot_exports, views
 
 _OF_ALL = (Field('id'), Field('snapshot_id'), Field('status'))
@@ -27,35 +28,28 @@ DETAIL = fields(
 )
 
 
-_QUERY = (*paging.query_keys(), Filter('snapshot_id'))
-
-
-class SnapshotInstancesController(wsgi.Controller):
+class SnapshotInstancesController(paging.ListController):
     target = targets.SNAPSHOT_INSTANCE.loader
 
-    @wsgi.method(
-        'share_snapshot_instance:index',
-        answer=answers.page('snapshot_instances', SUMMARY),
-        query=_QUERY,
-    )
-    def index(self, req: wsgi.Request) -> dict:
-        return self._list(req, SUMMARY, 'snapshot-instances')
+    path = 'snapshot-instances'
+    key = 'snapshot_instances'
+    summary = SUMMARY
+    details = DETAIL
+    filters = (Filter('snapshot_id'),)
+    policies = {
+        'index': 'share_snapshot_instance:index',
+        'detail': 'share_snapshot_instance:detail',
+    }
 
-    @wsgi.method(
-        'share_snapshot_instance:detail',
-        answer=answers.page('snapshot_instances', DETAIL),
-        query=_QUERY,
-    )
-    def detail(self, req: wsgi.Request) -> dict:
-        return self._list(req, DETAIL, 'snapshot-instances/detail')
-
-    def _list(self, req: wsgi.Request, view: View, path: str) -> dict:
-        page = paging.parse(req.query, cap=self.max_limit)
-        rows = self.services.db.read(
-            views.list_instances, req.query.get('snapshot_id'), page
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
+        return pages.Listing(
+            self.services.db.read(
+                views.list_instances, req.query.get('snapshot_id'), page
+            ),
+            {},
         )
-        items = view.many(req.minor, True)(rows)
-        return paging.answer(req, page, path, 'snapshot_instances', items, rows)
 
     @wsgi.method(
         'share_snapshot_instance:show',

@@ -5,7 +5,7 @@ import types
 import typing
 
 from manila_lite import exception
-from manila_lite.api import answers, links, paging, schema as s, wsgi
+from manila_lite.api import links, paging, schema as s, wsgi
 from manila_lite.api.fields import LINKS, Field, attr, child, fields, fn
 from manila_lite.api.filters import Filter, filters, non_empty, number
 from manila_lite.api.v2 import literals, targets
@@ -22,7 +22,6 @@ SORT_KEYS: dict[str, str] = {
     'name': 'display_name',
     'description': 'display_description',
 }
-ADMIN_SORT_KEYS = ('provider_location',)
 
 _USAGE = {'any': None, 'used': True, 'unused': False}
 
@@ -69,8 +68,7 @@ _OTHERS = filters(
 )
 
 
-QUERY = (
-    *paging.query_keys(SORT_KEYS),
+FILTERS = (
     _ON_SNAPSHOT,
     _LIKE,
     _OTHERS,
@@ -165,61 +163,37 @@ def show_snapshot(
 
 def _detail(req: wsgi.Request, listing: pages.Listing) -> dict:
     view = DETAIL.function(req.minor, req.ctx.is_admin)
-    return {'snapshot': view(listing.rows[0], _more(req, listing))}
+    more = listing.children | {'links': links.Links(req, 'snapshots')}
+    return {'snapshot': view(listing.rows[0], more)}
 
 
-class SnapshotsController(wsgi.Controller):
+class SnapshotsController(paging.ListController):
     target = targets.SNAPSHOT.loader
 
-    @wsgi.method(
-        'share_snapshot:get_all_snapshots',
-        answer=answers.page(
-            'snapshots', SUMMARY, links_key='share_snapshots_links', count=True
-        ),
-        query=QUERY,
-    )
-    def index(self, req: wsgi.Request) -> dict:
-        return self._list(req, detailed=False)
+    path = 'snapshots'
+    key = 'snapshots'
+    links_key = 'share_snapshots_links'
+    has_count = True
+    summary = SUMMARY
+    details = DETAIL
+    filters = FILTERS
+    sort_keys = SORT_KEYS
+    admin_sort_keys = ('provider_location',)
+    policies = dict.fromkeys(('index', 'detail'), 'share_snapshot:get_all_snapshots')
 
-    @wsgi.method(
-        'share_snapshot:get_all_snapshots',
-        answer=answers.page(
-            'snapshots', DETAIL, links_key='share_snapshots_links', count=True
-        ),
-        query=QUERY,
-    )
-    def detail(self, req: wsgi.Request) -> dict:
-        return self._list(req, detailed=True)
-
-    def _list(self, req: wsgi.Request, *, detailed: bool) -> dict:
-        page = paging.parse(
-            req.query,
-            cap=self.max_limit,
-            sort_keys=SORT_KEYS,
-            ignored_keys=() if req.ctx.is_admin else ADMIN_SORT_KEYS,
-        )
-        filters = parse_filter(req)
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
+        criteria = parse_filter(req)
         with_count = (detailed or req.minor >= 79) and paging.parse_flag(
             req.query, 'with_count'
         )
-        read, view, path = (
-            (snapshot_views.list_details, DETAIL, 'snapshots/detail')
-            if detailed
-            else (snapshot_views.list_summaries, SUMMARY, 'snapshots')
-        )
-        listing = self.services.db.read(read, filters, page, count=with_count)
-        items = view.many(req.minor, req.ctx.is_admin)(
-            listing.rows, _more(req, listing)
-        )
-        return paging.answer(
-            req,
+        return self.services.db.read(
+            snapshot_views.list_page,
+            criteria,
             page,
-            path,
-            'snapshots',
-            items,
-            listing.rows,
-            links_key='share_snapshots_links',
-            count=listing.total,
+            detailed=detailed,
+            count=with_count,
         )
 
     @wsgi.method(wsgi.IN_HANDLER, answer={'snapshot': DETAIL})
@@ -277,7 +251,3 @@ class SnapshotsController(wsgi.Controller):
     )
     def delete(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> None:
         self.services.snapshots.delete(req.ctx, snapshot)
-
-
-def _more(req: wsgi.Request, listing: pages.Listing) -> dict:
-    return listing.children | {'links': links.Links(req, 'snapshots')}

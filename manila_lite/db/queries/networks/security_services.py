@@ -28,6 +28,7 @@ RECORDS: Records[SecurityServiceRow] = Records(
     SERVICE, exception.SecurityServiceNotFound, 'security_service_id'
 )
 
+_SUMMARY = (SERVICE.c.id, SERVICE.c.name, SERVICE.c.type, SERVICE.c.created_at)
 _OF_NETWORK = (
     sa.select(SERVICE)
     .join(ATTACHED, ATTACHED.c.security_service_id == SERVICE.c.id)
@@ -85,13 +86,6 @@ class SecurityServiceFilter:
     share_network_id: str | None = None
 
 
-class SecurityServiceListing(typing.NamedTuple):
-    """Rows to show, and the ids of their networks by service id."""
-
-    rows: Sequence[sa.Row]
-    networks: dict[str, list[str]]
-
-
 # Reading
 
 
@@ -100,29 +94,19 @@ def list_for_network(session: Session, network_id: str) -> Sequence[SecurityServ
     return session.rows(_OF_NETWORK, network_id=network_id)
 
 
-def list_summaries(
-    session: Session, criteria: SecurityServiceFilter, page: Page
-) -> SecurityServiceListing:
-    """Return id, name and type of the services of a page."""
-    return SecurityServiceListing(
-        session.rows(
-            _page(
-                criteria,
-                page,
-                SERVICE.c.id,
-                SERVICE.c.name,
-                SERVICE.c.type,
-                SERVICE.c.created_at,
-            )
-        ),
-        {},
-    )
+def list_page(
+    session: Session,
+    criteria: SecurityServiceFilter,
+    page: Page,
+    *,
+    detailed: bool = False,
+) -> pages.Listing:
+    """Return id, name and type of the services of a page.
 
-
-def list_details(
-    session: Session, criteria: SecurityServiceFilter, page: Page
-) -> SecurityServiceListing:
-    """Return the services of a page, and which networks use them."""
+    With `detailed`, return all columns, and which networks use the services.
+    """
+    if not detailed:
+        return pages.Listing(session.rows(_page(criteria, page, *_SUMMARY)), {})
     rows = session.rows(_page(criteria, page, *SERVICE.c))
     ids = _page(criteria, page, SERVICE.c.id).subquery()
     found: dict[str, list[str]] = collections.defaultdict(list)
@@ -132,7 +116,7 @@ def list_details(
         .order_by(ATTACHED.c.share_network_id)
     ):
         found[service_id].append(network_id)
-    return SecurityServiceListing(rows, found)
+    return pages.Listing(rows, {'networks': found})
 
 
 def _page(

@@ -4,10 +4,8 @@ A page takes one statement, and one for its subnets with their metadata,
 which repeats the page as a subquery.
 """
 
-from collections.abc import Sequence
 import dataclasses
 import datetime
-import typing
 
 import sqlalchemy as sa
 
@@ -51,6 +49,7 @@ def _all_support(column: sa.Column) -> sa.ColumnElement[bool]:
     ).label(column.name)
 
 
+_SUMMARY = (NETWORK.c.id, NETWORK.c.name, NETWORK.c.created_at)
 _SHOWN = (
     NETWORK.c.id,
     NETWORK.c.name,
@@ -65,47 +64,28 @@ _SHOWN = (
 _ONE = sa.select(*_SHOWN).where(NETWORK.c.id == sa.bindparam('network_id'))
 
 
-class ShareNetworkListing(typing.NamedTuple):
-    """Rows to show, and their subnets by network id."""
-
-    rows: Sequence[sa.Row]
-    subnets: dict[str, list[subnets.Subnet]]
-
-
-def get(session: Session, network_id: str) -> ShareNetworkListing:
+def get(session: Session, network_id: str) -> pages.Listing:
     """Return one network, or no rows if it does not exist."""
-    return ShareNetworkListing(
+    return pages.Listing(
         session.rows(_ONE, network_id=network_id),
-        {network_id: subnets.list_for_network(session, network_id)},
+        {'subnets': {network_id: subnets.list_for_network(session, network_id)}},
     )
 
 
-def list_summaries(
-    session: Session, criteria: ShareNetworkFilter, page: Page
-) -> ShareNetworkListing:
-    """Return ids and names of the networks of a page."""
-    return ShareNetworkListing(
-        session.rows(
-            _page(
-                session,
-                criteria,
-                page,
-                NETWORK.c.id,
-                NETWORK.c.name,
-                NETWORK.c.created_at,
-            )
-        ),
-        {},
-    )
-
-
-def list_details(
-    session: Session, criteria: ShareNetworkFilter, page: Page
-) -> ShareNetworkListing:
-    """Return the networks of a page with all that the detailed view shows."""
+def list_page(
+    session: Session,
+    criteria: ShareNetworkFilter,
+    page: Page,
+    *,
+    detailed: bool = False,
+) -> pages.Listing:
+    """Return ids and names of the networks of a page, or all that is shown."""
+    if not detailed:
+        statement = _page(session, criteria, page, *_SUMMARY)
+        return pages.Listing(session.rows(statement), {})
     rows = session.rows(_page(session, criteria, page, *_SHOWN))
     ids = _page(session, criteria, page, NETWORK.c.id).subquery()
-    return ShareNetworkListing(rows, subnets.list_for_networks(session, ids))
+    return pages.Listing(rows, {'subnets': subnets.list_for_networks(session, ids)})
 
 
 def _page(

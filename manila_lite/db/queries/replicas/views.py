@@ -4,9 +4,7 @@ A page takes one statement, and one for its metadata that repeats the page
 as a subquery.
 """
 
-from collections.abc import Sequence
 import dataclasses
-import typing
 
 import sqlalchemy as sa
 
@@ -14,7 +12,7 @@ from manila_lite.db.models import services, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import has_pairs
 from manila_lite.db.queries.replicas.replicas import METADATA
-from manila_lite.db.rows import Page, ReplicaViewRow
+from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 
@@ -66,35 +64,27 @@ class ShareReplicaFilter:
     include_hidden: bool = False
 
 
-class ShareReplicaListing(typing.NamedTuple):
-    """Rows to show, and their metadata by replica id."""
-
-    rows: Sequence[ReplicaViewRow]
-    metadata: dict[str, dict[str, str]]
-
-
-def get(session: Session, replica_id: str) -> ShareReplicaListing:
+def get(session: Session, replica_id: str) -> pages.Listing:
     """Return one replica, or no rows if it does not exist."""
-    return ShareReplicaListing(
+    return pages.Listing(
         session.rows(_ONE, replica_id=replica_id),
-        {replica_id: METADATA.get(session, replica_id)},
+        {'metadata': {replica_id: METADATA.get(session, replica_id)}},
     )
 
 
-def list_summaries(
-    session: Session, criteria: ShareReplicaFilter, page: Page
-) -> ShareReplicaListing:
-    """Return ids and states of the replicas of a page."""
-    return ShareReplicaListing(session.rows(_page(criteria, page, *_SUMMARY)), {})
-
-
-def list_details(
-    session: Session, criteria: ShareReplicaFilter, page: Page
-) -> ShareReplicaListing:
-    """Return the replicas of a page with all that the detailed view shows."""
+def list_page(
+    session: Session,
+    criteria: ShareReplicaFilter,
+    page: Page,
+    *,
+    detailed: bool = False,
+) -> pages.Listing:
+    """Return ids and states of the replicas of a page, or all that is shown."""
+    if not detailed:
+        return pages.Listing(session.rows(_page(criteria, page, *_SUMMARY)), {})
     rows = session.rows(_page(criteria, page, *_SHOWN))
     ids = _page(criteria, page, INSTANCE.c.id).subquery()
-    return ShareReplicaListing(rows, METADATA.list_of_page(session, ids))
+    return pages.Listing(rows, {'metadata': METADATA.list_of_page(session, ids)})
 
 
 def _page(

@@ -105,6 +105,7 @@ class ShareFilter:
     ids: Collection[str] | None = None
 
 
+_SUMMARY = (SHARE.c.id, SHARE.c.display_name.label('name'), SHARE.c.created_at)
 _SHOWN = sa.select(
     *(pages.to_show(column) for column in SHARE.c if column is not SHARE.c.updated_at),
     INSTANCE.c.status,
@@ -204,33 +205,23 @@ def of_new(
     )
 
 
-def list_summaries(
-    session: Session, criteria: ShareFilter, page: Page, count: bool = False
-) -> pages.Listing:
-    """Return ids and names of the shares of a page."""
-    criteria = _checked(session, criteria)
-    total = _check_length(session, criteria, page, count)
-    statement = _page(
-        criteria,
-        page,
-        SHARE.c.id,
-        SHARE.c.display_name.label('name'),
-        SHARE.c.created_at,
-    )
-    return pages.Listing(session.rows(statement), {}, total)
-
-
-def list_details(
+def list_page(
     session: Session,
     criteria: ShareFilter,
     page: Page,
     *,
-    exports: Exports,
+    exports: Exports | None = None,
     count: bool = False,
 ) -> pages.Listing:
-    """Return the shares of a page with everything the detailed view shows."""
+    """Return ids and names of the shares of a page.
+
+    With `exports`, return everything that the detailed view shows.
+    """
     criteria = _checked(session, criteria)
     total = _check_length(session, criteria, page, count)
+    if exports is None:
+        found = session.rows(_page(criteria, page, *_SUMMARY))
+        return pages.Listing(found, {}, total)
     ids = _page(criteria, page, SHARE.c.id).subquery()
     # An outer join from the page: for an inner join SQLite would scan all
     # shares if that saves it from sorting the page.

@@ -65,6 +65,7 @@ class SnapshotFilter:
     ids: Collection[str] | None = None
 
 
+_SUMMARY = (SNAPSHOT.c.id, SNAPSHOT.c.display_name.label('name'), SNAPSHOT.c.created_at)
 _SHOWN = sa.select(
     *(
         pages.to_show(column)
@@ -103,28 +104,20 @@ def get(session: Session, snapshot_id: str) -> pages.Listing:
     )
 
 
-def list_summaries(
-    session: Session, criteria: SnapshotFilter, page: Page, count: bool = False
+def list_page(
+    session: Session,
+    criteria: SnapshotFilter,
+    page: Page,
+    *,
+    detailed: bool = False,
+    count: bool = False,
 ) -> pages.Listing:
-    """Return ids and names of the snapshots of a page."""
+    """Return ids and names of the snapshots of a page, or all that is shown."""
     criteria = _checked(session, criteria)
     total = _check_length(session, criteria, page, count)
-    statement = _page(
-        criteria,
-        page,
-        SNAPSHOT.c.id,
-        SNAPSHOT.c.display_name.label('name'),
-        SNAPSHOT.c.created_at,
-    )
-    return pages.Listing(session.rows(statement), {}, total)
-
-
-def list_details(
-    session: Session, criteria: SnapshotFilter, page: Page, count: bool = False
-) -> pages.Listing:
-    """Return the snapshots of a page with all that the detailed view shows."""
-    criteria = _checked(session, criteria)
-    total = _check_length(session, criteria, page, count)
+    if not detailed:
+        found = session.rows(_page(criteria, page, *_SUMMARY))
+        return pages.Listing(found, {}, total)
     ids = _page(criteria, page, SNAPSHOT.c.id).subquery()
     # An outer join from the page: for an inner join SQLite would scan all
     # snapshots if that saves it from sorting the page.
