@@ -10,7 +10,7 @@ from manila_lite.api.fields import Field, child, fields, fn
 from manila_lite.api.filters import Filter, filters
 from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.metadata import MetadataController
-from manila_lite.api.v2.shares import export_locations as views
+from manila_lite.api.v2.shares import export_locations
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.db import rows
 from manila_lite.db.queries import pages
@@ -236,41 +236,22 @@ class ShareReplicaActionsController(wsgi.Controller):
 
 
 _OF_REPLICAS = (replica_state_field(), Field('availability_zone'))
-LOCATIONS = fields(*views.SUMMARY.rows, *_OF_REPLICAS)
-LOCATION = fields(*views.DETAIL.rows, *_OF_REPLICAS)
+LOCATIONS = fields(*export_locations.SUMMARY.rows, *_OF_REPLICAS)
+LOCATION = fields(*export_locations.DETAIL.rows, *_OF_REPLICAS)
 
 
-class ShareReplicaExportLocationsController(wsgi.Controller):
-    """Export locations of replicas; admin-only ones for admins only."""
-
+class ShareReplicaExportLocationsController(export_locations.ExportLocationsController):
     target = targets.REPLICA.loader
 
-    @wsgi.method(
-        'share_replica_export_location:index',
-        target=True,
-        answer={'export_locations': [LOCATIONS]},
-        query=(paging.MARKER,),
-    )
-    def index(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> dict:
-        return views.show_export_locations(req, self._listing(replica), LOCATIONS)
+    summary = LOCATIONS
+    details = LOCATION
+    policies = {
+        'index': 'share_replica_export_location:index',
+        'show': 'share_replica_export_location:show',
+    }
 
-    @wsgi.method(
-        'share_replica_export_location:show',
-        target=True,
-        answer={'export_location': LOCATION},
-    )
-    def show(
-        self, req: wsgi.Request, replica: rows.ReplicaTarget, export_location_id: str
-    ) -> dict:
-        found = self._listing(replica)
-        return views.show_export_location(
-            req, found, views.get_visible(req, found, export_location_id), LOCATION
-        )
-
-    def _listing(
-        self, replica: rows.ReplicaTarget
-    ) -> instance_views.ExportLocationListing:
-        return self.services.db.read(instance_views.list_for_instance, replica.id)
+    def read(self, req: wsgi.Request, target: rows.ReplicaTarget) -> pages.Listing:
+        return self.services.db.read(instance_views.list_for_instance, target.id)
 
 
 class ShareReplicaMetadataController(MetadataController):

@@ -38,10 +38,13 @@ _NO_LIMIT = 2**31 - 1  # MariaDB and SQLite need a limit with an offset
 
 
 class Listing(typing.NamedTuple):
-    """Rows to show, and their children by the id of the row."""
+    """Rows to show, and what views read in addition by name.
+
+    Children of the rows, such as their metadata, are by the id of the row.
+    """
 
     rows: Sequence[typing.Any]
-    children: dict[str, dict[str, typing.Any]]
+    children: dict[str, typing.Any]
     total: int | None = None
 
 

@@ -100,12 +100,6 @@ class PlacementRow(ExpressionRow, Protocol):
     spec_value: str | None
 
 
-class InstanceViewRow(PlainInstanceRow, Protocol):
-    """A share instance as administrators see it."""
-
-    availability_zone: str | None
-
-
 class InstanceHostRow(Protocol):
     """The id and the host of a placed share instance."""
 
@@ -164,14 +158,6 @@ class ExportLocationRow(Protocol):
 
 DetailedInstance = tuple[InstanceRow, dict[str, str], list[ExportLocationRow]]
 """An instance, the metadata of its share, and its export locations."""
-
-
-class ExportLocationViewRow(ExportLocationRow, Protocol):
-    """An export location as users see it."""
-
-    share_id: str
-    replica_state: str | None
-    availability_zone: str | None
 
 
 class CloneSourceRow(Protocol):

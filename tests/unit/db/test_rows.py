@@ -25,12 +25,7 @@ from manila_lite.db.queries.servers import (
     views as server_views,
 )
 from manila_lite.db.queries.services import pools, services
-from manila_lite.db.queries.shares import (
-    clone_sources,
-    instance_views,
-    instances,
-    shares,
-)
+from manila_lite.db.queries.shares import clone_sources, instances, shares
 from manila_lite.db.queries.snapshots import exports, snapshots, views as snapshot_views
 from manila_lite.db.queries.types import group_types, types as share_types
 
@@ -44,7 +39,6 @@ SELECTED = [
     (rows.CloneSourceRow, clone_sources._LOCK_SHARED),
     (rows.ExpiredShareRow, shares._EXPIRED),
     (rows.ExportLocationRow, instances._EXPORTS),
-    (rows.ExportLocationViewRow, instance_views._OF_SHARE),
     (rows.StatusCountRow, figures._STATUSES),
     (rows.WorkCountRow, figures._WORK),
     (rows.ServicePoolRow, figures._SERVICES),
@@ -56,7 +50,6 @@ SELECTED = [
     (rows.InstanceHostRow, share_rules._HOSTS),
     (rows.InstanceRow, instances._BY_IDS),
     (rows.InstanceRow, instances._FULL),
-    (rows.InstanceViewRow, instance_views._SHOWN),
     (rows.LatestMigrationRow, migrations._LATEST),
     (rows.LivenessRow, services._ONE),
     (rows.LockableRow, locks._LOCK_RULE),

@@ -1,14 +1,15 @@
-"""Export locations of shares and share instances."""
+"""Export locations of shares and their instances, and a base of such controllers."""
 
 from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.api import paging, schema as s, wsgi
-from manila_lite.api.fields import Field, View, fields, fn2
+from manila_lite.api import answers, paging, schema as s, wsgi
+from manila_lite.api.fields import Field, fields, fn2
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.metadata import IdentifiedRow, MetadataController
 from manila_lite.db import rows
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.queries.shares.instance_views import PREFERRED
 from manila_lite.db.session import Database
@@ -47,42 +48,69 @@ SUMMARY = fields(
 DETAIL = fields(*SUMMARY.rows, Field('created_at'), Field('updated_at'))
 
 
-def show_export_locations(
-    req: wsgi.Request, found: instance_views.ExportLocationListing, view: View = SUMMARY
-) -> dict:
-    """Return all export locations that the caller may see."""
-    admin = req.ctx.is_admin
-    rows = [row for row in found.rows if admin or not row.is_admin_only]
-    many = view.many(req.minor, admin)
-    items = many(rows, {'metadata': found.metadata})
-    return {'export_locations': paging.behind_marker(req, items)}
+def _all_of(controller: type['ExportLocationsController']) -> answers.Shape:
+    return {f'{controller.key}s': [controller.summary]}
 
 
-def show_export_location(
-    req: wsgi.Request,
-    found: instance_views.ExportLocationListing,
-    row: typing.Any,
-    view: View = DETAIL,
-) -> dict:
-    one = view.function(req.minor, req.ctx.is_admin)
-    return {'export_location': one(row, {'metadata': found.metadata})}
+def _one_of(controller: type['ExportLocationsController']) -> answers.Shape:
+    return {controller.key: controller.details}
 
 
-def get_visible(
-    req: wsgi.Request,
-    found: instance_views.ExportLocationListing,
-    export_location_id: str,
-) -> typing.Any:
-    """Return the row; Forbidden if it is for administrators only."""
-    row = found.get(export_location_id)
+class ExportLocationsController(wsgi.Controller):
+    """Base of controllers for the export locations of a target.
+
+    Those that are for administrators only are hidden from others, unless the
+    controller `lists_all` or `shows_all`. Subclasses name the policies to `index`
+    and `show`.
+    """
+
+    key = 'export_location'
+    summary = SUMMARY
+    details = DETAIL
+    lists_all = False
+    shows_all = False
+
+    @wsgi.method('index', target=True, answer=_all_of, query=(paging.MARKER,))
+    def index(self, req: wsgi.Request, target: typing.Any) -> dict:
+        found = self.read(req, target)
+        admin = req.ctx.is_admin
+        rows = [
+            row
+            for row in found.rows
+            if admin or self.lists_all or not row.is_admin_only
+        ]
+        items = self.summary.many(req.minor, admin)(rows, found.children)
+        return {f'{self.key}s': paging.behind_marker(req, items)}
+
+    @wsgi.method('show', target=True, answer=_one_of)
+    def show(
+        self, req: wsgi.Request, target: typing.Any, export_location_id: str
+    ) -> dict:
+        found = self.read(req, target)
+        row = _get(found, export_location_id)
+        if not self.shows_all:
+            _refuse_admin_only(req, row)
+        view = self.details.function(req.minor, req.ctx.is_admin)
+        return {self.key: view(row, found.children)}
+
+    def read(self, req: wsgi.Request, target: typing.Any) -> pages.Listing:
+        """Return the export locations, and what views read in addition."""
+        raise NotImplementedError
+
+
+def _get(found: pages.Listing, export_location_id: str) -> typing.Any:
+    for row in found.rows:
+        if row.id == export_location_id:
+            return row
+    raise exception.ExportLocationNotFound(export_location_id=export_location_id)
+
+
+def _refuse_admin_only(req: wsgi.Request, row: typing.Any) -> None:
     if row.is_admin_only and not req.ctx.is_admin:
         raise exception.Forbidden('The export location is for administrators only.')
-    return row
 
 
-def list_for_share(
-    db: Database, req: wsgi.Request, share_id: str
-) -> instance_views.ExportLocationListing:
+def list_for_share(db: Database, req: wsgi.Request, share_id: str) -> pages.Listing:
     """Return the export locations of a share that the version shows."""
     return db.read(
         instance_views.list_for_share,
@@ -91,32 +119,17 @@ def list_for_share(
     )
 
 
-class ShareExportLocationsController(wsgi.Controller):
+class ShareExportLocationsController(ExportLocationsController):
     target = targets.SHARE.loader
 
+    policies = {
+        'index': 'share_export_location:index',
+        'show': 'share_export_location:show',
+    }
     public_reads = ('share_export_location:index', 'share_export_location:show')
 
-    @wsgi.method(
-        'share_export_location:index',
-        target=True,
-        answer={'export_locations': [SUMMARY]},
-        query=(paging.MARKER,),
-    )
-    def index(self, req: wsgi.Request, share: rows.ShareTarget) -> dict:
-        return show_export_locations(
-            req, list_for_share(self.services.db, req, share.id)
-        )
-
-    @wsgi.method(
-        'share_export_location:show', target=True, answer={'export_location': DETAIL}
-    )
-    def show(
-        self, req: wsgi.Request, share: rows.ShareTarget, export_location_id: str
-    ) -> dict:
-        found = list_for_share(self.services.db, req, share.id)
-        return show_export_location(
-            req, found, get_visible(req, found, export_location_id)
-        )
+    def read(self, req: wsgi.Request, target: rows.ShareTarget) -> pages.Listing:
+        return list_for_share(self.services.db, req, target.id)
 
 
 class ShareExportLocationMetadataController(MetadataController):
@@ -138,35 +151,20 @@ class ShareExportLocationMetadataController(MetadataController):
     def parent(
         self, req: wsgi.Request, target: IdentifiedRow, path: Mapping[str, str]
     ) -> IdentifiedRow:
-        return get_visible(
-            req,
-            list_for_share(self.services.db, req, target.id),
-            path['export_location_id'],
-        )
+        found = list_for_share(self.services.db, req, target.id)
+        row = _get(found, path['export_location_id'])
+        _refuse_admin_only(req, row)
+        return row
 
 
-class ShareInstanceExportLocationsController(wsgi.Controller):
+class ShareInstanceExportLocationsController(ExportLocationsController):
     target = targets.SHARE_INSTANCE.loader
 
-    @wsgi.method(
-        'share_instance_export_location:index',
-        target=True,
-        answer={'export_locations': [SUMMARY]},
-        query=(paging.MARKER,),
-    )
-    def index(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
-        return show_export_locations(req, self._listing(instance))
+    shows_all = True
+    policies = {
+        'index': 'share_instance_export_location:index',
+        'show': 'share_instance_export_location:show',
+    }
 
-    @wsgi.method(
-        'share_instance_export_location:show',
-        target=True,
-        answer={'export_location': DETAIL},
-    )
-    def show(
-        self, req: wsgi.Request, instance: rows.IdRow, export_location_id: str
-    ) -> dict:
-        found = self._listing(instance)
-        return show_export_location(req, found, found.get(export_location_id))
-
-    def _listing(self, instance: rows.IdRow) -> instance_views.ExportLocationListing:
-        return self.services.db.read(instance_views.list_for_instance, instance.id)
+    def read(self, req: wsgi.Request, target: rows.IdRow) -> pages.Listing:
+        return self.services.db.read(instance_views.list_for_instance, target.id)

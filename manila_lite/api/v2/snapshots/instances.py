@@ -1,14 +1,13 @@
 """Instances of snapshots and their export locations."""
 
 from collections.abc import Sequence
-import typing
 
-from manila_lite import exception
 from manila_lite.api import links, paging, wsgi
 from manila_lite.api.fields import LINKS, Field, fields
 from manila_lite.api.filters import Filter
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.shares.actions import STATUS
+from manila_lite.api.v2.shares.export_locations import ExportLocationsController
 from manila_lite.db import rows
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.snapshots import exports as snapshot_exports, views
@@ -86,91 +85,49 @@ LOCATIONS = fields(
 LOCATION = fields(*LOCATIONS.rows, Field('created_at'), Field('updated_at'))
 
 
-def _response(req: wsgi.Request, rows: typing.Sequence, snapshot_id: str) -> dict:
-    view = LOCATIONS.many(req.minor, req.ctx.is_admin)
-    items = view(rows, _more(req, snapshot_id))
-    return {'share_snapshot_export_locations': paging.behind_marker(req, items)}
-
-
-def _one_response(req: wsgi.Request, row: typing.Any, snapshot_id: str) -> dict:
-    view = LOCATION.function(req.minor, req.ctx.is_admin)
-    return {'share_snapshot_export_location': view(row, _more(req, snapshot_id))}
-
-
-def _more(req: wsgi.Request, snapshot_id: str) -> dict:
-    """Return the links, which are the same for a snapshot's instance."""
-    return {'links': links.Links(req, f'snapshots/{snapshot_id}/export-locations')}
-
-
-class SnapshotExportLocationsController(wsgi.Controller):
+class SnapshotExportLocationsController(ExportLocationsController):
     target = targets.SNAPSHOT.loader
 
-    @wsgi.method(
-        'share_snapshot_export_location:index',
-        target=True,
-        answer={'share_snapshot_export_locations': [LOCATIONS]},
-        query=(paging.MARKER,),
-    )
-    def index(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> dict:
-        rows = [
-            row
-            for row in self._listing(req, snapshot)
-            if req.ctx.is_admin or not row.is_admin_only
-        ]
-        return _response(req, rows, snapshot.id)
+    key = 'share_snapshot_export_location'
+    summary = LOCATIONS
+    details = LOCATION
+    policies = {
+        'index': 'share_snapshot_export_location:index',
+        'show': 'share_snapshot_export_location:show',
+    }
 
-    @wsgi.method(
-        'share_snapshot_export_location:show',
-        target=True,
-        answer={'share_snapshot_export_location': LOCATION},
-    )
-    def show(
-        self, req: wsgi.Request, snapshot: rows.SnapshotTarget, export_location_id: str
-    ) -> dict:
-        row = snapshot_exports.get_by_id(
-            self._listing(req, snapshot), export_location_id
-        )
-        if row.is_admin_only and not req.ctx.is_admin:
-            raise exception.Forbidden('The export location is for administrators only.')
-        return _one_response(req, row, snapshot.id)
-
-    def _listing(
-        self, req: wsgi.Request, snapshot: rows.SnapshotTarget
-    ) -> Sequence[rows.SnapshotExportLocationRow]:
-        return self.services.db.read(
+    def read(self, req: wsgi.Request, target: rows.SnapshotTarget) -> pages.Listing:
+        found = self.services.db.read(
             snapshot_exports.list_for_snapshot,
-            snapshot.id,
+            target.id,
             every_instance=req.ctx.is_admin,
         )
+        return _with_links(req, found, target.id)
 
 
-class SnapshotInstanceExportLocationsController(wsgi.Controller):
+class SnapshotInstanceExportLocationsController(ExportLocationsController):
     target = targets.SNAPSHOT_INSTANCE.loader
 
-    @wsgi.method(
-        'share_snapshot_instance_export_location:index',
-        target=True,
-        answer={'share_snapshot_export_locations': [LOCATIONS]},
-        query=(paging.MARKER,),
-    )
-    def index(self, req: wsgi.Request, instance: rows.SnapshotInstanceViewRow) -> dict:
-        return _response(req, self._listing(instance), instance.snapshot_id)
+    key = 'share_snapshot_export_location'
+    summary = LOCATIONS
+    details = LOCATION
+    lists_all = True
+    shows_all = True
+    policies = {
+        'index': 'share_snapshot_instance_export_location:index',
+        'show': 'share_snapshot_instance_export_location:show',
+    }
 
-    @wsgi.method(
-        'share_snapshot_instance_export_location:show',
-        target=True,
-        answer={'share_snapshot_export_location': LOCATION},
-    )
-    def show(
-        self,
-        req: wsgi.Request,
-        instance: rows.SnapshotInstanceViewRow,
-        export_location_id: str,
-    ) -> dict:
-        row = snapshot_exports.get_by_id(self._listing(instance), export_location_id)
-        return _one_response(req, row, instance.snapshot_id)
+    def read(
+        self, req: wsgi.Request, target: rows.SnapshotInstanceViewRow
+    ) -> pages.Listing:
+        found = self.services.db.read(snapshot_exports.list_for_instance, target.id)
+        return _with_links(req, found, target.snapshot_id)
 
-    def _listing(
-        self, instance: rows.IdRow
-    ) -> Sequence[rows.SnapshotExportLocationRow]:
-        return self.services.db.read(snapshot_exports.list_for_instance, instance.id)
+
+def _with_links(
+    req: wsgi.Request, found: Sequence[rows.SnapshotExportLocationRow], snapshot_id: str
+) -> pages.Listing:
+    """Return the rows with links, which are the same for a snapshot's instance."""
+    path = f'snapshots/{snapshot_id}/export-locations'
+    return pages.Listing(found, {'links': links.Links(req, path)})

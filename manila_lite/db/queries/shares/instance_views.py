@@ -5,17 +5,14 @@ filtered by the columns of it. `states.share_instance` defines the order of
 statuses.
 """
 
-from collections.abc import Sequence
 import dataclasses
-import typing
 
 import sqlalchemy as sa
 
-from manila_lite import exception
 from manila_lite.db.models import services, shares
 from manila_lite.db.queries import pages
-from manila_lite.db.queries.metadata import MetadataTable
-from manila_lite.db.rows import ExportLocationViewRow, InstanceViewRow, Page, RankedRow
+from manila_lite.db.queries.metadata import MetadataTable, by_parent
+from manila_lite.db.rows import Page, RankedRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import (
     OVERRIDING_STATUSES,
@@ -93,14 +90,9 @@ class ShareInstanceFilter:
     soft_deleted: bool | None = None
 
 
-class ShareInstanceListing(typing.NamedTuple):
-    rows: Sequence[InstanceViewRow]
-    children: dict[str, dict[str, list[str]]]
-
-
 def list_instances(
     session: Session, criteria: ShareInstanceFilter, page: Page, *, exports: bool
-) -> ShareInstanceListing:
+) -> pages.Listing:
     """Return the instances of a page, and the paths of their exports."""
     conditions = _conditions(criteria)
     rows = session.rows(pages.select_page(_SHOWN.where(*conditions), page, INSTANCE))
@@ -115,7 +107,7 @@ def list_instances(
             .order_by(EXPORT.c.created_at, EXPORT.c.path)
         ):
             paths.setdefault(row.share_instance_id, []).append(row.path)
-    return ShareInstanceListing(rows, {'exports': paths})
+    return pages.Listing(rows, {'exports': paths})
 
 
 def _conditions(criteria: ShareInstanceFilter) -> list[sa.ColumnElement]:
@@ -182,30 +174,17 @@ _ALL = (
 )
 _OF_SHARE = _ALL.where(INSTANCE.c.share_id == sa.bindparam('of_id'))
 _OF_INSTANCE = _ALL.where(INSTANCE.c.id == sa.bindparam('of_id'))
-_METADATA = sa.select(EXPORT_METADATA).select_from(
-    EXPORT_METADATA.join(EXPORT).join(INSTANCE)
-)
+_METADATA = sa.select(
+    EXPORT_METADATA.c.export_location_id, EXPORT_METADATA.c.key, EXPORT_METADATA.c.value
+).select_from(EXPORT_METADATA.join(EXPORT).join(INSTANCE))
 _METADATA_OF_SHARE = _METADATA.where(INSTANCE.c.share_id == sa.bindparam('of_id'))
 _METADATA_OF_INSTANCE = _METADATA.where(INSTANCE.c.id == sa.bindparam('of_id'))
 
 
-class ExportLocationListing(typing.NamedTuple):
-    """Export locations, and their metadata by export location id."""
-
-    rows: list[ExportLocationViewRow]
-    metadata: dict[str, dict[str, str]]
-
-    def get(self, export_location_id: str) -> ExportLocationViewRow:
-        for row in self.rows:
-            if row.id == export_location_id:
-                return row
-        raise exception.ExportLocationNotFound(export_location_id=export_location_id)
-
-
 def list_for_share(
     session: Session, share_id: str, *, all_replicas: bool
-) -> ExportLocationListing:
-    """Return the export locations of a share.
+) -> pages.Listing:
+    """Return the export locations of a share, and their metadata.
 
     Of a replicated share they are those of the active replica only, unless
     `all_replicas` is set, as in versions below 2.47.
@@ -215,20 +194,12 @@ def list_for_share(
         for row in session.rows(_OF_SHARE, of_id=share_id)
         if all_replicas or row.replica_state in (None, ReplicaState.ACTIVE)
     ]
-    return ExportLocationListing(
-        rows, _by_location(session.rows(_METADATA_OF_SHARE, of_id=share_id))
+    metadata = by_parent(session.rows(_METADATA_OF_SHARE, of_id=share_id))
+    return pages.Listing(rows, {'metadata': metadata})
+
+
+def list_for_instance(session: Session, instance_id: str) -> pages.Listing:
+    metadata = by_parent(session.rows(_METADATA_OF_INSTANCE, of_id=instance_id))
+    return pages.Listing(
+        session.rows(_OF_INSTANCE, of_id=instance_id), {'metadata': metadata}
     )
-
-
-def list_for_instance(session: Session, instance_id: str) -> ExportLocationListing:
-    return ExportLocationListing(
-        list(session.rows(_OF_INSTANCE, of_id=instance_id)),
-        _by_location(session.rows(_METADATA_OF_INSTANCE, of_id=instance_id)),
-    )
-
-
-def _by_location(rows: typing.Iterable[sa.Row]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for row in rows:
-        found.setdefault(row.export_location_id, {})[row.key] = row.value
-    return found

@@ -5,7 +5,6 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite import exception
 from manila_lite.db.models import shares, snapshots
 from manila_lite.db.rows import SnapshotExportLocationRow
 from manila_lite.db.session import Session
@@ -54,14 +53,6 @@ def list_for_snapshot(
             and row.replica_state in (None, ReplicaState.ACTIVE)
         )
     ]
-
-
-def get_by_id(rows: typing.Iterable[typing.Any], export_location_id: str) -> typing.Any:
-    """Return the row with this id; raises ExportLocationNotFound."""
-    for row in rows:
-        if row.id == export_location_id:
-            return row
-    raise exception.ExportLocationNotFound(export_location_id=export_location_id)
 
 
 def replace(
