@@ -1,13 +1,9 @@
 """The route table: every operation of the API, one row per window."""
 
 from manila_lite.api.router import Route, action, delete, get, post, put, records, serve
-from manila_lite.api.v2 import versions
+from manila_lite.api.v2 import replicas, versions
+from manila_lite.api.v2.access import rules
 from manila_lite.api.v2.access.resource_locks import ResourceLocksController
-from manila_lite.api.v2.access.rules import (
-    ShareAccessMetadataController,
-    ShareAccessRulesController,
-    SnapshotAccessListController,
-)
 from manila_lite.api.v2.admin.messages import MessagesController
 from manila_lite.api.v2.admin.quota_sets import (
     QuotaClassSetsController,
@@ -40,31 +36,11 @@ from manila_lite.api.v2.networks.subnets import (
     ShareNetworkSubnetMetadataController,
     ShareNetworkSubnetsController,
 )
-from manila_lite.api.v2.replicas import (
-    ShareReplicaActionsController,
-    ShareReplicaExportLocationsController,
-    ShareReplicaMetadataController,
-    ShareReplicasController,
-)
 from manila_lite.api.v2.servers.share_servers import (
     ShareServerActionsController,
     ShareServersController,
 )
-from manila_lite.api.v2.shares.actions import (
-    ShareActionsController,
-    ShareManageController,
-    ShareUnmanageController,
-)
-from manila_lite.api.v2.shares.export_locations import (
-    ShareExportLocationMetadataController,
-    ShareExportLocationsController,
-    ShareInstanceExportLocationsController,
-)
-from manila_lite.api.v2.shares.instances import (
-    InstancesOfShareController,
-    ShareInstanceActionsController,
-    ShareInstancesController,
-)
+from manila_lite.api.v2.shares import actions, export_locations, instances
 from manila_lite.api.v2.shares.migrations import ShareMigrationController
 from manila_lite.api.v2.shares.shares import ShareMetadataController, SharesController
 from manila_lite.api.v2.shares.transfers import ShareTransfersController
@@ -119,7 +95,7 @@ ROUTES: list[Route] = [
         '/shares',
         *records('share_id', 'index detail create show update delete'),
     ),
-    *serve(ShareActionsController, '/shares/{share_id}', action('/action')),
+    *serve(actions.ShareActionsController, '/shares/{share_id}', action('/action')),
     *serve(
         ShareMigrationController,
         '/shares/{share_id}/migration-progress',
@@ -127,60 +103,60 @@ ROUTES: list[Route] = [
     ),
     *serve(ShareMetadataController, '/shares/{share_id}/metadata', *_METADATA),
     *serve(
-        ShareExportLocationsController,
+        export_locations.ShareExportLocationsController,
         '/shares/{share_id}/export_locations',
         get('', 'index', since='2.9'),
         get('/{export_location_id}', 'show', since='2.9'),
     ),
     *serve(
-        ShareExportLocationMetadataController,
+        export_locations.ShareExportLocationMetadataController,
         '/shares/{share_id}/export_locations/{export_location_id}/metadata',
         *_METADATA,
         since='2.87',
     ),
     *serve(
-        InstancesOfShareController,
+        instances.InstancesOfShareController,
         '/shares/{share_id}/instances',
         get('', 'index', since='2.3'),
     ),
     *serve(
-        ShareInstancesController,
+        instances.ShareInstancesController,
         '/share_instances',
         get('', 'index', since='2.3'),
         get('/{share_instance_id}', 'show', since='2.3'),
     ),
     *serve(
-        ShareInstanceActionsController,
+        instances.ShareInstanceActionsController,
         '/share_instances/{share_instance_id}',
         action('/action', since='2.3'),
     ),
     *serve(
-        ShareInstanceExportLocationsController,
+        export_locations.ShareInstanceExportLocationsController,
         '/share_instances/{share_instance_id}/export_locations',
         get('', 'index', since='2.9'),
         get('/{export_location_id}', 'show', since='2.9'),
     ),
     *serve(
-        ShareManageController,
+        actions.ShareManageController,
         '',
         post('/os-share-manage', 'create', until='2.6', kind='free'),
         post('/shares/manage', 'create', since='2.7'),
     ),
     *serve(
-        ShareUnmanageController,
+        actions.ShareUnmanageController,
         '/os-share-unmanage/{share_id}/unmanage',
         post('', 'unmanage', until='2.6'),
     ),
     # Access rules and resource locks
     *serve(
-        ShareAccessRulesController,
+        rules.ShareAccessRulesController,
         '/share-access-rules',
         get('', 'index', since='2.45'),
         get('/{access_id}', 'show', since='2.45'),
         put('/{access_id}', 'update', since='2.88'),
     ),
     *serve(
-        ShareAccessMetadataController,
+        rules.ShareAccessMetadataController,
         '/share-access-rules/{access_id}/metadata',
         put('', 'create', since='2.45'),
         delete('/{key}', 'delete', since='2.45'),
@@ -192,7 +168,7 @@ ROUTES: list[Route] = [
         since='2.81',
     ),
     *serve(
-        SnapshotAccessListController,
+        rules.SnapshotAccessListController,
         '/snapshots/{snapshot_id}/access-list',
         get('', 'index', since='2.32'),
     ),
@@ -237,19 +213,19 @@ ROUTES: list[Route] = [
     ),
     # Share replicas
     *serve(
-        ShareReplicasController,
+        replicas.ShareReplicasController,
         '/share-replicas',
         *records('share_replica_id', 'index detail create show delete'),
         since='2.11',
         experimental='2.11-2.55',
     ),
     *serve(
-        ShareReplicaActionsController,
+        replicas.ShareReplicaActionsController,
         '/share-replicas/{share_replica_id}',
         action('/action', since='2.11', experimental='2.11-2.55'),
     ),
     *serve(
-        ShareReplicaExportLocationsController,
+        replicas.ShareReplicaExportLocationsController,
         '/share-replicas/{share_replica_id}/export-locations',
         get('', 'index'),
         get('/{export_location_id}', 'show'),
@@ -257,7 +233,7 @@ ROUTES: list[Route] = [
         experimental='2.47-2.55',
     ),
     *serve(
-        ShareReplicaMetadataController,
+        replicas.ShareReplicaMetadataController,
         '/share-replicas/{share_replica_id}/metadata',
         *_METADATA,
         since='2.95',

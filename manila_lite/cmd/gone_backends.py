@@ -26,19 +26,15 @@ from manila_lite.messages import Action, Detail
 from manila_lite.quota import shares as share_quota, snapshots as snapshot_quota
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations.shares.shares import Shares
+from manila_lite.states import share_instance
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.share_instance import (
-    HIDDEN_FROM_TENANTS,
-    SHARE_INSTANCE,
-    InstanceStatus,
-)
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work import cancel
 from manila_lite.work.execution import Executor
 
 # Rules of a share that is removed first fail without a message.
 _RESOURCES = (
-    SHARE_INSTANCE.resource,
+    share_instance.SHARE_INSTANCE.resource,
     SNAPSHOT_INSTANCE.resource,
     SHARE_INSTANCE_ACCESS.resource,
 )
@@ -115,7 +111,7 @@ class GoneBackends:
                 for row in self.db.read(snapshots.list_in_deferred_deletion, id)
             ),
         ]
-        if share.status in HIDDEN_FROM_TENANTS:
+        if share.status in share_instance.HIDDEN_FROM_TENANTS:
             self._cancel_work_on(ids)
             for id in hosts:
                 self.db.write(_remove_deferred, id, by=self.ctx)
@@ -203,8 +199,8 @@ class GoneBackends:
 def _remove_deferred(session: Session, instance_id: str) -> None:
     """Remove what is in deferred deletion; its quota was given back before."""
     row = share_instances.get(session, instance_id)
-    if row.status == InstanceStatus.ERROR_DEFERRED_DELETING:
-        fire(session, SHARE_INSTANCE, row.id, 'retry_deferred')
+    if row.status == share_instance.InstanceStatus.ERROR_DEFERRED_DELETING:
+        fire(session, share_instance.SHARE_INSTANCE, row.id, 'retry_deferred')
     for snapshot in snapshots.list_in_deferred_deletion(session, row.id):
         snapshot_quota.remove_uncharged(session, snapshot, 'removed')
     share_quota.remove_uncharged(session, row)

@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.cmd import console
-from manila_lite.db.queries.quotas.quotas import Scope
+from manila_lite.db.queries.quotas.quotas import DEFAULT_CLASS, Scope
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Session
 from manila_lite.quota import limits, sets
@@ -49,7 +49,7 @@ def change(args: argparse.Namespace) -> None:
             found = db.write(
                 sets.change_class,
                 limits.from_options(conf.quota),
-                sets.DEFAULT_CLASS,
+                DEFAULT_CLASS,
                 values,
             )
         else:

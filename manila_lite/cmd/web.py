@@ -10,15 +10,7 @@ import typing
 from oslo_config import cfg
 
 from manila_lite import conf as options
-from manila_lite.cmd import CONCURRENCY
-from manila_lite.cmd.connections import (
-    ANY_ADDRESS,
-    BACKLOG,
-    THREADS,
-    Limits,
-    SocketOption,
-    listen_on_any_address,
-)
+from manila_lite.cmd import CONCURRENCY, connections
 
 LOG = logging.getLogger(__name__)
 
@@ -32,7 +24,7 @@ _FILES_PER_CONNECTION = 2
 NO_BODY = 1024
 """Bytes that the body of a request without one may have."""
 
-_FEW_CLIENTS = Limits(
+_FEW_CLIENTS = connections.Limits(
     connections=100, body_size=NO_BODY, header_time=10, body_time=10, idle_time=60
 )
 _FEW_THREADS = 4
@@ -51,7 +43,7 @@ def web_server(
         conf.osapi_share_listen_port,
         _limits(conf),
         _keepalive_options(conf),
-        THREADS,
+        connections.THREADS,
         sockets,
     )
 
@@ -60,13 +52,15 @@ def shared_sockets(conf: cfg.ConfigOpts) -> list[socket.socket]:
     """Return listening sockets for the API servers of several processes."""
     host, port = conf.osapi_share_listen, conf.osapi_share_listen_port
     with _report_refusal(host, port):
-        if host == ANY_ADDRESS:
-            return [listen_on_any_address(port, BACKLOG)]
+        if host == connections.ANY_ADDRESS:
+            return [connections.listen_on_any_address(port, connections.BACKLOG)]
         found = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         return [
-            socket.create_server(address[:2], family=family, backlog=BACKLOG)
+            socket.create_server(
+                address[:2], family=family, backlog=connections.BACKLOG
+            )
             for family, *_, address in found
         ]
 
@@ -80,12 +74,12 @@ def _listen(
     app: typing.Any,
     host: str,
     port: int,
-    limits: Limits,
-    socket_options: list[SocketOption],
+    limits: connections.Limits,
+    socket_options: list[connections.SocketOption],
     threads: int,
     sockets: Sequence[socket.socket] = (),
 ) -> typing.Any:
-    if host == ANY_ADDRESS:
+    if host == connections.ANY_ADDRESS:
         app = _with_plain_addresses(app)
     with _report_refusal(host, port):
         return _server_class()(
@@ -127,8 +121,8 @@ def _server_class() -> Callable:
     return HttpServer
 
 
-def _limits(conf: cfg.ConfigOpts) -> Limits:
-    return Limits(
+def _limits(conf: cfg.ConfigOpts) -> connections.Limits:
+    return connections.Limits(
         connections=_possible_connections(conf.client_max_connections),
         body_size=conf.max_request_body_size,
         header_time=conf.client_header_timeout,
@@ -162,7 +156,7 @@ def _possible_connections(wanted: int) -> int:
     return possible
 
 
-def _keepalive_options(conf: cfg.ConfigOpts) -> list[SocketOption]:
+def _keepalive_options(conf: cfg.ConfigOpts) -> list[connections.SocketOption]:
     """Return the options of a connection; those of the system if unset."""
     if not conf.tcp_keepalive:
         return []
@@ -190,8 +184,8 @@ class _EventletServer:
         app: typing.Any,
         host: str,
         port: int,
-        limits: Limits,
-        options: Iterable[SocketOption],
+        limits: connections.Limits,
+        options: Iterable[connections.SocketOption],
         threads: int,
         sockets: Sequence[socket.socket] = (),
     ):
@@ -199,11 +193,13 @@ class _EventletServer:
         import eventlet.wsgi
 
         self._app, self._limits = app, limits
-        if host == ANY_ADDRESS:
-            self._socket = listen_on_any_address(port, BACKLOG)
+        if host == connections.ANY_ADDRESS:
+            self._socket = connections.listen_on_any_address(port, connections.BACKLOG)
         else:
             family = socket.AF_INET6 if ':' in host else socket.AF_INET
-            self._socket = eventlet.listen((host, port), family=family, backlog=BACKLOG)
+            self._socket = eventlet.listen(
+                (host, port), family=family, backlog=connections.BACKLOG
+            )
         for option in options:  # connections inherit them
             self._socket.setsockopt(*option)
         self.port = self._socket.getsockname()[1]

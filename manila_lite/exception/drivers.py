@@ -1,15 +1,9 @@
 """Errors of back ends, services and the work between them."""
 
-from manila_lite.exception.families import (
-    Conflict,
-    Invalid,
-    ManilaLiteError,
-    NotFound,
-    ServiceUnavailable,
-)
+from manila_lite.exception import families
 
 
-class DriverError(ManilaLiteError):
+class DriverError(families.ManilaLiteError):
     """Base class of errors that drivers raise when a back end fails."""
 
     message = 'The back end failed: {reason}'
@@ -19,7 +13,7 @@ class ShareBackendException(DriverError):
     message = 'Share back end error: {msg}'
 
 
-class FileServerUnresponsive(ShareBackendException, ServiceUnavailable):
+class FileServerUnresponsive(ShareBackendException, families.ServiceUnavailable):
     """The server that clients of shares use does not answer now.
 
     It is being replaced: the driver may be called again with the same.
@@ -117,35 +111,35 @@ class StaleFencingToken(DriverError):
         return int(str(self.params['seen']))
 
 
-class AvailabilityZoneNotFound(NotFound):
+class AvailabilityZoneNotFound(families.NotFound):
     message = 'Availability zone {zone} could not be found.'
 
 
-class ServiceNotFound(NotFound):
+class ServiceNotFound(families.NotFound):
     message = 'Service {binary} on host {host} could not be found.'
 
 
-class HostNotFound(NotFound):
+class HostNotFound(families.NotFound):
     message = 'host: {reason}'
 
 
-class ServiceNotUp(Conflict):
+class ServiceNotUp(families.Conflict):
     message = 'Service {binary} on host {host} is down.'
 
 
-class ServiceIsDown(Invalid):
+class ServiceIsDown(families.Invalid):
     message = 'Service {binary} on host {host} is down.'
 
 
-class ServiceAlreadyEnsuring(Conflict):
+class ServiceAlreadyEnsuring(families.Conflict):
     message = 'Service {binary} on host {host} is already ensuring shares.'
 
 
-class NoValidHost(ManilaLiteError):
+class NoValidHost(families.ManilaLiteError):
     message = 'No back end can hold the share: {reason}'
 
 
-class NewerReleaseNeeded(ServiceUnavailable):
+class NewerReleaseNeeded(families.ServiceUnavailable):
     """A process is asked for something that its release does not know.
 
     Work that meets it waits for the upgrade and does not fail.
@@ -157,15 +151,15 @@ class NewerReleaseNeeded(ServiceUnavailable):
     )
 
 
-class NoShareServiceUp(ServiceUnavailable):
+class NoShareServiceUp(families.ServiceUnavailable):
     message = 'No share service is up: {reason}'
 
 
-class InvalidExpression(Invalid):
+class InvalidExpression(families.Invalid):
     message = 'Expression {expression!r} cannot be evaluated: {reason}'
 
 
-class ContentUnreachable(ManilaLiteError):
+class ContentUnreachable(families.ManilaLiteError):
     """The reason may name paths and machines: it is for administrators."""
 
     message = (
@@ -174,7 +168,7 @@ class ContentUnreachable(ManilaLiteError):
     )
 
 
-class EarlierCopyRuns(ServiceUnavailable):
+class EarlierCopyRuns(families.ServiceUnavailable):
     """Waiting for its end is no attempt of the work."""
 
     message = (

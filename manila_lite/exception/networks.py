@@ -1,58 +1,52 @@
 """Errors of share networks, security services and share servers."""
 
-from manila_lite.exception.families import (
-    Conflict,
-    Forbidden,
-    Invalid,
-    ManilaLiteError,
-    NotFound,
-)
+from manila_lite.exception import families
 
 
-class ShareNetworkNotFound(NotFound):
+class ShareNetworkNotFound(families.NotFound):
     message = 'Share network {share_network_id} could not be found.'
 
 
-class ShareNetworkSubnetNotFound(NotFound):
+class ShareNetworkSubnetNotFound(families.NotFound):
     message = 'Share network subnet {share_network_subnet_id} could not be found.'
 
 
-class SecurityServiceNotFound(NotFound):
+class SecurityServiceNotFound(families.NotFound):
     message = 'Security service {security_service_id} could not be found.'
 
 
-class InvalidShareNetwork(Invalid):
+class InvalidShareNetwork(families.Invalid):
     message = 'Invalid share network: {reason}'
 
 
-class ShareNetworkNotModifiable(Forbidden):
+class ShareNetworkNotModifiable(families.Forbidden):
     message = 'Share network {share_network_id} is in use: {reason}'
 
 
-class ShareNetworkInUse(Conflict):
+class ShareNetworkInUse(families.Conflict):
     message = 'Share network {share_network_id} is in use: {reason}'
 
 
-class ShareNetworkSubnetInUse(Conflict):
+class ShareNetworkSubnetInUse(families.Conflict):
     message = 'Share network subnet {share_network_subnet_id} is in use: {reason}'
 
 
-class ShareNetworkSubnetExists(Conflict):
+class ShareNetworkSubnetExists(families.Conflict):
     message = 'Share network {share_network_id} already has a subnet for {where}.'
 
 
-class SecurityServiceInUse(Forbidden):
+class SecurityServiceInUse(families.Forbidden):
     message = 'Security service {security_service_id} is in use: {reason}'
 
 
-class SecurityServiceConflict(Conflict):
+class SecurityServiceConflict(families.Conflict):
     message = (
         'The security service cannot be used on share network '
         '{share_network_id}: {reason}'
     )
 
 
-class NetworkException(ManilaLiteError):
+class NetworkException(families.ManilaLiteError):
     """Base class of errors of network plug-ins."""
 
     message = 'The network failed: {reason}'
@@ -69,19 +63,19 @@ class NoFreeAddress(NetworkException):
     )
 
 
-class ShareServerNotFound(NotFound):
+class ShareServerNotFound(families.NotFound):
     message = 'Share server {share_server_id} could not be found.'
 
 
-class InvalidShareServer(Invalid):
+class InvalidShareServer(families.Invalid):
     message = 'Invalid share server: {reason}'
 
 
-class ShareServerNotMigratable(Conflict):
+class ShareServerNotMigratable(families.Conflict):
     message = 'Invalid share server: {reason}'
 
 
-class ShareServerInUse(Conflict):
+class ShareServerInUse(families.Conflict):
     message = 'Share server {share_server_id} is in use: it has shares or share groups.'
 
 

@@ -1,47 +1,40 @@
 """Requests that are malformed or not allowed."""
 
-from manila_lite.exception.families import (
-    Forbidden,
-    Invalid,
-    ManilaLiteError,
-    NotFound,
-    ServiceUnavailable,
-    Unprocessable,
-)
+from manila_lite.exception import families
 
 
-class InvalidInput(Invalid):
+class InvalidInput(families.Invalid):
     message = 'Invalid input received: {reason}'
 
 
-class MalformedRequestBody(Invalid):
+class MalformedRequestBody(families.Invalid):
     message = 'Malformed request body'
 
 
-class MalformedRequestUrl(Invalid):
+class MalformedRequestUrl(families.Invalid):
     message = 'Malformed request url'
 
 
-class BodyTooLarge(ManilaLiteError):
+class BodyTooLarge(families.ManilaLiteError):
     code = 413
     message = 'The request body is larger than {limit} bytes.'
 
 
-class HeadersTooLarge(ManilaLiteError):
+class HeadersTooLarge(families.ManilaLiteError):
     code = 431
     message = 'The URL and the headers of the request are too large.'
 
 
-class MalformedRequest(Invalid):
+class MalformedRequest(families.Invalid):
     message = 'Malformed request: {reason}'
 
 
-class TransferEncodingNotSupported(ManilaLiteError):
+class TransferEncodingNotSupported(families.ManilaLiteError):
     code = 501
     message = 'Only "chunked" is supported as the transfer encoding of a request.'
 
 
-class TooManySignIns(ServiceUnavailable):
+class TooManySignIns(families.ServiceUnavailable):
     """A password is not verified now; `retry_after` is in seconds."""
 
     message = 'Too many sign-ins failed or are in progress; try again later.'
@@ -51,18 +44,18 @@ class TooManySignIns(ServiceUnavailable):
         self.retry_after = retry_after
 
 
-class NoSuchAction(Invalid):
+class NoSuchAction(families.Invalid):
     message = 'There is no such action: {action}'
 
 
-class InvalidVersionHeader(Invalid):
+class InvalidVersionHeader(families.Invalid):
     message = (
         'API version string {text} is of invalid format. It must be '
         'of the form MajorNum.MinorNum.'
     )
 
 
-class VersionNotServed(ManilaLiteError):
+class VersionNotServed(families.ManilaLiteError):
     code = 406
     message = (
         'Version {text} is not supported by the API. The minimum is '
@@ -70,19 +63,19 @@ class VersionNotServed(ManilaLiteError):
     )
 
 
-class VersionNotFoundForMethod(NotFound):
+class VersionNotFoundForMethod(families.NotFound):
     message = 'The resource could not be found at API version {version}.'
 
 
-class MissingElement(Unprocessable):
+class MissingElement(families.Unprocessable):
     message = 'The body lacks the required element "{element}".'
 
 
-class PolicyNotAuthorized(Forbidden):
+class PolicyNotAuthorized(families.Forbidden):
     message = 'Policy does not allow {rule} to be performed.'
 
 
-class AccessDenied(Forbidden):
+class AccessDenied(families.Forbidden):
     """A request that the rule of its operation does not allow."""
 
     message = (
@@ -91,17 +84,17 @@ class AccessDenied(Forbidden):
     )
 
 
-class ResourceBusy(ServiceUnavailable):
+class ResourceBusy(families.ServiceUnavailable):
     message = (
         'Too many other requests about this resource are waiting; try again later.'
     )
 
 
-class DatabaseBusy(ServiceUnavailable):
+class DatabaseBusy(families.ServiceUnavailable):
     message = 'The database is busy with other requests; try again later.'
 
 
-class OutcomeUnknown(ServiceUnavailable):
+class OutcomeUnknown(families.ServiceUnavailable):
     """The connection was lost while a transaction was being committed.
 
     It was committed or not, and must not simply run again.
@@ -113,14 +106,14 @@ class OutcomeUnknown(ServiceUnavailable):
     )
 
 
-class DatabaseFull(ServiceUnavailable):
+class DatabaseFull(families.ServiceUnavailable):
     """The database cannot write; `reason` is for the log."""
 
     message = 'The database cannot store anything now; try again later.'
     retry_after = 30
 
 
-class ReadTimeLimitExceeded(ServiceUnavailable):
+class ReadTimeLimitExceeded(families.ServiceUnavailable):
     message = (
         'The database took longer than {seconds} s; narrow the request with '
         'filters or a limit, or try again later.'
@@ -128,17 +121,17 @@ class ReadTimeLimitExceeded(ServiceUnavailable):
     retry_after = 10
 
 
-class MetadataItemNotFound(NotFound):
+class MetadataItemNotFound(families.NotFound):
     message = 'Metadata item {key} could not be found.'
 
 
-class AdminOnlyMetadata(Forbidden):
+class AdminOnlyMetadata(families.Forbidden):
     message = 'Metadata keys {keys} may only be changed by administrators.'
 
 
-class ExtensionNotFound(NotFound):
+class ExtensionNotFound(families.NotFound):
     message = 'Extension {alias} could not be found.'
 
 
-class MessageNotFound(NotFound):
+class MessageNotFound(families.NotFound):
     message = 'Message {message_id} could not be found.'

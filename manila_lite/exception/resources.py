@@ -1,37 +1,29 @@
 """Errors of shares and what belongs to them, by noun."""
 
-from manila_lite.exception.families import (
-    Conflict,
-    Forbidden,
-    Invalid,
-    ManilaLiteError,
-    NotFound,
-    ResourceNotFound,
-    Unprocessable,
-)
+from manila_lite.exception import families
 
 
-class ShareNotFound(NotFound):
+class ShareNotFound(families.NotFound):
     message = 'Share {share_id} could not be found.'
 
 
-class ShareInstanceNotFound(ResourceNotFound):
+class ShareInstanceNotFound(families.ResourceNotFound):
     message = 'Share instance {share_instance_id} could not be found.'
 
 
-class ExportLocationNotFound(NotFound):
+class ExportLocationNotFound(families.NotFound):
     message = 'Export location {export_location_id} could not be found.'
 
 
-class InvalidShare(Invalid):
+class InvalidShare(families.Invalid):
     message = 'Invalid share: {reason}'
 
 
-class ShareNotAllowed(Forbidden):
+class ShareNotAllowed(families.Forbidden):
     message = 'Invalid share: {reason}'
 
 
-class ShareHasSnapshots(Conflict):
+class ShareHasSnapshots(families.Conflict):
     message = (
         'Share {share_id} has snapshots, which a copy by the data service '
         'does not keep; delete or unmanage them, or let its driver migrate '
@@ -39,11 +31,11 @@ class ShareHasSnapshots(Conflict):
     )
 
 
-class ShareAlreadyManaged(Conflict):
+class ShareAlreadyManaged(families.Conflict):
     message = 'Invalid share: {path} on {host} is already managed.'
 
 
-class ShareSoftDeleted(Forbidden):
+class ShareSoftDeleted(families.Forbidden):
     message = 'Share {share_id} is in the recycle bin; restore it before using it.'
 
 
@@ -57,76 +49,76 @@ class UnmanageInvalidShare(InvalidShare):
     message = 'Unmanage existing share failed due to invalid share: {reason}'
 
 
-class ShareAccessNotFound(NotFound):
+class ShareAccessNotFound(families.NotFound):
     message = 'Access rule {access_id} could not be found.'
 
 
-class SnapshotAccessNotFound(NotFound):
+class SnapshotAccessNotFound(families.NotFound):
     message = 'Access rule {access_id} of a snapshot could not be found.'
 
 
-class AccessRulesNotActive(Conflict):
+class AccessRulesNotActive(families.Conflict):
     message = 'The access rules of share {share_id} are {status}, not active.'
 
 
-class SnapshotAccessRulesChanging(Conflict):
+class SnapshotAccessRulesChanging(families.Conflict):
     message = 'The access rules of snapshot {snapshot_id} are changing.'
 
 
-class ShareAccessExists(Invalid):
+class ShareAccessExists(families.Invalid):
     message = 'Share access {access_type}:{access} exists.'
 
 
-class ShareSnapshotAccessExists(Invalid):
+class ShareSnapshotAccessExists(families.Invalid):
     message = 'Share snapshot access {access_type}:{access} exists.'
 
 
-class InvalidShareAccess(Invalid):
+class InvalidShareAccess(families.Invalid):
     message = 'Invalid access rule: {reason}'
 
 
-class InvalidShareAccessLevel(Invalid):
+class InvalidShareAccessLevel(families.Invalid):
     message = 'Invalid or unsupported share access level: {level}'
 
 
-class InvalidShareAccessType(Invalid):
+class InvalidShareAccessType(families.Invalid):
     message = 'Invalid or unsupported share access type: {type}'
 
 
-class ShareSnapshotNotFound(NotFound):
+class ShareSnapshotNotFound(families.NotFound):
     message = 'Snapshot {snapshot_id} could not be found.'
 
 
-class SnapshotInstanceNotFound(ResourceNotFound):
+class SnapshotInstanceNotFound(families.ResourceNotFound):
     message = 'Snapshot instance {snapshot_instance_id} could not be found.'
 
 
-class SnapshotsUnsupported(Unprocessable):
+class SnapshotsUnsupported(families.Unprocessable):
     message = 'Snapshots of share {share_id} are not supported.'
 
 
-class SnapshotAlreadyManaged(Conflict):
+class SnapshotAlreadyManaged(families.Conflict):
     message = (
         'Invalid share snapshot: {location} of share {share_id} is already managed.'
     )
 
 
-class NotNewestSnapshot(Conflict):
+class NotNewestSnapshot(families.Conflict):
     message = 'Only the newest snapshot {newest_id} can be restored, not {snapshot_id}.'
 
 
-class NewerSnapshotRemaining(Conflict):
+class NewerSnapshotRemaining(families.Conflict):
     message = (
         'A newer snapshot of share {share_id} was deleted, and its back end '
         'has still to remove it. Try again later.'
     )
 
 
-class SnapshotNotMountable(Invalid):
+class SnapshotNotMountable(families.Invalid):
     message = 'Snapshots of share {share_id} cannot be mounted.'
 
 
-class InvalidShareSnapshot(Invalid):
+class InvalidShareSnapshot(families.Invalid):
     message = 'Invalid share snapshot: {reason}'
 
 
@@ -143,63 +135,63 @@ class UnmanageInvalidShareSnapshot(InvalidShareSnapshot):
     )
 
 
-class ShareReplicaNotFound(NotFound):
+class ShareReplicaNotFound(families.NotFound):
     message = 'Share replica {replica_id} could not be found.'
 
 
-class ShareHasReplicas(Conflict):
+class ShareHasReplicas(families.Conflict):
     message = 'Share {share_id} has replicas; remove them first.'
 
 
-class ReplicationException(Invalid):
+class ReplicationException(families.Invalid):
     message = 'Replication: {reason}'
 
 
-class PromotionNeedsAdmin(Forbidden):
+class PromotionNeedsAdmin(families.Forbidden):
     message = (
         'Share replica {replica_id} is {replica_state}, not in_sync; '
         'only an administrator may promote it.'
     )
 
 
-class ShareGroupNotFound(ResourceNotFound):
+class ShareGroupNotFound(families.ResourceNotFound):
     message = 'Share group {share_group_id} could not be found.'
 
 
-class InvalidShareGroup(Invalid):
+class InvalidShareGroup(families.Invalid):
     message = 'Invalid share group: {reason}'
 
 
-class ShareGroupConflict(Conflict):
+class ShareGroupConflict(families.Conflict):
     """A request about a group itself that it does not allow now."""
 
     message = '{reason}'
 
 
-class ShareGroupSnapshotNotFound(ResourceNotFound):
+class ShareGroupSnapshotNotFound(families.ResourceNotFound):
     message = 'Share group snapshot {share_group_snapshot_id} could not be found.'
 
 
-class ShareGroupSnapshotMemberNotFound(ResourceNotFound):
+class ShareGroupSnapshotMemberNotFound(families.ResourceNotFound):
     message = (
         'Member {share_group_snapshot_member_id} of a share group snapshot '
         'could not be found.'
     )
 
 
-class InvalidShareGroupSnapshot(Conflict):
+class InvalidShareGroupSnapshot(families.Conflict):
     message = 'Invalid share group snapshot: {reason}'
 
 
-class ShareBackupNotFound(ResourceNotFound):
+class ShareBackupNotFound(families.ResourceNotFound):
     message = 'Share backup {backup_id} could not be found.'
 
 
-class InvalidBackup(Invalid):
+class InvalidBackup(families.Invalid):
     message = 'Invalid share backup: {reason}'
 
 
-class DriverBackupsUnsupported(ManilaLiteError):
+class DriverBackupsUnsupported(families.ManilaLiteError):
     """Also written to the user, whose request has the options."""
 
     message = (
@@ -209,14 +201,14 @@ class DriverBackupsUnsupported(ManilaLiteError):
     )
 
 
-class TargetedRestoreUnsupported(ManilaLiteError):
+class TargetedRestoreUnsupported(families.ManilaLiteError):
     message = (
         'The driver restores backup {backup_id} only to the share that it '
         'was made from.'
     )
 
 
-class RestoreInterrupted(ManilaLiteError):
+class RestoreInterrupted(families.ManilaLiteError):
     """Also written to the user, who may request it again."""
 
     message = (
@@ -226,11 +218,11 @@ class RestoreInterrupted(ManilaLiteError):
     )
 
 
-class ShareTransferNotFound(NotFound):
+class ShareTransferNotFound(families.NotFound):
     message = 'Share transfer {transfer_id} could not be found.'
 
 
-class ShareTransferRefused(Invalid):
+class ShareTransferRefused(families.Invalid):
     """One text for all reasons, which are not for those without the key."""
 
     message = (
@@ -239,14 +231,14 @@ class ShareTransferRefused(Invalid):
     )
 
 
-class ShareTransferFailed(Invalid):
+class ShareTransferFailed(families.Invalid):
     message = (
         'The share was not transferred, and can still be accepted; a user '
         'message says what has failed.'
     )
 
 
-class ResourceLockNotFound(NotFound):
+class ResourceLockNotFound(families.NotFound):
     message = 'Resource lock {lock_id} could not be found.'
 
 
@@ -254,19 +246,19 @@ class ShareLocked(ShareNotAllowed):
     message = 'Share {share_id} is locked against deletion: {locks}.'
 
 
-class AccessRuleLocked(Forbidden):
+class AccessRuleLocked(families.Forbidden):
     message = (
         'Access rule {access_id} is locked; remove the locks, or lift the '
         'restrictions if you are allowed to.'
     )
 
 
-class ResourceNotLockable(Conflict):
+class ResourceNotLockable(families.Conflict):
     message = (
         'The {resource_type} {resource_id} is being removed or '
         'transferred, or has failed, and cannot be locked.'
     )
 
 
-class VisibilityLocked(Conflict):
+class VisibilityLocked(families.Conflict):
     message = 'The visibility of access rule {access_id} is already locked.'

@@ -10,15 +10,6 @@ import itertools
 import typing
 
 from manila_lite.db.queries.quotas import quotas
-from manila_lite.db.queries.quotas.quotas import (
-    DEFAULT_CLASS,
-    PROJECT,
-    SHARE_TYPE,
-    USER,
-    Key,
-    Layers,
-    Scope,
-)
 from manila_lite.db.session import Session
 from manila_lite.quota import limits
 from manila_lite.quota.limits import UNLIMITED, effective_limits
@@ -36,20 +27,20 @@ class Allowance(typing.NamedTuple):
 
 def scope_of(
     project_id: str, *, user_id: str | None = None, share_type_id: str | None = None
-) -> Scope:
+) -> quotas.Scope:
     """Return the scope of a user or share type, or of the whole project."""
     if user_id is not None:
-        return Scope(project_id, USER, user_id)
+        return quotas.Scope(project_id, quotas.USER, user_id)
     if share_type_id is not None:
-        return Scope(project_id, SHARE_TYPE, share_type_id)
-    return Scope(project_id)
+        return quotas.Scope(project_id, quotas.SHARE_TYPE, share_type_id)
+    return quotas.Scope(project_id)
 
 
-def _names(scope: Scope) -> tuple[str, ...]:
-    return limits.NAMES_PER_TYPE if scope.kind == SHARE_TYPE else limits.NAMES
+def _names(scope: quotas.Scope) -> tuple[str, ...]:
+    return limits.NAMES_PER_TYPE if scope.kind == quotas.SHARE_TYPE else limits.NAMES
 
 
-def show(session: Session, defaults: Limits, scope: Scope) -> dict[str, int]:
+def show(session: Session, defaults: Limits, scope: quotas.Scope) -> dict[str, int]:
     """Return the effective limits of a scope, by resource, in order."""
     return effective_limits(
         defaults, *quotas.get_layers(session, scope), names=_names(scope)
@@ -57,7 +48,7 @@ def show(session: Session, defaults: Limits, scope: Scope) -> dict[str, int]:
 
 
 def show_usage(
-    session: Session, defaults: Limits, scope: Scope
+    session: Session, defaults: Limits, scope: quotas.Scope
 ) -> dict[str, Allowance]:
     """Return the effective limits of a scope with its usage."""
     used = {
@@ -73,7 +64,7 @@ def show_usage(
 def change(
     session: Session,
     defaults: Limits,
-    scope: Scope,
+    scope: quotas.Scope,
     values: Mapping[str, object],
     *,
     force: bool = False,
@@ -92,7 +83,7 @@ def change(
         force=force,
         used={row.resource: row.in_use + row.reserved for row in usages},
         ceilings=None
-        if scope.kind == PROJECT
+        if scope.kind == quotas.PROJECT
         else effective_limits(defaults, layers.default_class, layers.project),
     )
     quotas.set_limits(session, scope, requested)
@@ -100,18 +91,18 @@ def change(
     return effective_limits(defaults, *layers, requested, names=_names(scope))
 
 
-def reset(session: Session, defaults: Limits, scope: Scope) -> None:
+def reset(session: Session, defaults: Limits, scope: quotas.Scope) -> None:
     """Delete the limits of a scope; for a project, those of users too."""
     quotas.lock_limits(session)
     quotas.delete_limits(session, scope)
     layers = quotas.get_layers(session, scope)
     quotas.set_effective_limits(session, scope, _row_limits(defaults, scope, layers))
-    if scope.kind == PROJECT:
+    if scope.kind == quotas.PROJECT:
         quotas.set_effective_user_limit(session, scope.project_id, UNLIMITED)
 
 
 def show_class(
-    session: Session, defaults: Limits, class_name: str = DEFAULT_CLASS
+    session: Session, defaults: Limits, class_name: str = quotas.DEFAULT_CLASS
 ) -> dict[str, int]:
     """Return the limits of a class; `default` applies to new projects."""
     return effective_limits(defaults, quotas.get_class_limits(session, class_name))
@@ -124,7 +115,7 @@ def change_class(
     requested = limits.parse(values)
     quotas.lock_limits(session)
     quotas.set_class_limits(session, class_name, requested)
-    if class_name == DEFAULT_CLASS:
+    if class_name == quotas.DEFAULT_CLASS:
         quotas.set_effective_defaults(session, requested)
     return show_class(session, defaults, class_name)
 
@@ -135,12 +126,14 @@ def refresh_defaults(session: Session, defaults: Limits) -> int:
     return quotas.set_effective_defaults(session, show_class(session, defaults))
 
 
-def create_usages(session: Session, defaults: Limits, keys: Collection[Key]) -> int:
+def create_usages(
+    session: Session, defaults: Limits, keys: Collection[quotas.Key]
+) -> int:
     """Insert those usage rows that are missing; return their number."""
     quotas.lock_limits(session)
     created = 0
     for scope, group in itertools.groupby(
-        sorted(keys), key=lambda key: Scope(*key[:-1])
+        sorted(keys), key=lambda key: quotas.Scope(*key[:-1])
     ):
         found = {row.resource for row in quotas.list_usages(session, scope)}
         missing = [key for key in group if key.resource not in found]
@@ -153,12 +146,14 @@ def create_usages(session: Session, defaults: Limits, keys: Collection[Key]) -> 
     return created
 
 
-def _row_limits(defaults: Limits, scope: Scope, layers: Layers) -> dict[str, int]:
+def _row_limits(
+    defaults: Limits, scope: quotas.Scope, layers: quotas.Layers
+) -> dict[str, int]:
     """Return the limits for the usage rows of a scope.
 
     A user or share type without own limits is unlimited; the row of the
     project limits it.
     """
-    if scope.kind == PROJECT:
+    if scope.kind == quotas.PROJECT:
         return effective_limits(defaults, layers.default_class, layers.project)
     return effective_limits(layers.own)

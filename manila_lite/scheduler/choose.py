@@ -9,12 +9,7 @@ import random
 from typing import Any, Literal, NamedTuple, overload
 
 from manila_lite import exception, plugins
-from manila_lite.scheduler.filters import Filter, kind_of
-from manila_lite.scheduler.filters.places import (
-    RetryFilter,
-    ServiceUp,
-    ShareGroupFilter,
-)
+from manila_lite.scheduler.filters import Filter, kind_of, places
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.scheduler.weighers import Weigher
@@ -130,9 +125,9 @@ def choose(
     rejections: list[Rejection] = []
     # Pools that refused the share, or cannot have the shares of its group,
     # are excluded whatever the configuration.
-    retry = [RetryFilter()] if request.attempted else []
-    group = [ShareGroupFilter()] if request.group_host else []
-    rules = [ServiceUp(), *filters, *retry, *group]
+    retry = [places.RetryFilter()] if request.attempted else []
+    group = [places.ShareGroupFilter()] if request.group_host else []
+    rules = [places.ServiceUp(), *filters, *retry, *group]
     for rule in rules:
         if not candidates:
             break

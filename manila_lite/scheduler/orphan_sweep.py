@@ -28,12 +28,7 @@ from manila_lite.messages import Action, Detail
 from manila_lite.quota.removal import remove_group
 from manila_lite.quota.shares import remove_and_credit, remove_replica_and_credit
 from manila_lite.quota.snapshots import remove_and_credit as remove_snapshot_and_credit
-from manila_lite.states.access_rule import (
-    ACCESS_RULE,
-    SHARE_INSTANCE_ACCESS,
-    SNAPSHOT_ACCESS_RULE,
-    RuleState,
-)
+from manila_lite.states import access_rule
 from manila_lite.states.machine import GONE, Repeat
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -87,9 +82,9 @@ class OrphanSweep:
             SHARE_GROUP.resource: self._end_group,
             SHARE_INSTANCE.resource: self._end_instance,
             SNAPSHOT_INSTANCE.resource: self._end_snapshot,
-            ACCESS_RULE.resource: self._end_rules,
-            SHARE_INSTANCE_ACCESS.resource: self._end_rules,
-            SNAPSHOT_ACCESS_RULE.resource: self._end_rules_of_snapshot,
+            access_rule.ACCESS_RULE.resource: self._end_rules,
+            access_rule.SHARE_INSTANCE_ACCESS.resource: self._end_rules,
+            access_rule.SNAPSHOT_ACCESS_RULE.resource: self._end_rules_of_snapshot,
         }
 
     def _pass_over(self, resource: str) -> tuple[Callable, Callable]:
@@ -209,7 +204,7 @@ class OrphanSweep:
     def _end_rules(self, session: Session, row: StuckRow, began: float) -> None:
         share_moves.mark_unplaced_failed(session, row.subject_id)
         share_rules.mark_stale(session, row.subject_id, False)
-        self._record(session, row, 'given up', RuleState.ERROR, began)
+        self._record(session, row, 'given up', access_rule.RuleState.ERROR, began)
 
     def _end_rules_of_snapshot(
         self, session: Session, row: StuckRow, began: float

@@ -41,6 +41,7 @@ from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.guarded_driver import GuardedDriver
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
+from manila_lite.share.manager.recovery import share_instances
 from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.recovery.reconciliation import ReconciliationEndpoint
 from manila_lite.share.manager.recovery.rule_sets import (
@@ -51,11 +52,6 @@ from manila_lite.share.manager.recovery.share_backups import ShareBackupRecovery
 from manila_lite.share.manager.recovery.share_groups import (
     ShareGroupRecovery,
     ShareGroupSnapshotRecovery,
-)
-from manila_lite.share.manager.recovery.share_instances import (
-    ShareInstanceRecovery,
-    ShareTaskRecovery,
-    ShareTransferRecovery,
 )
 from manila_lite.share.manager.recovery.share_servers import (
     ServerTaskRecovery,
@@ -75,15 +71,15 @@ LOG = logging.getLogger(__name__)
 RECOVERIES: tuple[type[ResourceRecovery], ...] = (
     ShareServerRecovery,
     ServerTaskRecovery,
-    ShareTaskRecovery,
-    ShareInstanceRecovery,
+    share_instances.ShareTaskRecovery,
+    share_instances.ShareInstanceRecovery,
     SnapshotInstanceRecovery,
     RuleSetRecovery,
     SnapshotRuleSetRecovery,
     ShareGroupRecovery,
     ShareGroupSnapshotRecovery,
     ShareBackupRecovery,
-    ShareTransferRecovery,
+    share_instances.ShareTransferRecovery,
 )
 """The recovery of each kind of resource."""
 

@@ -7,16 +7,10 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db import rows
 from manila_lite.db.dialects import filter_only
 from manila_lite.db.models import services, share_groups, shares, snapshots
 from manila_lite.db.queries import pages
-from manila_lite.db.rows import (
-    MessageRow,
-    MessageShareGroupRow,
-    MessageShareRow,
-    MessageSnapshotRow,
-    Page,
-)
 from manila_lite.db.session import Session
 
 MESSAGE = services.Message.__table__
@@ -96,31 +90,31 @@ _SHARE_OF_BACKUP = sa.select(
 ).where(BACKUP.c.id == sa.bindparam('backup_id'))
 
 
-def find_share(session: Session, instance_id: str) -> MessageShareRow | None:
+def find_share(session: Session, instance_id: str) -> rows.MessageShareRow | None:
     """Return the share of an instance; users know the instance by it."""
     return session.first(_SHARE_OF, instance_id=instance_id)
 
 
-def find_snapshot(session: Session, instance_id: str) -> MessageSnapshotRow | None:
+def find_snapshot(session: Session, instance_id: str) -> rows.MessageSnapshotRow | None:
     """Return the snapshot of a snapshot instance."""
     return session.first(_SNAPSHOT_OF, instance_id=instance_id)
 
 
-def find_group(session: Session, group_id: str) -> MessageShareGroupRow | None:
+def find_group(session: Session, group_id: str) -> rows.MessageShareGroupRow | None:
     """Return a share group; None if it is gone."""
     return session.first(_GROUP, group_id=group_id)
 
 
 def find_group_of_snapshot(
     session: Session, snapshot_id: str
-) -> MessageShareGroupRow | None:
+) -> rows.MessageShareGroupRow | None:
     """Return the group of a snapshot; None if it is gone."""
     return session.first(_GROUP_OF_SNAPSHOT, snapshot_id=snapshot_id)
 
 
 def find_share_of_backup(
     session: Session, backup_id: str
-) -> MessageShareGroupRow | None:
+) -> rows.MessageShareGroupRow | None:
     """Return the share that a backup is made of or restored to."""
     return session.first(_SHARE_OF_BACKUP, backup_id=backup_id)
 
@@ -129,7 +123,7 @@ def insert_message(session: Session, values: Mapping[str, object]) -> None:
     session.run(_INSERT, **values)
 
 
-def get_message(session: Session, message_id: str) -> MessageRow:
+def get_message(session: Session, message_id: str) -> rows.MessageRow:
     """Return a message of any project; raises MessageNotFound."""
     row = session.first(_GET, message_id=message_id)
     if row is None:
@@ -139,13 +133,13 @@ def get_message(session: Session, message_id: str) -> MessageRow:
 
 def list_messages(
     session: Session,
-    page: Page,
+    page: rows.Page,
     *,
     project_id: str | None = None,
     filters: Mapping[str, str] | None = None,
     created_since: datetime.datetime | None = None,
     created_before: datetime.datetime | None = None,
-) -> typing.Sequence[MessageRow]:
+) -> typing.Sequence[rows.MessageRow]:
     """Return a page of the messages of a project, or of all projects.
 
     `filters` are values of columns in FILTERS; the sort key of the page is
@@ -173,7 +167,7 @@ def list_about(
     project_id: str | None,
     *,
     most: int,
-) -> typing.Sequence[MessageRow]:
+) -> typing.Sequence[rows.MessageRow]:
     """Return the newest messages about resources, also those that users deleted.
 
     With None as the project, those of all projects.

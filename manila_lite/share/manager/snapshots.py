@@ -27,22 +27,8 @@ from manila_lite.quota.shares import lock_instances, resize
 from manila_lite.quota.snapshots import owner_of, remove_and_credit, remove_uncharged
 from manila_lite.rpc.contract import implements, work
 from manila_lite.rpc.share import SnapshotsRpc
-from manila_lite.share.drivers.base import (
-    AccessRuleForDriver,
-    ReplicatedSnapshotReply,
-    RevertSupport,
-    ShareDriver,
-    SnapshotForDriver,
-    SnapshotReply,
-    SnapshotSupport,
-    normalise_export_locations,
-)
-from manila_lite.share.manager.access.teardown import (
-    SnapshotTeardown,
-    deny_all_to_snapshot,
-    fail_snapshot_denials,
-    queue_snapshot_denials,
-)
+from manila_lite.share.drivers import base
+from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import (
     LoadedSnapshot,
@@ -68,7 +54,7 @@ REVERT_PAUSE = 2.0
 class UnusableSnapshot(exception.ShareBackendException):
     """The driver reports a snapshot that is not available."""
 
-    def __init__(self, reply: SnapshotReply | ReplicatedSnapshotReply):
+    def __init__(self, reply: base.SnapshotReply | base.ReplicatedSnapshotReply):
         super().__init__(msg=f'the snapshot is {reply["status"]}')
         self.reply = reply
 
@@ -77,8 +63,8 @@ class RevertTarget(typing.NamedTuple):
     """The snapshot to revert to, and the rules in force."""
 
     snapshot: LoadedSnapshot
-    share_rules: list[AccessRuleForDriver]
-    snapshot_rules: list[AccessRuleForDriver]
+    share_rules: list[base.AccessRuleForDriver]
+    snapshot_rules: list[base.AccessRuleForDriver]
 
 
 @implements(SnapshotsRpc)
@@ -86,14 +72,14 @@ class RevertTarget(typing.NamedTuple):
 class SnapshotsEndpoint:
     """Carries out work on the snapshots of one back end."""
 
-    driver: ShareDriver
+    driver: base.ShareDriver
     names: NameTemplates
     message_ttl: Annotated[int, Option('message_ttl')]
 
     @property
-    def _snapshot_driver(self) -> SnapshotSupport:
+    def _snapshot_driver(self) -> base.SnapshotSupport:
         """The driver, as only drivers with snapshots are given this work."""
-        return typing.cast(SnapshotSupport, self.driver)
+        return typing.cast(base.SnapshotSupport, self.driver)
 
     # Create
 
@@ -124,7 +110,7 @@ class SnapshotsEndpoint:
         self,
         session: Session,
         row: SnapshotInstanceRow,
-        reply: SnapshotReply | ReplicatedSnapshotReply,
+        reply: base.SnapshotReply | base.ReplicatedSnapshotReply,
     ) -> None:
         """Record the snapshot as reported and release its share.
 
@@ -145,7 +131,7 @@ class SnapshotsEndpoint:
             snapshot_exports.replace(
                 session,
                 row.id,
-                normalise_export_locations(reply.get('export_locations')),
+                base.normalise_export_locations(reply.get('export_locations')),
             )
 
     def _resize(
@@ -174,20 +160,20 @@ class SnapshotsEndpoint:
 
     def prepare_delete_snapshot_instance(
         self, session: Session, job: Claim
-    ) -> SnapshotTeardown:
-        return queue_snapshot_denials(
+    ) -> teardown.SnapshotTeardown:
+        return teardown.queue_snapshot_denials(
             session, expect(session, job, SnapshotStatus.DELETING), self.driver
         )
 
     def delete_snapshot_instance(
         self, job: JobContext, snapshot_instance_id: str, force: bool = False
     ) -> None:
-        removal: SnapshotTeardown = job.prepared
+        removal: teardown.SnapshotTeardown = job.prepared
         if self._delete(job, removal, force):
             job.finish(remove_and_credit, removal.snapshot.row)
 
     def _delete(
-        self, job: JobContext, removal: SnapshotTeardown, force: bool = False
+        self, job: JobContext, removal: teardown.SnapshotTeardown, force: bool = False
     ) -> bool:
         """Remove the rules, then the snapshot; False if that has to wait."""
         snapshot = removal.snapshot
@@ -202,7 +188,7 @@ class SnapshotsEndpoint:
             )
         # A missing snapshot of a share that is there is success.
         with _absent_is_success():
-            deny_all_to_snapshot(self.driver, view, removal)
+            teardown.deny_all_to_snapshot(self.driver, view, removal)
         with _absent_is_success():
             self._snapshot_driver.delete_snapshot(
                 driver_context(), view, share_server=snapshot.share_server
@@ -214,29 +200,29 @@ class SnapshotsEndpoint:
     ) -> bool:
         """Force delete ignores driver errors and removes the rows."""
         if not job.args['force']:
-            fail_snapshot_denials(session, job.resource_id)
+            teardown.fail_snapshot_denials(session, job.resource_id)
             return False
         remove_and_credit(session, expect(session, job, SnapshotStatus.DELETING).row)
         return True
 
     def prepare_delete_snapshot_instance_deferred(
         self, session: Session, job: Claim
-    ) -> SnapshotTeardown:
-        return queue_snapshot_denials(
+    ) -> teardown.SnapshotTeardown:
+        return teardown.queue_snapshot_denials(
             session, expect(session, job, SnapshotStatus.DEFERRED_DELETING), self.driver
         )
 
     def delete_snapshot_instance_deferred(
         self, job: JobContext, snapshot_instance_id: str
     ) -> None:
-        removal: SnapshotTeardown = job.prepared
+        removal: teardown.SnapshotTeardown = job.prepared
         if self._delete(job, removal):
             job.finish(remove_uncharged, removal.snapshot.row)
 
     def failed_delete_snapshot_instance_deferred(
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
-        fail_snapshot_denials(session, job.resource_id)
+        teardown.fail_snapshot_denials(session, job.resource_id)
         return False
 
     # Revert
@@ -248,7 +234,7 @@ class SnapshotsEndpoint:
         self, job: JobContext, instance_id: str, snapshot_id: str
     ) -> None:
         target: RevertTarget = job.prepared
-        driver = typing.cast(RevertSupport, self.driver)
+        driver = typing.cast(base.RevertSupport, self.driver)
         size = driver.revert_to_snapshot(
             driver_context(),
             self.view(target.snapshot),
@@ -301,7 +287,7 @@ class SnapshotsEndpoint:
                 session, SNAPSHOT_INSTANCE, event, {'snapshot_id': row.snapshot_id}
             )
 
-    def view(self, snapshot: LoadedSnapshot) -> SnapshotForDriver:
+    def view(self, snapshot: LoadedSnapshot) -> base.SnapshotForDriver:
         """Return the snapshot in the form given to drivers."""
         return share_view.snapshot_for_driver(snapshot, self.names)
 
@@ -344,15 +330,15 @@ def _absent_is_success() -> contextlib.AbstractContextManager[object]:
 
 
 def _location(
-    row: SnapshotInstanceRow, reply: SnapshotReply | ReplicatedSnapshotReply
+    row: SnapshotInstanceRow, reply: base.SnapshotReply | base.ReplicatedSnapshotReply
 ) -> str | None:
     return reply.get('provider_location') or row.provider_location
 
 
-def _rules(rows: Iterable[AccessRuleRow]) -> list[AccessRuleForDriver]:
+def _rules(rows: Iterable[AccessRuleRow]) -> list[base.AccessRuleForDriver]:
     """Return the active rules in the form given to drivers."""
     return [
-        AccessRuleForDriver(
+        base.AccessRuleForDriver(
             id=row.id,
             share_id=row.share_id,
             access_type=row.access_type,

@@ -8,11 +8,7 @@ from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.fields import Field, child, fields, fn, fn2
 from manila_lite.api.filters import Filter, exact
 from manila_lite.api.v2 import targets
-from manila_lite.api.v2.servers.migrations import (
-    ShareServerMigrationsController,
-    task_state_from_wire,
-    task_state_to_wire,
-)
+from manila_lite.api.v2.servers import migrations
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.db import rows
 from manila_lite.db.queries.servers import views as server_views
@@ -54,7 +50,7 @@ _OF_ALL = (
     Field('is_auto_deletable', since='2.49'),
     Field('identifier', since='2.49'),
     Field('share_network_subnet_id', fn2(_first_subnet), since='2.51', until='2.69'),
-    Field('task_state', fn(task_state_to_wire, 'task_state'), since='2.57'),
+    Field('task_state', fn(migrations.task_state_to_wire, 'task_state'), since='2.57'),
     Field('source_share_server_id', since='2.57'),
     Field('security_service_update_support', since='2.63'),
     Field(
@@ -176,7 +172,7 @@ def parse_filter(query: typing.Mapping[str, str]) -> server_views.ShareServerFil
 
 
 def _by_task_state(found: server_views.ShareServerFilter, word: str) -> None:
-    name = task_state_from_wire(word)
+    name = migrations.task_state_from_wire(word)
     if name is None or name == TaskState.NONE:
         found.match_nothing = True
     else:
@@ -186,7 +182,7 @@ def _by_task_state(found: server_views.ShareServerFilter, word: str) -> None:
 UNMANAGE = s.schema(force=s.boolean)
 
 
-class ShareServerActionsController(ShareServerMigrationsController):
+class ShareServerActionsController(migrations.ShareServerMigrationsController):
     target = targets.SERVER.loader
 
     @wsgi.action(

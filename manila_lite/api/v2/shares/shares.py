@@ -16,12 +16,7 @@ from manila_lite.api.fields import (
     fn2,
 )
 from manila_lite.api.filters import Filter, exact, filters
-from manila_lite.api.v2 import literals, targets
-from manila_lite.api.v2.metadata import (
-    IdentifiedRow,
-    MetadataController,
-    refuse_admin_only,
-)
+from manila_lite.api.v2 import literals, metadata, targets
 from manila_lite.api.v2.types.extra_specs import TENANT_VISIBLE
 from manila_lite.db import rows
 from manila_lite.db.queries import pages
@@ -339,7 +334,7 @@ class SharesController(paging.ListController):
         """Accept a new share; responds before it is placed."""
         if args.get('is_public'):
             req.ctx.authorize('share:create_public_share')
-        refuse_admin_only(
+        metadata.refuse_admin_only(
             req.ctx,
             args.get('metadata') or {},
             self.services.admin_only_metadata,
@@ -416,7 +411,7 @@ class SharesController(paging.ListController):
 _HOST_ADMIN = 'context_is_host_admin'
 
 
-class ShareMetadataController(MetadataController):
+class ShareMetadataController(metadata.MetadataController):
     target = targets.SHARE.loader
 
     table = shares.METADATA
@@ -435,8 +430,8 @@ class ShareMetadataController(MetadataController):
     def set_values(
         self,
         req: wsgi.Request,
-        target: IdentifiedRow,
-        parent: IdentifiedRow,
+        target: metadata.IdentifiedRow,
+        parent: metadata.IdentifiedRow,
         values: dict[str, str],
         *,
         replace: bool,

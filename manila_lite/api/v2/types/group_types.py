@@ -5,12 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema, wsgi
 from manila_lite.api.fields import Field, fields
-from manila_lite.api.v2.types import specs
-from manila_lite.api.v2.types.access import (
-    IS_DEFAULT,
-    TypeAccessController,
-    TypesController,
-)
+from manila_lite.api.v2.types import access, specs
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import group_types
 from manila_lite.db.queries.types.group_types import ShareGroupTypeRecord
@@ -34,11 +29,11 @@ ITEM = fields(
     Field('is_public'),
     Field('group_specs', shape=dict[str, str]),
     Field('share_types', shape=list[str]),
-    IS_DEFAULT,
+    access.IS_DEFAULT,
 )
 
 
-class ShareGroupTypesController(TypesController):
+class ShareGroupTypesController(access.TypesController):
     records = group_types.RECORDS
     item = ITEM
     keys = ('share_group_type',)
@@ -87,7 +82,7 @@ def _create(
     return group_types.get(session, ctx, group_types.create(session, **values))
 
 
-class ShareGroupTypeAccessController(TypeAccessController):
+class ShareGroupTypeAccessController(access.TypeAccessController):
     tables = group_types.TABLES
     get_type = staticmethod(group_types.get)
     response_key = 'share_group_type_access'

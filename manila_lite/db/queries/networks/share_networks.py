@@ -6,15 +6,10 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db import rows
 from manila_lite.db.models import networks, share_groups, share_servers, shares
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.records import Records
-from manila_lite.db.rows import (
-    NetworkGroupRow,
-    NetworkInstanceRow,
-    NetworkServerRow,
-    ShareNetworkRow,
-)
 from manila_lite.db.session import Session
 from manila_lite.states.share_server import ServerStatus
 
@@ -25,15 +20,15 @@ ADDRESS = share_servers.NetworkAllocation.__table__
 INSTANCE = shares.ShareInstance.__table__
 GROUP = share_groups.ShareGroup.__table__
 
-RECORDS: Records[ShareNetworkRow] = Records(
+RECORDS: Records[rows.ShareNetworkRow] = Records(
     NETWORK,
     exception.ShareNetworkNotFound,
     'share_network_id',
-    sa.select(*columns(ShareNetworkRow, NETWORK)),
+    sa.select(*columns(rows.ShareNetworkRow, NETWORK)),
 )
 
 _SERVERS = (
-    sa.select(*columns(NetworkServerRow, SERVER))
+    sa.select(*columns(rows.NetworkServerRow, SERVER))
     .where(SERVER.c.share_network_id == sa.bindparam('network_id'))
     .order_by(SERVER.c.id)
 )
@@ -50,7 +45,7 @@ _SERVERS_IN_SUBNETS = sa.select(OF_SUBNET.c.share_server_id).where(
     OF_SUBNET.c.share_network_subnet_id.in_(sa.bindparam('ids', expanding=True))
 )
 _SHARE_INSTANCES = (
-    sa.select(*columns(NetworkInstanceRow, INSTANCE))
+    sa.select(*columns(rows.NetworkInstanceRow, INSTANCE))
     .where(INSTANCE.c.share_server_id.in_(sa.bindparam('ids', expanding=True)))
     .order_by(INSTANCE.c.id)
 )
@@ -87,7 +82,7 @@ lock_shared = RECORDS.lock_shared
 
 def list_servers(
     session: Session, network_id: str
-) -> typing.Sequence[NetworkServerRow]:
+) -> typing.Sequence[rows.NetworkServerRow]:
     """Return the share servers on a network, ordered by id."""
     return session.rows(_SERVERS, network_id=network_id)
 
@@ -109,14 +104,14 @@ def list_server_ids_in_subnets(
 
 def list_share_instances(
     session: Session, server_ids: Collection[str]
-) -> typing.Sequence[NetworkInstanceRow]:
+) -> typing.Sequence[rows.NetworkInstanceRow]:
     """Return the share instances on some servers, ordered by id."""
     return session.rows(_SHARE_INSTANCES, ids=sorted(server_ids))
 
 
 def list_share_groups(
     session: Session, server_ids: Collection[str]
-) -> typing.Sequence[NetworkGroupRow]:
+) -> typing.Sequence[rows.NetworkGroupRow]:
     """Return the share groups on some servers, ordered by id."""
     return session.rows(_SHARE_GROUPS, ids=sorted(server_ids))
 

@@ -12,17 +12,11 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db import models
+from manila_lite.db import models, rows
 from manila_lite.db.dialects import db_now
 from manila_lite.db.models import engine, quotas, services, shares
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.quotas.quotas import PROJECT
-from manila_lite.db.rows import (
-    ProjectQuotaRow,
-    ServicePoolRow,
-    StatusCountRow,
-    WorkCountRow,
-)
 from manila_lite.db.session import Session
 from manila_lite.states import (
     access_rule,
@@ -83,10 +77,10 @@ class Figures(typing.NamedTuple):
     """The rows that metrics are made of, and the time of the transaction."""
 
     now: datetime.datetime
-    statuses: Sequence[StatusCountRow]
-    work: Sequence[WorkCountRow]
-    services: Sequence[ServicePoolRow]
-    quotas: Sequence[ProjectQuotaRow]
+    statuses: Sequence[rows.StatusCountRow]
+    work: Sequence[rows.WorkCountRow]
+    services: Sequence[rows.ServicePoolRow]
+    quotas: Sequence[rows.ProjectQuotaRow]
 
 
 def _counted(machine: Machine) -> Iterator[sa.Select]:
@@ -180,7 +174,7 @@ _WORK = sa.union_all(_work('queued'), _work('running'))
 _SERVICES = (
     sa.select(
         *columns(
-            ServicePoolRow,
+            rows.ServicePoolRow,
             SERVICE,
             POOL,
             now=db_now(),
@@ -199,7 +193,7 @@ _SERVICES = (
     )
     .order_by(SERVICE.c.id, POOL.c.host)
 )
-_QUOTAS = sa.select(*columns(ProjectQuotaRow, USAGE)).where(
+_QUOTAS = sa.select(*columns(rows.ProjectQuotaRow, USAGE)).where(
     USAGE.c.project_id.in_(sa.bindparam('projects', expanding=True)),
     USAGE.c.scope == PROJECT,
     USAGE.c.scope_id == '',

@@ -6,16 +6,10 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db import rows
 from manila_lite.db.models import access, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.records import Records
-from manila_lite.db.rows import (
-    AcceptedTransferRow,
-    ExpiredTransferRow,
-    OfferRow,
-    SnapshotToTransferRow,
-    TransferRow,
-)
 from manila_lite.db.session import Session
 from manila_lite.states.share_transfer import TransferStatus
 
@@ -46,7 +40,7 @@ _SHOWN = (
     TRANSFER.c.source_project_id.label('project_id'),
 )
 _WITH_INSTANCE = TRANSFER.join(INSTANCE, INSTANCE.c.share_id == TRANSFER.c.resource_id)
-RECORDS: Records[TransferRow] = Records(
+RECORDS: Records[rows.TransferRow] = Records(
     TRANSFER,
     exception.ShareTransferNotFound,
     'transfer_id',
@@ -134,12 +128,14 @@ _MOVE_SNAPSHOTS = (
 get, list_transfers = RECORDS.get, RECORDS.list_page
 
 
-def find_offer(session: Session, transfer_id: str) -> OfferRow | None:
+def find_offer(session: Session, transfer_id: str) -> rows.OfferRow | None:
     """Return a transfer with the hash of its key, or None."""
     return session.first(_OFFER, transfer_id=transfer_id)
 
 
-def find_accepted(session: Session, transfer_id: str) -> AcceptedTransferRow | None:
+def find_accepted(
+    session: Session, transfer_id: str
+) -> rows.AcceptedTransferRow | None:
     """Return a transfer with those who have accepted it, or None."""
     return session.first(_ACCEPTED, transfer_id=transfer_id)
 
@@ -153,7 +149,7 @@ def list_expired(
     session: Session,
     service_host: str,
     after: tuple[datetime.datetime, str] = pages.BEGINNING,
-) -> Sequence[ExpiredTransferRow]:
+) -> Sequence[rows.ExpiredTransferRow]:
     """Return the pending transfers on a back end that have expired.
 
     Returns a limited number, behind the time and the id `after`.
@@ -169,7 +165,7 @@ def list_expired(
 
 def list_snapshots(
     session: Session, share_id: str, *, lock: bool = False
-) -> Sequence[SnapshotToTransferRow]:
+) -> Sequence[rows.SnapshotToTransferRow]:
     """Return the snapshots of a share without other replicas."""
     return session.rows(_SNAPSHOTS_LOCKED if lock else _SNAPSHOTS, of_share=share_id)
 

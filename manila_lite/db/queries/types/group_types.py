@@ -7,13 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import types
-from manila_lite.db.queries.types import types as share_types
-from manila_lite.db.queries.types.tables import (
-    Rows,
-    TypeErrors,
-    TypeRecords,
-    TypeTables,
-)
+from manila_lite.db.queries.types import tables, types as share_types
 from manila_lite.db.session import Session
 
 TYPE = types.ShareGroupType.__table__
@@ -21,12 +15,12 @@ SPEC = types.ShareGroupTypeSpec.__table__
 PROJECT = types.ShareGroupTypeProject.__table__
 SHARE_TYPE = types.ShareGroupTypeShareType.__table__
 
-TABLES = TypeTables(
+TABLES = tables.TypeTables(
     TYPE,
     SPEC,
     PROJECT,
     type_key='share_group_type_id',
-    errors=TypeErrors(
+    errors=tables.TypeErrors(
         exists=exception.ShareGroupTypeExists,
         not_found=exception.ShareGroupTypeNotFound,
         spec_not_found=exception.ShareGroupTypeSpecNotFound,
@@ -69,7 +63,7 @@ _NAMED_SHARE_TYPES = (
 )
 
 
-def _records(session: Session, rows: Rows) -> list[ShareGroupTypeRecord]:
+def _records(session: Session, rows: tables.Rows) -> list[ShareGroupTypeRecord]:
     members: dict[str, list[str]] = {row.id: [] for row, _ in rows}
     if members:
         for row in session.rows(_SHARE_TYPES, ids=sorted(members)):
@@ -80,7 +74,7 @@ def _records(session: Session, rows: Rows) -> list[ShareGroupTypeRecord]:
     ]
 
 
-RECORDS = TypeRecords(
+RECORDS = tables.TypeRecords(
     TABLES, ('id', 'name', 'is_public'), _records, in_use=exception.ShareGroupTypeInUse
 )
 list_types, get = RECORDS.list_types, RECORDS.get

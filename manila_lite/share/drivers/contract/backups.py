@@ -12,11 +12,7 @@ import datetime
 from typing import Any
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import (
-    DefaultedInterface,
-    ShareServerMapping,
-    requires,
-)
+from manila_lite.share.drivers.contract import interfaces
 from manila_lite.share.drivers.contract.values import ShareForDriver, StoredRecord
 
 BackupProgress = Mapping[str, Any]
@@ -61,7 +57,7 @@ class BackupDefaults:
         context: RequestContext,
         share_instance: ShareForDriver,
         backup: ShareBackupForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> None:
         """Start a backup and return; one that was started is kept."""
         raise NotImplementedError
@@ -71,7 +67,7 @@ class BackupDefaults:
         context: RequestContext,
         share_instance: ShareForDriver,
         backup: ShareBackupForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> BackupProgress:
         """Return the progress of a backup; an error means failure.
 
@@ -84,7 +80,7 @@ class BackupDefaults:
         context: RequestContext,
         backup: ShareBackupForDriver,
         share_instance: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> None:
         """Start to give a share the content of a backup, and return.
 
@@ -98,7 +94,7 @@ class BackupDefaults:
         context: RequestContext,
         backup: ShareBackupForDriver,
         share_instance: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> BackupProgress:
         """Return the progress of a restore; an error means failure.
 
@@ -111,7 +107,7 @@ class BackupDefaults:
         context: RequestContext,
         backup: ShareBackupForDriver,
         share_instance: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> None:
         """Delete a backup, complete or not; a missing one is success.
 
@@ -120,12 +116,12 @@ class BackupDefaults:
         raise NotImplementedError
 
 
-@requires(
+@interfaces.requires(
     'create_backup',
     'create_backup_continue',
     'restore_backup',
     'restore_backup_continue',
     'delete_backup',
 )
-class BackupSupport(BackupDefaults, DefaultedInterface):
+class BackupSupport(BackupDefaults, interfaces.DefaultedInterface):
     """Backups that the back end makes and keeps."""

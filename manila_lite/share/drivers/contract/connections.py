@@ -5,11 +5,7 @@ import pathlib
 from typing import TypedDict
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import (
-    DefaultedInterface,
-    ShareServerMapping,
-    requires,
-)
+from manila_lite.share.drivers.contract import interfaces
 from manila_lite.share.drivers.contract.values import ShareForDriver
 
 _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
@@ -56,7 +52,7 @@ class ConnectionDefaults:
         self,
         context: RequestContext,
         share: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> ConnectionInfo:
         """Return how to reach the content of a share.
 
@@ -68,7 +64,7 @@ class ConnectionDefaults:
         self,
         context: RequestContext,
         share: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> None:
         """Let nobody use what `connection_get_info` has returned.
 
@@ -77,8 +73,8 @@ class ConnectionDefaults:
         """
 
 
-@requires('connection_get_info')
-class ConnectionSupport(ConnectionDefaults, DefaultedInterface):
+@interfaces.requires('connection_get_info')
+class ConnectionSupport(ConnectionDefaults, interfaces.DefaultedInterface):
     """Shares whose content the data service can reach."""
 
 

@@ -10,16 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import (
-    DefaultedInterface,
-    ShareServerMapping,
-    requires,
-)
-from manila_lite.share.drivers.contract.values import (
-    ShareGroupForDriver,
-    ShareGroupSnapshotForDriver,
-    StatusReply,
-)
+from manila_lite.share.drivers.contract import interfaces, values
 
 GroupUpdate = Mapping[str, Any] | None
 GroupReply = GroupUpdate | tuple[GroupUpdate, Sequence[Any] | None]
@@ -42,8 +33,8 @@ class ShareGroupDefaults:
     def create_share_group(
         self,
         context: RequestContext,
-        share_group_dict: ShareGroupForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_group_dict: values.ShareGroupForDriver,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> GroupReply:
         """Create a group without shares; one that exists is kept.
 
@@ -55,8 +46,8 @@ class ShareGroupDefaults:
     def delete_share_group(
         self,
         context: RequestContext,
-        share_group_dict: ShareGroupForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_group_dict: values.ShareGroupForDriver,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> GroupReply:
         """Delete a group without shares; a missing one is success."""
         raise NotImplementedError
@@ -64,9 +55,9 @@ class ShareGroupDefaults:
     def create_share_group_from_share_group_snapshot(
         self,
         context: RequestContext,
-        share_group_dict: ShareGroupForDriver,
-        share_group_snapshot_dict: ShareGroupSnapshotForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_group_dict: values.ShareGroupForDriver,
+        share_group_snapshot_dict: values.ShareGroupSnapshotForDriver,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> GroupReply:
         """Create a group with its `shares`; what exists of it is kept.
 
@@ -82,8 +73,8 @@ class ShareGroupDefaults:
     def create_share_group_snapshot(
         self,
         context: RequestContext,
-        snap_dict: ShareGroupSnapshotForDriver,
-        share_server: ShareServerMapping | None = None,
+        snap_dict: values.ShareGroupSnapshotForDriver,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> GroupSnapshotReply:
         """Take a snapshot of every member; those that exist are kept."""
         raise NotImplementedError
@@ -91,17 +82,17 @@ class ShareGroupDefaults:
     def delete_share_group_snapshot(
         self,
         context: RequestContext,
-        snap_dict: ShareGroupSnapshotForDriver,
-        share_server: ShareServerMapping | None = None,
+        snap_dict: values.ShareGroupSnapshotForDriver,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> GroupSnapshotReply:
         """Delete the snapshots of all members; missing ones are success."""
         raise NotImplementedError
 
     def get_share_group_snapshot_status(
         self,
-        share_group_snapshot: ShareGroupSnapshotForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> StatusReply:
+        share_group_snapshot: values.ShareGroupSnapshotForDriver,
+        share_server: interfaces.ShareServerMapping | None = None,
+    ) -> values.StatusReply:
         """Return the actual state of a share group snapshot.
 
         The reply may have updates of members, as that of its creation has
@@ -113,9 +104,9 @@ class ShareGroupDefaults:
 
     def get_share_group_status(
         self,
-        share_group: ShareGroupForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> StatusReply:
+        share_group: values.ShareGroupForDriver,
+        share_server: interfaces.ShareServerMapping | None = None,
+    ) -> values.StatusReply:
         """Return the actual state of a share group on the back end.
 
         Raises ShareGroupResourceNotFound if there is no such group.
@@ -123,13 +114,13 @@ class ShareGroupDefaults:
         raise NotImplementedError
 
 
-@requires('create_share_group', 'delete_share_group')
-class ShareGroupSupport(ShareGroupDefaults, DefaultedInterface):
+@interfaces.requires('create_share_group', 'delete_share_group')
+class ShareGroupSupport(ShareGroupDefaults, interfaces.DefaultedInterface):
     """Groups that the back end knows of."""
 
 
-@requires('create_share_group_from_share_group_snapshot')
-class ShareGroupFromSnapshotSupport(ShareGroupDefaults, DefaultedInterface):
+@interfaces.requires('create_share_group_from_share_group_snapshot')
+class ShareGroupFromSnapshotSupport(ShareGroupDefaults, interfaces.DefaultedInterface):
     """New groups with the content of a group snapshot, in one call.
 
     For a driver without it, the group is created by `create_share_group`, and
@@ -137,8 +128,8 @@ class ShareGroupFromSnapshotSupport(ShareGroupDefaults, DefaultedInterface):
     """
 
 
-@requires('create_share_group_snapshot', 'delete_share_group_snapshot')
-class ShareGroupSnapshotSupport(ShareGroupDefaults, DefaultedInterface):
+@interfaces.requires('create_share_group_snapshot', 'delete_share_group_snapshot')
+class ShareGroupSnapshotSupport(ShareGroupDefaults, interfaces.DefaultedInterface):
     """Snapshots of all shares of a group in one call.
 
     For a driver without it, the snapshot of each share is taken and deleted

@@ -14,17 +14,7 @@ import functools
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, runtime_checkable
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.values import (
-    AccessReplies,
-    AccessRuleForDriver,
-    ExportLocationsReply,
-    ManageReply,
-    ManageSnapshotReply,
-    NewShareReply,
-    ShareForDriver,
-    SnapshotForDriver,
-    SnapshotReply,
-)
+from manila_lite.share.drivers.contract import values
 
 ShareServerMapping = Mapping[str, Any]
 Interface = TypeVar('Interface', bound='DefaultedInterface')
@@ -40,16 +30,16 @@ class SnapshotSupport(Protocol):
     def create_snapshot(
         self,
         context: RequestContext,
-        snapshot: SnapshotForDriver,
+        snapshot: values.SnapshotForDriver,
         share_server: ShareServerMapping | None = None,
-    ) -> SnapshotReply | None:
+    ) -> values.SnapshotReply | None:
         """Create a snapshot; one that already exists is kept unchanged."""
 
     @abc.abstractmethod
     def delete_snapshot(
         self,
         context: RequestContext,
-        snapshot: SnapshotForDriver,
+        snapshot: values.SnapshotForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
         """Delete a snapshot; a missing one is success."""
@@ -63,11 +53,11 @@ class CreateFromSnapshotSupport(SnapshotSupport, Protocol):
     def create_share_from_snapshot(
         self,
         context: RequestContext,
-        share: ShareForDriver,
-        snapshot: SnapshotForDriver,
+        share: values.ShareForDriver,
+        snapshot: values.SnapshotForDriver,
         share_server: ShareServerMapping | None = None,
-        parent_share: ShareForDriver | None = None,
-    ) -> ExportLocationsReply | NewShareReply:
+        parent_share: values.ShareForDriver | None = None,
+    ) -> values.ExportLocationsReply | values.NewShareReply:
         """Create a share with the content of the snapshot.
 
         A driver that works asynchronously replies creating_from_snapshot;
@@ -83,9 +73,9 @@ class RevertSupport(SnapshotSupport, Protocol):
     def revert_to_snapshot(
         self,
         context: RequestContext,
-        snapshot: SnapshotForDriver,
-        share_access_rules: list[AccessRuleForDriver],
-        snapshot_access_rules: list[AccessRuleForDriver],
+        snapshot: values.SnapshotForDriver,
+        share_access_rules: list[values.AccessRuleForDriver],
+        snapshot_access_rules: list[values.AccessRuleForDriver],
         share_server: ShareServerMapping | None = None,
     ) -> int | None:
         """Revert the share; return the new size in GiB.
@@ -103,12 +93,12 @@ class MountSnapshotSupport(SnapshotSupport, Protocol):
     def snapshot_update_access(
         self,
         context: RequestContext,
-        snapshot: SnapshotForDriver,
-        access_rules: list[AccessRuleForDriver],
-        add_rules: list[AccessRuleForDriver],
-        delete_rules: list[AccessRuleForDriver],
+        snapshot: values.SnapshotForDriver,
+        access_rules: list[values.AccessRuleForDriver],
+        add_rules: list[values.AccessRuleForDriver],
+        delete_rules: list[values.AccessRuleForDriver],
         share_server: ShareServerMapping | None = None,
-    ) -> AccessReplies | None:
+    ) -> values.AccessReplies | None:
         """Grant read access to exactly the given clients.
 
         Parameters and reply are those of `update_access` for shares.
@@ -174,8 +164,8 @@ class ManageDefaults:
     """Defaults that every driver inherits: nothing can be managed."""
 
     def manage_existing(
-        self, share: ShareForDriver, driver_options: Mapping[str, str]
-    ) -> ManageReply:
+        self, share: values.ShareForDriver, driver_options: Mapping[str, str]
+    ) -> values.ManageReply:
         """Manage the existing share at the given export location.
 
         Raises ManageInvalidShare if the driver cannot manage it.
@@ -184,27 +174,29 @@ class ManageDefaults:
 
     def manage_existing_with_server(
         self,
-        share: ShareForDriver,
+        share: values.ShareForDriver,
         driver_options: Mapping[str, str],
         share_server: ShareServerMapping | None = None,
-    ) -> ManageReply:
+    ) -> values.ManageReply:
         """Do what `manage_existing` does for a share on a share server."""
         raise NotImplementedError
 
-    def unmanage(self, share: ShareForDriver) -> None:
+    def unmanage(self, share: values.ShareForDriver) -> None:
         """Stop managing a share and leave its data in place.
 
         Raises UnmanageInvalidShare if the share cannot be released.
         """
 
     def unmanage_with_server(
-        self, share: ShareForDriver, share_server: ShareServerMapping | None = None
+        self,
+        share: values.ShareForDriver,
+        share_server: ShareServerMapping | None = None,
     ) -> None:
         """Do what `unmanage` does for a share on a share server."""
 
     def manage_existing_snapshot(
-        self, snapshot: SnapshotForDriver, driver_options: Mapping[str, str]
-    ) -> ManageSnapshotReply:
+        self, snapshot: values.SnapshotForDriver, driver_options: Mapping[str, str]
+    ) -> values.ManageSnapshotReply:
         """Manage the existing snapshot at `snapshot.provider_location`.
 
         Raises ManageInvalidShareSnapshot if it is not a snapshot of the
@@ -214,14 +206,14 @@ class ManageDefaults:
 
     def manage_existing_snapshot_with_server(
         self,
-        snapshot: SnapshotForDriver,
+        snapshot: values.SnapshotForDriver,
         driver_options: Mapping[str, str],
         share_server: ShareServerMapping | None = None,
-    ) -> ManageSnapshotReply:
+    ) -> values.ManageSnapshotReply:
         """Do what `manage_existing_snapshot` does on a share server."""
         raise NotImplementedError
 
-    def unmanage_snapshot(self, snapshot: SnapshotForDriver) -> None:
+    def unmanage_snapshot(self, snapshot: values.SnapshotForDriver) -> None:
         """Stop managing a snapshot and leave its data in place.
 
         Raises UnmanageInvalidShareSnapshot if it cannot be released.
@@ -229,7 +221,7 @@ class ManageDefaults:
 
     def unmanage_snapshot_with_server(
         self,
-        snapshot: SnapshotForDriver,
+        snapshot: values.SnapshotForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
         """Do what `unmanage_snapshot` does on a share server."""

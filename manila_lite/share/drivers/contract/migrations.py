@@ -21,34 +21,25 @@ import dataclasses
 from typing import Any, TypedDict
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import (
-    Arguments,
-    DefaultedInterface,
-    ShareServerMapping,
-    requires,
-)
-from manila_lite.share.drivers.contract.values import (
-    ExportLocationsReply,
-    NetworkInfo,
-    ShareForDriver,
-    SnapshotForDriver,
-)
+from manila_lite.share.drivers.contract import interfaces, values
 
-SnapshotMappings = Mapping[str, SnapshotForDriver]
+SnapshotMappings = Mapping[str, values.SnapshotForDriver]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ShareMigration(Arguments):
+class ShareMigration(interfaces.Arguments):
     """The share that moves, where to, and the snapshots that it takes along."""
 
-    source_share: ShareForDriver
-    destination_share: ShareForDriver
-    source_snapshots: Sequence[SnapshotForDriver] = ()
+    source_share: values.ShareForDriver
+    destination_share: values.ShareForDriver
+    source_snapshots: Sequence[values.SnapshotForDriver] = ()
     snapshot_mappings: SnapshotMappings = dataclasses.field(default_factory=dict)
-    destination_share_server: ShareServerMapping | None = None
+    destination_share_server: interfaces.ShareServerMapping | None = None
 
     @property
-    def snapshot_pairs(self) -> list[tuple[SnapshotForDriver, SnapshotForDriver]]:
+    def snapshot_pairs(
+        self,
+    ) -> list[tuple[values.SnapshotForDriver, values.SnapshotForDriver]]:
         """Each snapshot of the source with that of the destination."""
         return [
             (one, self.snapshot_mappings[one['id']])
@@ -70,7 +61,7 @@ class ShareMigrationCompatibility(TypedDict, total=False):
 class ShareMigrationCompleteReply(TypedDict, total=False):
     """Where clients find the share, and snapshots by their new ids."""
 
-    export_locations: ExportLocationsReply
+    export_locations: values.ExportLocationsReply
     snapshot_updates: Mapping[str, Mapping[str, Any]]
 
 
@@ -80,10 +71,10 @@ class ShareMigrationDefaults:
     def migration_check_compatibility(
         self,
         context: RequestContext,
-        source_share: ShareForDriver,
-        destination_share: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
-        destination_share_server: ShareServerMapping | None = None,
+        source_share: values.ShareForDriver,
+        destination_share: values.ShareForDriver,
+        share_server: interfaces.ShareServerMapping | None = None,
+        destination_share_server: interfaces.ShareServerMapping | None = None,
     ) -> ShareMigrationCompatibility:
         """Return whether, and how, this back end can migrate the share."""
         return {
@@ -97,12 +88,12 @@ class ShareMigrationDefaults:
     def migration_start(
         self,
         context: RequestContext,
-        source_share: ShareForDriver,
-        destination_share: ShareForDriver,
-        source_snapshots: Sequence[SnapshotForDriver],
+        source_share: values.ShareForDriver,
+        destination_share: values.ShareForDriver,
+        source_snapshots: Sequence[values.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: ShareServerMapping | None = None,
-        destination_share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
+        destination_share_server: interfaces.ShareServerMapping | None = None,
     ) -> None:
         """Start the first phase and return immediately."""
         raise NotImplementedError
@@ -110,12 +101,12 @@ class ShareMigrationDefaults:
     def migration_continue(
         self,
         context: RequestContext,
-        source_share: ShareForDriver,
-        destination_share: ShareForDriver,
-        source_snapshots: Sequence[SnapshotForDriver],
+        source_share: values.ShareForDriver,
+        destination_share: values.ShareForDriver,
+        source_snapshots: Sequence[values.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: ShareServerMapping | None = None,
-        destination_share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
+        destination_share_server: interfaces.ShareServerMapping | None = None,
     ) -> bool:
         """Return whether the first phase is done; an error means failure.
 
@@ -126,12 +117,12 @@ class ShareMigrationDefaults:
     def migration_complete(
         self,
         context: RequestContext,
-        source_share: ShareForDriver,
-        destination_share: ShareForDriver,
-        source_snapshots: Sequence[SnapshotForDriver],
+        source_share: values.ShareForDriver,
+        destination_share: values.ShareForDriver,
+        source_snapshots: Sequence[values.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: ShareServerMapping | None = None,
-        destination_share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
+        destination_share_server: interfaces.ShareServerMapping | None = None,
     ) -> ShareMigrationCompleteReply | None:
         """Run the second phase: the destination starts to serve clients.
 
@@ -143,12 +134,12 @@ class ShareMigrationDefaults:
     def migration_cancel(
         self,
         context: RequestContext,
-        source_share: ShareForDriver,
-        destination_share: ShareForDriver,
-        source_snapshots: Sequence[SnapshotForDriver],
+        source_share: values.ShareForDriver,
+        destination_share: values.ShareForDriver,
+        source_snapshots: Sequence[values.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: ShareServerMapping | None = None,
-        destination_share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
+        destination_share_server: interfaces.ShareServerMapping | None = None,
     ) -> None:
         """Stop the first phase and remove what it has copied.
 
@@ -160,12 +151,12 @@ class ShareMigrationDefaults:
     def migration_get_progress(
         self,
         context: RequestContext,
-        source_share: ShareForDriver,
-        destination_share: ShareForDriver,
-        source_snapshots: Sequence[SnapshotForDriver],
+        source_share: values.ShareForDriver,
+        destination_share: values.ShareForDriver,
+        source_snapshots: Sequence[values.SnapshotForDriver],
         snapshot_mappings: SnapshotMappings,
-        share_server: ShareServerMapping | None = None,
-        destination_share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
+        destination_share_server: interfaces.ShareServerMapping | None = None,
     ) -> Mapping[str, Any]:
         """Return `total_progress` of the first phase, in percent.
 
@@ -174,24 +165,24 @@ class ShareMigrationDefaults:
         raise NotImplementedError
 
 
-@requires(
+@interfaces.requires(
     'migration_check_compatibility',
     'migration_start',
     'migration_continue',
     'migration_complete',
 )
-class ShareMigrationSupport(ShareMigrationDefaults, DefaultedInterface):
+class ShareMigrationSupport(ShareMigrationDefaults, interfaces.DefaultedInterface):
     """Migration of shares from the back end to others that it reaches."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ServerMigration(Arguments):
+class ServerMigration(interfaces.Arguments):
     """The server that moves, where to, and what is on it."""
 
-    src_share_server: ShareServerMapping
-    dest_share_server: ShareServerMapping
-    shares: Sequence[ShareForDriver] = ()
-    snapshots: Sequence[SnapshotForDriver] = ()
+    src_share_server: interfaces.ShareServerMapping
+    dest_share_server: interfaces.ShareServerMapping
+    shares: Sequence[values.ShareForDriver] = ()
+    snapshots: Sequence[values.SnapshotForDriver] = ()
 
 
 class ServerMigrationCompatibility(TypedDict, total=False):
@@ -211,7 +202,7 @@ class ServerMigrationCompatibility(TypedDict, total=False):
 class MigratedShare(TypedDict, total=False):
     """The new place of a share; missing keys mean no change."""
 
-    export_locations: ExportLocationsReply
+    export_locations: values.ExportLocationsReply
     pool_name: str
 
 
@@ -219,7 +210,7 @@ class MigratedSnapshot(TypedDict, total=False):
     """The new place of a snapshot; missing keys mean no change."""
 
     provider_location: str
-    export_locations: ExportLocationsReply
+    export_locations: values.ExportLocationsReply
 
 
 class ServerMigrationStartReply(TypedDict, total=False):
@@ -241,11 +232,11 @@ class ServerMigrationDefaults:
     def choose_share_server_compatible_for_migration(
         self,
         context: RequestContext,
-        share_servers: Sequence[ShareServerMapping],
-        src_share_server: ShareServerMapping,
-        shares: Sequence[ShareForDriver],
-        snapshots: Sequence[SnapshotForDriver],
-    ) -> ShareServerMapping | None:
+        share_servers: Sequence[interfaces.ShareServerMapping],
+        src_share_server: interfaces.ShareServerMapping,
+        shares: Sequence[values.ShareForDriver],
+        snapshots: Sequence[values.SnapshotForDriver],
+    ) -> interfaces.ShareServerMapping | None:
         """Return the destination server, or None to create a new one.
 
         The candidates are active servers of the destination in the right
@@ -256,7 +247,7 @@ class ServerMigrationDefaults:
     def share_server_migration_check_compatibility(
         self,
         context: RequestContext,
-        share_server: ShareServerMapping,
+        share_server: interfaces.ShareServerMapping,
         dest_host: str,
         old_share_network: Mapping[str, Any],
         new_share_network: Mapping[str, Any],
@@ -281,10 +272,10 @@ class ServerMigrationDefaults:
     def share_server_migration_start(
         self,
         context: RequestContext,
-        src_share_server: ShareServerMapping,
-        dest_share_server: ShareServerMapping,
-        shares: Sequence[ShareForDriver],
-        snapshots: Sequence[SnapshotForDriver],
+        src_share_server: interfaces.ShareServerMapping,
+        dest_share_server: interfaces.ShareServerMapping,
+        shares: Sequence[values.ShareForDriver],
+        snapshots: Sequence[values.SnapshotForDriver],
     ) -> ServerMigrationStartReply | None:
         """Start the first phase and return immediately.
 
@@ -296,10 +287,10 @@ class ServerMigrationDefaults:
     def share_server_migration_continue(
         self,
         context: RequestContext,
-        src_share_server: ShareServerMapping,
-        dest_share_server: ShareServerMapping,
-        shares: Sequence[ShareForDriver],
-        snapshots: Sequence[SnapshotForDriver],
+        src_share_server: interfaces.ShareServerMapping,
+        dest_share_server: interfaces.ShareServerMapping,
+        shares: Sequence[values.ShareForDriver],
+        snapshots: Sequence[values.SnapshotForDriver],
     ) -> bool:
         """Return whether the first phase is done; an error means failure.
 
@@ -310,11 +301,11 @@ class ServerMigrationDefaults:
     def share_server_migration_complete(
         self,
         context: RequestContext,
-        src_share_server: ShareServerMapping,
-        dest_share_server: ShareServerMapping,
-        shares: Sequence[ShareForDriver],
-        snapshots: Sequence[SnapshotForDriver],
-        new_network_info: Sequence[NetworkInfo],
+        src_share_server: interfaces.ShareServerMapping,
+        dest_share_server: interfaces.ShareServerMapping,
+        shares: Sequence[values.ShareForDriver],
+        snapshots: Sequence[values.SnapshotForDriver],
+        new_network_info: Sequence[values.NetworkInfo],
     ) -> ServerMigrationCompleteReply | None:
         """Run the second phase: the destination starts to serve clients.
 
@@ -326,10 +317,10 @@ class ServerMigrationDefaults:
     def share_server_migration_cancel(
         self,
         context: RequestContext,
-        src_share_server: ShareServerMapping,
-        dest_share_server: ShareServerMapping,
-        shares: Sequence[ShareForDriver],
-        snapshots: Sequence[SnapshotForDriver],
+        src_share_server: interfaces.ShareServerMapping,
+        dest_share_server: interfaces.ShareServerMapping,
+        shares: Sequence[values.ShareForDriver],
+        snapshots: Sequence[values.SnapshotForDriver],
     ) -> None:
         """Stop the first phase and remove what it has copied.
 
@@ -340,10 +331,10 @@ class ServerMigrationDefaults:
     def share_server_migration_get_progress(
         self,
         context: RequestContext,
-        src_share_server: ShareServerMapping,
-        dest_share_server: ShareServerMapping,
-        shares: Sequence[ShareForDriver],
-        snapshots: Sequence[SnapshotForDriver],
+        src_share_server: interfaces.ShareServerMapping,
+        dest_share_server: interfaces.ShareServerMapping,
+        shares: Sequence[values.ShareForDriver],
+        snapshots: Sequence[values.SnapshotForDriver],
     ) -> Mapping[str, Any]:
         """Return `total_progress` of the first phase, in percent.
 
@@ -352,13 +343,13 @@ class ServerMigrationDefaults:
         raise NotImplementedError
 
 
-@requires(
+@interfaces.requires(
     'share_server_migration_check_compatibility',
     'share_server_migration_start',
     'share_server_migration_continue',
     'share_server_migration_complete',
 )
-class ServerMigrationSupport(ServerMigrationDefaults, DefaultedInterface):
+class ServerMigrationSupport(ServerMigrationDefaults, interfaces.DefaultedInterface):
     """Migration of share servers to the back end.
 
     The reply to the check of compatibility says whether a migration can be

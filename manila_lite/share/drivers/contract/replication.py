@@ -13,23 +13,15 @@ from collections.abc import Sequence
 import datetime
 
 from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract import values
 from manila_lite.share.drivers.contract.access import AccessRules
 from manila_lite.share.drivers.contract.interfaces import (
     DefaultedInterface,
     ShareServerMapping,
     requires,
 )
-from manila_lite.share.drivers.contract.values import (
-    ReplicaReply,
-    ReplicaSnapshot,
-    ReplicaStateReply,
-    ReplicatedSnapshotReply,
-    ShareForDriver,
-    SnapshotForDriver,
-    StatusReply,
-)
 
-ReplicaList = list[ShareForDriver]
+ReplicaList = list[values.ShareForDriver]
 
 
 class ReplicationDefaults:
@@ -41,11 +33,11 @@ class ReplicationDefaults:
         self,
         context: RequestContext,
         replica_list: ReplicaList,
-        new_replica: ShareForDriver,
+        new_replica: values.ShareForDriver,
         access_rules: AccessRules,
-        replica_snapshots: list[ReplicaSnapshot],
+        replica_snapshots: list[values.ReplicaSnapshot],
         share_server: ShareServerMapping | None = None,
-    ) -> ReplicaReply | None:
+    ) -> values.ReplicaReply | None:
         """Create a copy of the active replica, or start to.
 
         A `replica_state` in the reply means that the replica can be used:
@@ -58,8 +50,8 @@ class ReplicationDefaults:
         self,
         context: RequestContext,
         replica_list: ReplicaList,
-        replica_snapshots: list[SnapshotForDriver],
-        replica: ShareForDriver,
+        replica_snapshots: list[values.SnapshotForDriver],
+        replica: values.ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
         """Delete a replica and its snapshots; a missing one is success."""
@@ -69,11 +61,11 @@ class ReplicationDefaults:
         self,
         context: RequestContext,
         replica_list: ReplicaList,
-        replica: ShareForDriver,
+        replica: values.ShareForDriver,
         access_rules: AccessRules,
         share_server: ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
-    ) -> Sequence[ReplicaReply] | None:
+    ) -> Sequence[values.ReplicaReply] | None:
         """Make a replica the only active one.
 
         Without a reply the previously active replica is out of sync. Clients
@@ -86,11 +78,11 @@ class ReplicationDefaults:
         self,
         context: RequestContext,
         replica_list: ReplicaList,
-        replica: ShareForDriver,
+        replica: values.ShareForDriver,
         access_rules: AccessRules,
-        replica_snapshots: list[ReplicaSnapshot],
+        replica_snapshots: list[values.ReplicaSnapshot],
         share_server: ShareServerMapping | None = None,
-    ) -> ReplicaStateReply | str | None:
+    ) -> values.ReplicaStateReply | str | None:
         """Return whether a replica that is not active is up to date.
 
         The reply is in_sync (only if it has all snapshots of the list),
@@ -105,8 +97,10 @@ class ReplicationDefaults:
         raise NotImplementedError
 
     def get_replica_status(
-        self, replica: ShareForDriver, share_server: ShareServerMapping | None = None
-    ) -> StatusReply:
+        self,
+        replica: values.ShareForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> values.StatusReply:
         """Return the actual state of a replica, as for a share.
 
         If the replica should be active and the reply has another
@@ -120,9 +114,9 @@ class ReplicationDefaults:
         self,
         context: RequestContext,
         replica_list: ReplicaList,
-        replica_snapshots: list[SnapshotForDriver],
+        replica_snapshots: list[values.SnapshotForDriver],
         share_server: ShareServerMapping | None = None,
-    ) -> Sequence[ReplicatedSnapshotReply] | None:
+    ) -> Sequence[values.ReplicatedSnapshotReply] | None:
         """Create a snapshot on the active replica and its copies.
 
         Called on the back end of the active replica. The reply covers those
@@ -134,9 +128,9 @@ class ReplicationDefaults:
         self,
         context: RequestContext,
         replica_list: ReplicaList,
-        replica_snapshots: list[SnapshotForDriver],
+        replica_snapshots: list[values.SnapshotForDriver],
         share_server: ShareServerMapping | None = None,
-    ) -> Sequence[ReplicatedSnapshotReply] | None:
+    ) -> Sequence[values.ReplicatedSnapshotReply] | None:
         """Delete a snapshot from all replicas.
 
         Called and replied to like `create_replicated_snapshot`.
@@ -147,11 +141,11 @@ class ReplicationDefaults:
         self,
         context: RequestContext,
         replica_list: ReplicaList,
-        share_replica: ShareForDriver,
-        replica_snapshots: list[SnapshotForDriver],
-        replica_snapshot: SnapshotForDriver,
+        share_replica: values.ShareForDriver,
+        replica_snapshots: list[values.SnapshotForDriver],
+        replica_snapshot: values.SnapshotForDriver,
         share_server: ShareServerMapping | None = None,
-    ) -> ReplicatedSnapshotReply | None:
+    ) -> values.ReplicatedSnapshotReply | None:
         """Return the progress of a snapshot being created or deleted.
 
         Raises SnapshotResourceNotFound if the replica does not have it.
@@ -161,10 +155,10 @@ class ReplicationDefaults:
     def revert_to_replicated_snapshot(
         self,
         context: RequestContext,
-        active_replica: ShareForDriver,
+        active_replica: values.ShareForDriver,
         replica_list: ReplicaList,
-        active_replica_snapshot: SnapshotForDriver,
-        replica_snapshots: list[SnapshotForDriver],
+        active_replica_snapshot: values.SnapshotForDriver,
+        replica_snapshots: list[values.SnapshotForDriver],
         share_access_rules: AccessRules,
         snapshot_access_rules: AccessRules,
         share_server: ShareServerMapping | None = None,
@@ -185,19 +179,19 @@ class ReplicationSupport(ReplicationDefaults, DefaultedInterface):
 
 ACTIVE, IN_SYNC, OUT_OF_SYNC, ERROR = ('active', 'in_sync', 'out_of_sync', 'error')
 
-SnapshotList = list[SnapshotForDriver]
+SnapshotList = list[values.SnapshotForDriver]
 
 
-def find_active(replica_list: ReplicaList) -> ShareForDriver | None:
+def find_active(replica_list: ReplicaList) -> values.ShareForDriver | None:
     """Return the active replica, if there is one."""
     return next((one for one in replica_list if one['replica_state'] == ACTIVE), None)
 
 
 def replica_state_reply(
     replica_state: str | None, synced_at: float | None
-) -> ReplicaStateReply:
+) -> values.ReplicaStateReply:
     """Return a reply about a replica; `synced_at` is seconds since 1970."""
-    reply = ReplicaStateReply(replica_state=replica_state)
+    reply = values.ReplicaStateReply(replica_state=replica_state)
     if synced_at is not None:
         reply['synced_at'] = datetime.datetime.fromtimestamp(synced_at, datetime.UTC)
     return reply

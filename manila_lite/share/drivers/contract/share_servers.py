@@ -12,16 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract import values
 from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
-from manila_lite.share.drivers.contract.values import (
-    AccessReplies,
-    NetworkInfo,
-    SecurityServiceForDriver,
-    ShareForDriver,
-    ShareGroupForDriver,
-    ShareGroupSnapshotForDriver,
-    SnapshotForDriver,
-)
 
 ServerDetails = Mapping[str, str]
 
@@ -32,7 +24,9 @@ class ShareServerSupport(Protocol):
 
     @abc.abstractmethod
     def _setup_server(
-        self, network_info: list[NetworkInfo], metadata: Mapping[str, Any] | None = None
+        self,
+        network_info: list[values.NetworkInfo],
+        metadata: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any] | None:
         """Create a server and return the details to store for it.
 
@@ -48,7 +42,7 @@ class ShareServerSupport(Protocol):
     def _teardown_server(
         self,
         server_details: ServerDetails,
-        security_services: Sequence[SecurityServiceForDriver] | None = None,
+        security_services: Sequence[values.SecurityServiceForDriver] | None = None,
     ) -> None:
         """Delete a server; a missing one is success.
 
@@ -84,9 +78,9 @@ class ShareServerDefaults:
         self,
         context: RequestContext,
         share_servers: Sequence[ShareServerMapping],
-        share: ShareForDriver,
-        snapshot: SnapshotForDriver | None = None,
-        share_group: ShareGroupForDriver | None = None,
+        share: values.ShareForDriver,
+        snapshot: values.SnapshotForDriver | None = None,
+        share_group: values.ShareGroupForDriver | None = None,
         encryption_key_ref: str | None = None,
     ) -> ShareServerMapping | None:
         """Return the server for a new share, or None to create another.
@@ -100,8 +94,8 @@ class ShareServerDefaults:
         self,
         context: RequestContext,
         share_servers: Sequence[ShareServerMapping],
-        share_group_ref: ShareGroupForDriver,
-        share_group_snapshot: ShareGroupSnapshotForDriver | None = None,
+        share_group_ref: values.ShareGroupForDriver,
+        share_group_snapshot: values.ShareGroupSnapshotForDriver | None = None,
     ) -> ShareServerMapping | None:
         """Return the server for a new share group, or None as above.
 
@@ -144,7 +138,7 @@ class ShareServerDefaults:
     def unmanage_server(
         self,
         server_details: ServerDetails,
-        security_services: Sequence[SecurityServiceForDriver] | None = None,
+        security_services: Sequence[values.SecurityServiceForDriver] | None = None,
     ) -> None:
         """Stop managing a server and leave it in place."""
         raise NotImplementedError
@@ -155,12 +149,12 @@ class ShareServerDefaults:
         self,
         context: RequestContext,
         share_server: ShareServerMapping,
-        network_info: Sequence[NetworkInfo],
-        share_instances: Sequence[ShareForDriver],
+        network_info: Sequence[values.NetworkInfo],
+        share_instances: Sequence[values.ShareForDriver],
         share_instance_rules: Sequence[Mapping[str, Any]],
-        new_security_service: SecurityServiceForDriver,
-        current_security_service: SecurityServiceForDriver | None = None,
-    ) -> Mapping[str, AccessReplies] | None:
+        new_security_service: values.SecurityServiceForDriver,
+        current_security_service: values.SecurityServiceForDriver | None = None,
+    ) -> Mapping[str, values.AccessReplies] | None:
         """Make a server use a security service, replacing or adding it.
 
         `share_instance_rules` has `share_instance_id` and `access_rules` of
@@ -172,11 +166,11 @@ class ShareServerDefaults:
         self,
         context: RequestContext,
         share_server: ShareServerMapping,
-        network_info: Sequence[NetworkInfo],
-        share_instances: Sequence[ShareForDriver],
+        network_info: Sequence[values.NetworkInfo],
+        share_instances: Sequence[values.ShareForDriver],
         share_instance_rules: Sequence[Mapping[str, Any]],
-        new_security_service: SecurityServiceForDriver,
-        current_security_service: SecurityServiceForDriver | None = None,
+        new_security_service: values.SecurityServiceForDriver,
+        current_security_service: values.SecurityServiceForDriver | None = None,
     ) -> bool:
         """Return whether the server could; an error means it could not."""
         raise NotImplementedError
@@ -187,9 +181,9 @@ class ShareServerDefaults:
         share_server: ShareServerMapping,
         current_network_allocations: Mapping[str, Any],
         new_network_allocations: Mapping[str, Any],
-        security_services: Sequence[SecurityServiceForDriver],
-        shares: Sequence[ShareForDriver],
-        snapshots: Sequence[SnapshotForDriver],
+        security_services: Sequence[values.SecurityServiceForDriver],
+        shares: Sequence[values.ShareForDriver],
+        snapshots: Sequence[values.SnapshotForDriver],
     ) -> Mapping[str, Any] | None:
         """Add addresses in one more subnet to a server.
 
@@ -207,8 +201,8 @@ class ShareServerDefaults:
         share_server: ShareServerMapping,
         current_network_allocations: Mapping[str, Any],
         new_share_network_subnet: Mapping[str, Any],
-        security_services: Sequence[SecurityServiceForDriver],
-        share_instances: Sequence[ShareForDriver],
+        security_services: Sequence[values.SecurityServiceForDriver],
+        share_instances: Sequence[values.ShareForDriver],
         share_instances_rules: Sequence[Mapping[str, Any]],
     ) -> bool:
         """Return whether the server could; an error means it could not."""

@@ -10,11 +10,7 @@ from typing import Any
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base, records
-from manila_lite.share.drivers.contract.migrations import (
-    ShareMigration,
-    ShareMigrationCompatibility,
-    ShareMigrationCompleteReply,
-)
+from manila_lite.share.drivers.contract import migrations
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.share_servers import SERVER_FIELDS, server_fields
 from manila_lite.share.drivers.dummy.state import (
@@ -44,8 +40,8 @@ class DummyShareMigration:
     # The first phase
 
     def migration_check_compatibility(
-        self, migration: ShareMigration
-    ) -> ShareMigrationCompatibility:
+        self, migration: migrations.ShareMigration
+    ) -> migrations.ShareMigrationCompatibility:
         options = self._backend.options.dummy_driver_share_migration_offers
         offered = set(options if self._capabilities is None else self._capabilities)
         compatible = (
@@ -59,7 +55,7 @@ class DummyShareMigration:
         reply: Any = {name: compatible and name in offered for name in _CAPABILITIES}
         return {'compatible': compatible, **reply}
 
-    def migration_start(self, migration: ShareMigration) -> None:
+    def migration_start(self, migration: migrations.ShareMigration) -> None:
         target = self._target(migration.destination_share)
         with self._backend.lock:
             source = self._backend.get_share(migration.source_share['id'])
@@ -110,7 +106,7 @@ class DummyShareMigration:
         copied = copy.get('copied', steps)
         return {'total_progress': 100 * copied // steps, 'copied': copied}
 
-    def migration_cancel(self, migration: ShareMigration) -> None:
+    def migration_cancel(self, migration: migrations.ShareMigration) -> None:
         target = self._target(migration.destination_share)
         with self._backend.lock:
             copy = target.shares.find(migration.destination_share['id'])
@@ -123,8 +119,8 @@ class DummyShareMigration:
     # The second phase
 
     def migration_complete(
-        self, migration: ShareMigration
-    ) -> ShareMigrationCompleteReply:
+        self, migration: migrations.ShareMigration
+    ) -> migrations.ShareMigrationCompleteReply:
         target = self._target(migration.destination_share)
         with self._backend.lock:
             copy = _copy_in(target, migration.destination_share)

@@ -11,22 +11,8 @@ from manila_lite.db.queries.access.rules import RuleTables
 from manila_lite.db.rows import AccessRuleRow, InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
-from manila_lite.share.drivers.base import (
-    AccessReply,
-    AccessRules,
-    MountSnapshotSupport,
-    ShareDriver,
-    ShareForDriver,
-    ShareServerMapping,
-    SnapshotForDriver,
-    normalise_access_replies,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.share_view import (
-    LoadedInstance,
-    LoadedSnapshot,
-    RuleView,
-)
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.removal import begin
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
@@ -39,8 +25,8 @@ class Teardown(typing.NamedTuple):
     `awaits_snapshots` is set if it has any in deferred deletion.
     """
 
-    instance: LoadedInstance
-    rules: list[RuleView]
+    instance: share_view.LoadedInstance
+    rules: list[share_view.RuleView]
     awaits_snapshots: bool = False
 
     @property
@@ -51,12 +37,12 @@ class Teardown(typing.NamedTuple):
 class SnapshotTeardown(typing.NamedTuple):
     """A snapshot instance to be removed, and its rules."""
 
-    snapshot: LoadedSnapshot
-    rules: list[RuleView]
+    snapshot: share_view.LoadedSnapshot
+    rules: list[share_view.RuleView]
 
 
 def queue_denials(
-    session: Session, instance: LoadedInstance, driver: ShareDriver
+    session: Session, instance: share_view.LoadedInstance, driver: base.ShareDriver
 ) -> Teardown:
     """Move all rules of the instance to denying."""
     rules = _deny_rules(session, share_rules.RULES, instance.row.id)
@@ -64,7 +50,7 @@ def queue_denials(
 
 
 def queue_snapshot_denials(
-    session: Session, snapshot: LoadedSnapshot, driver: ShareDriver
+    session: Session, snapshot: share_view.LoadedSnapshot, driver: base.ShareDriver
 ) -> SnapshotTeardown:
     """Do the same with the rules of a snapshot instance, if it has any."""
     if not snapshot.row.mount_snapshot_support:
@@ -87,10 +73,10 @@ def _deny_rules(
 
 
 def deny_all(
-    driver: ShareDriver,
-    share: ShareForDriver,
+    driver: base.ShareDriver,
+    share: base.ShareForDriver,
     removal: Teardown,
-    share_server: ShareServerMapping | None = None,
+    share_server: base.ShareServerMapping | None = None,
 ) -> None:
     """Remove all access to the share on the back end."""
     denied = _visible(removal.rules)
@@ -101,7 +87,9 @@ def deny_all(
 
 
 def deny_all_to_snapshot(
-    driver: ShareDriver, snapshot: SnapshotForDriver, removal: SnapshotTeardown
+    driver: base.ShareDriver,
+    snapshot: base.SnapshotForDriver,
+    removal: SnapshotTeardown,
 ) -> None:
     """Remove all access to the snapshot on the back end."""
     denied = _visible(removal.rules)
@@ -112,22 +100,22 @@ def deny_all_to_snapshot(
             )
 
 
-def _visible(rules: Sequence[RuleView]) -> AccessRules:
+def _visible(rules: Sequence[share_view.RuleView]) -> base.AccessRules:
     return [rule.for_driver for rule in rules if not rule.hidden]
 
 
 def update_snapshot_access(
-    driver: ShareDriver,
-    snapshot: SnapshotForDriver,
-    share_server: ShareServerMapping | None,
-    rules: AccessRules,
-    add: AccessRules,
-    delete: AccessRules,
-) -> dict[str, AccessReply]:
+    driver: base.ShareDriver,
+    snapshot: base.SnapshotForDriver,
+    share_server: base.ShareServerMapping | None,
+    rules: base.AccessRules,
+    add: base.AccessRules,
+    delete: base.AccessRules,
+) -> dict[str, base.AccessReply]:
     """Return the replies of a driver with mountable snapshots."""
-    if not isinstance(driver, MountSnapshotSupport):
+    if not isinstance(driver, base.MountSnapshotSupport):
         raise NotImplementedError
-    return normalise_access_replies(
+    return base.normalise_access_replies(
         driver.snapshot_update_access(
             driver_context(), snapshot, rules, add, delete, share_server=share_server
         )
@@ -136,10 +124,10 @@ def update_snapshot_access(
 
 def remove_denied(
     job: JobContext,
-    driver: ShareDriver,
-    share: ShareForDriver,
+    driver: base.ShareDriver,
+    share: base.ShareForDriver,
     removal: Teardown,
-    share_server: ShareServerMapping | None,
+    share_server: base.ShareServerMapping | None,
     remove: Callable[[], object],
     force: bool,
 ) -> None:

@@ -2,12 +2,8 @@
 
 import typing
 
+from manila_lite.db import rows
 from manila_lite.db.queries.groups import member_sources, share_groups, snapshots
-from manila_lite.db.rows import (
-    GroupSnapshotMemberRow,
-    ShareGroupRow,
-    ShareGroupSnapshotRow,
-)
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import (
     ShareGroupForDriver,
@@ -30,7 +26,7 @@ class LoadedGroup(typing.NamedTuple):
     These are the ids of its share types and its share server.
     """
 
-    row: ShareGroupRow
+    row: rows.ShareGroupRow
     share_type_ids: list[str]
     server: LoadedServer | None = None
 
@@ -82,7 +78,7 @@ def load_group(
 class LoadedMember(typing.NamedTuple):
     """The part of a group snapshot that has the content of one share."""
 
-    row: GroupSnapshotMemberRow
+    row: rows.GroupSnapshotMemberRow
     share: LoadedInstance
 
     def for_driver(self, names: NameTemplates) -> SnapshotForDriver:
@@ -112,7 +108,7 @@ def source_for_driver(source: CloneSource, names: NameTemplates) -> SnapshotForD
 class LoadedGroupSnapshot(typing.NamedTuple):
     """A snapshot of a group as read for work."""
 
-    row: ShareGroupSnapshotRow
+    row: rows.ShareGroupSnapshotRow
     group: LoadedGroup
     members: list[LoadedMember]
 

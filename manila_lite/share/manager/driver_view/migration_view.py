@@ -8,11 +8,7 @@ from manila_lite.db.queries.servers import migrations as server_migrations
 from manila_lite.db.rows import MigrationRow
 from manila_lite.db.session import Session
 from manila_lite.host import Host
-from manila_lite.share.drivers.base import (
-    ShareForDriver,
-    ShareServerForDriver,
-    SnapshotForDriver,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import server_view, share_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.driver_view.share_view import (
@@ -22,10 +18,10 @@ from manila_lite.share.manager.driver_view.share_view import (
 )
 
 DriverArguments = tuple[
-    ShareServerForDriver,
-    ShareServerForDriver,
-    list[ShareForDriver],
-    list[SnapshotForDriver],
+    base.ShareServerForDriver,
+    base.ShareServerForDriver,
+    list[base.ShareForDriver],
+    list[base.SnapshotForDriver],
 ]
 """Source and destination, shares and snapshots."""
 
@@ -111,7 +107,7 @@ def driver_arguments(loaded: LoadedMigration, names: NameTemplates) -> DriverArg
 
 def contents_for_driver(
     shares: list[LoadedInstance], snapshots: list[MovingSnapshot], names: NameTemplates
-) -> tuple[list[ShareForDriver], list[SnapshotForDriver]]:
+) -> tuple[list[base.ShareForDriver], list[base.SnapshotForDriver]]:
     """Return shares and snapshots in the form given to drivers."""
     return (
         [share_view.share_for_driver(one, names.share) for one in shares],

@@ -8,26 +8,17 @@ from manila_lite.db.queries.shares import migrations
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.base import (
-    ShareForDriver,
-    ShareServerForDriver,
-    SnapshotForDriver,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.share_view import (
-    LoadedInstance,
-    LoadedSnapshot,
-    NameTemplates,
-)
 from manila_lite.states.share_server import ServerStatus
 
 DriverArguments = tuple[
-    ShareForDriver,
-    ShareForDriver,
-    list[SnapshotForDriver],
-    dict[str, SnapshotForDriver],
-    ShareServerForDriver | None,
-    ShareServerForDriver | None,
+    base.ShareForDriver,
+    base.ShareForDriver,
+    list[base.SnapshotForDriver],
+    dict[str, base.SnapshotForDriver],
+    base.ShareServerForDriver | None,
+    base.ShareServerForDriver | None,
 ]
 """Source and destination, the snapshots of the source, those of the
 destination by the ids of the former, and the share servers.
@@ -42,10 +33,10 @@ class LoadedShareMigration(typing.NamedTuple):
     """
 
     migration: ShareMigrationRow
-    source: LoadedInstance
-    destination: LoadedInstance
-    snapshots: Sequence[LoadedSnapshot] = ()
-    copies: Mapping[str, LoadedSnapshot] = {}
+    source: share_view.LoadedInstance
+    destination: share_view.LoadedInstance
+    snapshots: Sequence[share_view.LoadedSnapshot] = ()
+    copies: Mapping[str, share_view.LoadedSnapshot] = {}
 
     @property
     def lacks_server(self) -> bool:
@@ -91,11 +82,11 @@ def _with_snapshots(
     metadata = snapshots.list_metadata(session, [row.snapshot_id for row in found])
     return loaded._replace(
         snapshots=[
-            LoadedSnapshot(row, metadata[row.snapshot_id], loaded.source)
+            share_view.LoadedSnapshot(row, metadata[row.snapshot_id], loaded.source)
             for row in found
         ],
         copies={
-            row.id: LoadedSnapshot(
+            row.id: share_view.LoadedSnapshot(
                 copies[row.snapshot_id], metadata[row.snapshot_id], loaded.destination
             )
             for row in found
@@ -105,7 +96,7 @@ def _with_snapshots(
 
 
 def driver_arguments(
-    loaded: LoadedShareMigration, names: NameTemplates
+    loaded: LoadedShareMigration, names: share_view.NameTemplates
 ) -> DriverArguments:
     """Return the arguments common to the driver methods of both phases."""
     return (

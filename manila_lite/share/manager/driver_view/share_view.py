@@ -20,14 +20,7 @@ from manila_lite.db.rows import (
     SnapshotInstanceRow,
 )
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.base import (
-    AccessRuleForDriver,
-    ShareBackupForDriver,
-    ShareDriver,
-    ShareForDriver,
-    ShareServerForDriver,
-    SnapshotForDriver,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.states.snapshot_instance import KNOWN_TO_DRIVERS
@@ -43,7 +36,7 @@ class LoadedInstance(typing.NamedTuple):
     qos_specs: Mapping[str, str] = {}
 
     @property
-    def share_server(self) -> ShareServerForDriver | None:
+    def share_server(self) -> base.ShareServerForDriver | None:
         """Its share server in the form given to drivers."""
         return server_view.optional_server_for_driver(self.server)
 
@@ -129,7 +122,7 @@ class LoadedSnapshot(typing.NamedTuple):
     share: LoadedInstance
 
     @property
-    def share_server(self) -> ShareServerForDriver | None:
+    def share_server(self) -> base.ShareServerForDriver | None:
         """The share server of its share in the form given to drivers."""
         return self.share.share_server
 
@@ -156,9 +149,11 @@ def load_snapshot(
     return LoadedSnapshot(row, metadata, load_instance(session, row.share_instance_id))
 
 
-def share_for_driver(instance: LoadedInstance, name_template: str) -> ShareForDriver:
+def share_for_driver(
+    instance: LoadedInstance, name_template: str
+) -> base.ShareForDriver:
     row = instance.row
-    return ShareForDriver(
+    return base.ShareForDriver(
         id=row.id,
         share_id=row.share_id,
         name=name_template % row.id,
@@ -216,9 +211,9 @@ class NameTemplates(typing.NamedTuple):
 
 def snapshot_for_driver(
     snapshot: LoadedSnapshot | MovingSnapshot, names: NameTemplates
-) -> SnapshotForDriver:
+) -> base.SnapshotForDriver:
     row = snapshot.row
-    return SnapshotForDriver(
+    return base.SnapshotForDriver(
         id=row.id,
         snapshot_id=row.snapshot_id,
         name=names.snapshot % row.id,
@@ -246,13 +241,13 @@ class RuleView(typing.NamedTuple):
     mapping_id: str
     state: str
     hidden: bool
-    for_driver: AccessRuleForDriver
+    for_driver: base.AccessRuleForDriver
 
 
 def rule_views(
     instance: InstanceRow,
     rows: Iterable[AccessRuleRow],
-    driver: ShareDriver,
+    driver: base.ShareDriver,
     *,
     state_of: Callable[[AccessRuleRow], str] = lambda row: row.state,
     read_only: bool | None = None,
@@ -272,7 +267,7 @@ def rule_views(
             row.mapping_id,
             state_of(row),
             hides_ipv6 and _is_ipv6(row),
-            AccessRuleForDriver(
+            base.AccessRuleForDriver(
                 id=row.id,
                 share_id=row.share_id,
                 access_type=row.access_type,
@@ -299,9 +294,9 @@ class LoadedBackup(typing.NamedTuple):
     row: ShareBackupRow
     share: LoadedInstance
 
-    def for_driver(self, name_template: str) -> ShareBackupForDriver:
+    def for_driver(self, name_template: str) -> base.ShareBackupForDriver:
         row = self.row
-        return ShareBackupForDriver(
+        return base.ShareBackupForDriver(
             id=row.id,
             share_id=row.share_id,
             name=name_template % row.id,

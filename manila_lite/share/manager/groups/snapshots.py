@@ -18,13 +18,7 @@ from manila_lite.db.transitions import fire
 from manila_lite.quota.removal import remove_group_snapshot
 from manila_lite.rpc.contract import implements, work
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
-from manila_lite.share.drivers.base import (
-    GroupSnapshotReply,
-    ShareDriver,
-    ShareGroupSnapshotSupport,
-    SnapshotForDriver,
-    SnapshotSupport,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import group_view
 from manila_lite.share.manager.driver_view.group_view import (
     LoadedGroupSnapshot,
@@ -60,7 +54,7 @@ class UnusableGroupSnapshot(exception.ShareBackendException):
 class ShareGroupSnapshotsEndpoint:
     """Carries out work on the group snapshots of one back end."""
 
-    driver: ShareDriver
+    driver: base.ShareDriver
     names: NameTemplates
 
     # Create
@@ -76,7 +70,7 @@ class ShareGroupSnapshotsEndpoint:
             job.finish(self.created, snapshot, locations)
 
     def _take(self, snapshot: LoadedGroupSnapshot) -> Locations:
-        if isinstance(self.driver, ShareGroupSnapshotSupport):
+        if isinstance(self.driver, base.ShareGroupSnapshotSupport):
             return locations_of(
                 self.driver.create_share_group_snapshot(
                     driver_context(),
@@ -89,7 +83,7 @@ class ShareGroupSnapshotsEndpoint:
     def _take_one_by_one(self, snapshot: LoadedGroupSnapshot) -> Locations:
         """Take a snapshot of each share; if one fails, remove the others."""
         found: dict[str, str | None] = {}
-        driver = typing.cast(SnapshotSupport, self.driver)
+        driver = typing.cast(base.SnapshotSupport, self.driver)
         with contextlib.ExitStack() as undo:
             for member in snapshot.members:
                 view = member.for_driver(self.names)
@@ -149,7 +143,7 @@ class ShareGroupSnapshotsEndpoint:
 
     def _remove(self, snapshot: LoadedGroupSnapshot) -> None:
         """Remove the snapshots of all members; a missing one is success."""
-        if isinstance(self.driver, ShareGroupSnapshotSupport):
+        if isinstance(self.driver, base.ShareGroupSnapshotSupport):
             locations_of(
                 self.driver.delete_share_group_snapshot(
                     driver_context(),
@@ -161,11 +155,13 @@ class ShareGroupSnapshotsEndpoint:
         for member in snapshot.members:
             self._remove_member(member, member.for_driver(self.names))
 
-    def _remove_member(self, member: LoadedMember, view: SnapshotForDriver) -> None:
+    def _remove_member(
+        self, member: LoadedMember, view: base.SnapshotForDriver
+    ) -> None:
         with contextlib.suppress(
             exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
         ):
-            typing.cast(SnapshotSupport, self.driver).delete_snapshot(
+            typing.cast(base.SnapshotSupport, self.driver).delete_snapshot(
                 driver_context(), view, share_server=member.share.share_server
             )
 
@@ -178,7 +174,7 @@ class ShareGroupSnapshotsEndpoint:
         return snapshot
 
 
-def locations_of(reply: GroupSnapshotReply) -> Locations:
+def locations_of(reply: base.GroupSnapshotReply) -> Locations:
     """Return the locations of members in a reply of the driver.
 
     Raises UnusableGroupSnapshot if it reports a failure.

@@ -14,15 +14,9 @@ from manila_lite.db.rows import InstanceRow, ShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.quota import share_migrations as migration_quota
+from manila_lite.rpc import share
 from manila_lite.rpc.contract import Client, work_kinds
 from manila_lite.rpc.data import TOPIC as DATA_TOPIC, MigrationCopiesRpc
-from manila_lite.rpc.share import (
-    AccessRpc,
-    HostAssistedMigrationRpc,
-    MigrationServersRpc,
-    ShareMigrationRpc,
-    SnapshotAccessRpc,
-)
 from manila_lite.share.drivers.base import (
     ShareMigrationCompleteReply,
     normalise_export_locations,
@@ -35,11 +29,11 @@ from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.work import table
 from manila_lite.work.table import Claim
 
-_WORK = work_kinds(HostAssistedMigrationRpc)
+_WORK = work_kinds(share.HostAssistedMigrationRpc)
 _CREATE_DESTINATION = _WORK['host_assisted_migration.create_destination']
 _REMOVE_DESTINATION = _WORK['host_assisted_migration.remove_destination']
-_START = work_kinds(ShareMigrationRpc)['share_migration.start_share_migration']
-_PROVIDE_SERVER = work_kinds(MigrationServersRpc)[
+_START = work_kinds(share.ShareMigrationRpc)['share_migration.start_share_migration']
+_PROVIDE_SERVER = work_kinds(share.MigrationServersRpc)[
     'migration_servers.provide_migration_server'
 ]
 _COPY = work_kinds(MigrationCopiesRpc)['migration_copies.copy_share']
@@ -54,8 +48,8 @@ def destination_queue(loaded: LoadedShareMigration) -> str:
 class ShareMigrationOutcomes:
     """Writes the database changes of share migrations."""
 
-    access: Client[AccessRpc]
-    snapshot_access: Client[SnapshotAccessRpc]
+    access: Client[share.AccessRpc]
+    snapshot_access: Client[share.SnapshotAccessRpc]
     servers: ShareServersEndpoint
 
     # Share servers

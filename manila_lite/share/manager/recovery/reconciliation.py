@@ -24,11 +24,7 @@ from manila_lite.host import ServiceHost
 from manila_lite.rpc.contract import Client, implements, work
 from manila_lite.rpc.share import BINARY, ReconciliationRpc
 from manila_lite.share.manager.driver_probe import DriverProbe
-from manila_lite.share.manager.recovery.base import (
-    ProbedRecovery,
-    RescueCase,
-    ResourceRecovery,
-)
+from manila_lite.share.manager.recovery import base
 from manila_lite.share.manager.recovery.rescue import (
     RescueRun,
     is_elsewhere,
@@ -62,7 +58,7 @@ class ReconciliationEndpoint:
     def __init__(
         self,
         db: Database,
-        resources: Mapping[str, ResourceRecovery],
+        resources: Mapping[str, base.ResourceRecovery],
         rescue_client: Client[ReconciliationRpc],
         service_host: ServiceHost,
         locks: Coordinator | NullCoordinator,
@@ -241,7 +237,7 @@ class ReconciliationEndpoint:
         resource = self._resource(job)
         case = resource.find(session, job.resource_id)
         rescue = case and resource.rescue_of(case)
-        if case and rescue and isinstance(resource, ProbedRecovery):
+        if case and rescue and isinstance(resource, base.ProbedRecovery):
             event = rescue.events[-1]
             reason = f'the rescue failed: {error}'
             said = messages.explanation_in(error) or f'{error}'
@@ -279,7 +275,7 @@ class ReconciliationEndpoint:
 
     def _find_case(
         self, session: Session, job: Claim
-    ) -> tuple[ResourceRecovery | None, RescueCase | None]:
+    ) -> tuple[base.ResourceRecovery | None, base.RescueCase | None]:
         """Return how the resource of a job is rescued, and its state."""
         resource = self._by_kind.get(job.kind) or self.resources.get(job.resource)
         if resource is None:
@@ -300,5 +296,5 @@ class ReconciliationEndpoint:
             else:
                 job.release(LOCKED_PAUSE)
 
-    def _resource(self, job: Claim | JobContext) -> ResourceRecovery:
+    def _resource(self, job: Claim | JobContext) -> base.ResourceRecovery:
         return self._by_kind.get(job.kind) or self.resources[job.resource]

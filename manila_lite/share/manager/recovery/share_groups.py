@@ -11,11 +11,7 @@ from manila_lite.db.rows import ShareGroupRow, ShareGroupSnapshotRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action, Detail
-from manila_lite.share.drivers.base import (
-    ShareGroupSnapshotSupport,
-    ShareGroupSupport,
-    StatusReply,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import group_view
 from manila_lite.share.manager.driver_view.group_view import (
     LoadedGroup,
@@ -64,7 +60,7 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
             group.server is None or group.server.row.status == ServerStatus.CREATING
         ):
             return (_has_no_server,)
-        if not isinstance(self.groups.driver, ShareGroupSupport):
+        if not isinstance(self.groups.driver, base.ShareGroupSupport):
             return (_exists_without_driver,)
         return (getattr(self.groups.driver, name), group.for_driver, group.share_server)
 
@@ -100,12 +96,12 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
         )
 
 
-def _has_no_server() -> StatusReply:
+def _has_no_server() -> base.StatusReply:
     """Return the state of a group whose share server was not finished."""
     return {'status': GroupStatus.ERROR}
 
 
-def _exists_without_driver() -> StatusReply:
+def _exists_without_driver() -> base.StatusReply:
     """Return the state of a group that the back end need not know of."""
     return {'status': GroupStatus.AVAILABLE}
 
@@ -130,7 +126,7 @@ class ShareGroupSnapshotRecovery(
 
     def driver_call(self, case: GroupSnapshotCase, name: str) -> DriverCall:
         driver, names = self.snapshots.driver, self.snapshots.names
-        if isinstance(driver, ShareGroupSnapshotSupport):
+        if isinstance(driver, base.ShareGroupSnapshotSupport):
             return (
                 getattr(driver, name),
                 case.loaded.for_driver(names),
@@ -138,7 +134,7 @@ class ShareGroupSnapshotRecovery(
             )
         return (self._ask_for_members, case.loaded)
 
-    def _ask_for_members(self, snapshot: LoadedGroupSnapshot) -> StatusReply:
+    def _ask_for_members(self, snapshot: LoadedGroupSnapshot) -> base.StatusReply:
         """Return what the back end says of the snapshots of all shares."""
         members: list[Mapping[str, str | None]] = []
         for member in snapshot.members:

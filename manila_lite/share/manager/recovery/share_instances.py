@@ -36,13 +36,7 @@ from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
-from manila_lite.share.manager.recovery.base import (
-    DriverCall,
-    ProbedRecovery,
-    RescueCase,
-    ResourceRecovery,
-    Verdict,
-)
+from manila_lite.share.manager.recovery import base
 from manila_lite.share.manager.recovery.rule_sets import resync_of_failed
 from manila_lite.share.manager.replication.replicas import (
     ReplicasEndpoint,
@@ -89,11 +83,11 @@ REVERT_ADVICE = (
     'same snapshot again, or check the share and reset the status of both'
 )
 
-InstanceCase = RescueCase[InstanceRow, LoadedInstance]
+InstanceCase = base.RescueCase[InstanceRow, LoadedInstance]
 
 
 @dataclasses.dataclass(eq=False)
-class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
+class ShareInstanceRecovery(base.ProbedRecovery[InstanceRow, LoadedInstance]):
     machine = SHARE_INSTANCE
     work_kinds = (
         'replica_updates.update_share_replica',
@@ -108,7 +102,7 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         if share_instances.find(session, id) is None:
             return None
         loaded = share_view.load_instance(session, id)
-        return RescueCase(loaded.row, loaded)
+        return base.RescueCase(loaded.row, loaded)
 
     def rescue_of(self, case: InstanceCase) -> Rescue | None:
         if case.row.replica_state in PASSIVE:
@@ -139,14 +133,14 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
             kind = _DELETE_REPLICA
         super().resubmit(session, case, kind)
 
-    def driver_call(self, case: InstanceCase, name: str) -> DriverCall:
+    def driver_call(self, case: InstanceCase, name: str) -> base.DriverCall:
         return (
             getattr(self.provisioning.driver, name),
             share_view.share_for_driver(case.loaded, self.provisioning.name_template),
             case.loaded.share_server,
         )
 
-    def interpret(self, case: InstanceCase, reply: typing.Any) -> Verdict:
+    def interpret(self, case: InstanceCase, reply: typing.Any) -> base.Verdict:
         """Return size and exports if the reply is consistent with the row."""
         row = case.row
         try:
@@ -154,23 +148,23 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
             proto = reply.get('share_proto', row.share_proto)
             exports = normalise_export_locations(reply.get('export_locations'))
         except (TypeError, KeyError, AttributeError) as error:
-            return Verdict(reason=f'the reply of the driver is invalid: {error!r}')
+            return base.Verdict(reason=f'the reply of the driver is invalid: {error!r}')
         if status in _CREATING and (
             InstanceStatus.CREATING_FROM_SNAPSHOT in (status, row.status)
             and row.status in _CREATING
         ):
-            return Verdict(retry_after=self.provisioning.copy_interval)
+            return base.Verdict(retry_after=self.provisioning.copy_interval)
         if status != InstanceStatus.AVAILABLE:
-            return Verdict(reason=f'the back end reports status {status}')
+            return base.Verdict(reason=f'the back end reports status {status}')
         if proto != row.share_proto:
-            return Verdict(reason=f'the back end reports protocol {proto}')
+            return base.Verdict(reason=f'the back end reports protocol {proto}')
         if row.status in _CREATING and size not in (None, row.size):
-            return Verdict(reason=f'the back end reports a size of {size} GiB')
+            return base.Verdict(reason=f'the back end reports a size of {size} GiB')
         if _is_new_replica(row):
-            return Verdict(ReportedReplica(reply.get('replica_state'), exports))
+            return base.Verdict(ReportedReplica(reply.get('replica_state'), exports))
         if row.status not in _CREATING and not isinstance(size, int):
-            return Verdict(reason='the back end does not report its size')
-        return Verdict((size, exports))
+            return base.Verdict(reason='the back end does not report its size')
+        return base.Verdict((size, exports))
 
     def converge(
         self,
@@ -317,18 +311,18 @@ def _is_new_replica(row: InstanceRow) -> bool:
     return row.status in _CREATING and row.replica_state in PASSIVE
 
 
-TransferCase = RescueCase[AcceptedTransferRow, None]
+TransferCase = base.RescueCase[AcceptedTransferRow, None]
 
 
 @dataclasses.dataclass(eq=False)
-class ShareTransferRecovery(ResourceRecovery[AcceptedTransferRow, None]):
+class ShareTransferRecovery(base.ResourceRecovery[AcceptedTransferRow, None]):
     machine = SHARE_TRANSFER
 
     message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(self, session: Session, id: str) -> TransferCase | None:
         row = transfers.find_accepted(session, id)
-        return None if row is None else RescueCase(row, None)
+        return None if row is None else base.RescueCase(row, None)
 
     def give_up(
         self,
@@ -353,11 +347,11 @@ class ShareTransferRecovery(ResourceRecovery[AcceptedTransferRow, None]):
             )
 
 
-TaskCase = RescueCase[ShareTaskRow, None]
+TaskCase = base.RescueCase[ShareTaskRow, None]
 
 
 @dataclasses.dataclass(eq=False)
-class ShareTaskRecovery(ResourceRecovery[ShareTaskRow, None]):
+class ShareTaskRecovery(base.ResourceRecovery[ShareTaskRow, None]):
     machine = SHARE_TASK
     end_of_resumes = 'failed'
 
@@ -365,7 +359,7 @@ class ShareTaskRecovery(ResourceRecovery[ShareTaskRow, None]):
 
     def find(self, session: Session, id: str) -> TaskCase | None:
         row = migrations.find_task(session, id)
-        return None if row is None else RescueCase(row, None)
+        return None if row is None else base.RescueCase(row, None)
 
     def status_of(self, case: TaskCase) -> str:
         return case.row.task_state or ShareTask.NONE

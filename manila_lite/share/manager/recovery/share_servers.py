@@ -14,12 +14,7 @@ from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
 from manila_lite.share.manager.recovery.rule_sets import resync_of_failed
 from manila_lite.share.manager.servers.migration_phases import ServerMigrationPhases
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.share_server import (
-    SHARE_SERVER,
-    SHARE_SERVER_TASK,
-    ServerStatus,
-    TaskState,
-)
+from manila_lite.states import share_server
 from manila_lite.work.table import Claim
 
 ServerCase = RescueCase[ShareServerRow, None]
@@ -34,7 +29,7 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
     back end may have created it, it keeps its addresses until then.
     """
 
-    machine = SHARE_SERVER
+    machine = share_server.SHARE_SERVER
     end_of_resumes = 'migration_failed'
 
     setup: ServerSetup
@@ -52,10 +47,10 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
         explanation: str,
     ) -> None:
         # A server that is not managed in the end keeps no addresses.
-        if case.row.status == ServerStatus.MANAGE_STARTING:
+        if case.row.status == share_server.ServerStatus.MANAGE_STARTING:
             self.setup.give_up(session, case.row.id, event)
         else:
-            fire(session, SHARE_SERVER, case.row.id, event, build_key=None)
+            fire(session, share_server.SHARE_SERVER, case.row.id, event, build_key=None)
 
 
 @dataclasses.dataclass(eq=False)
@@ -66,7 +61,7 @@ class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
     again. Where that leads nowhere, the migration fails.
     """
 
-    machine = SHARE_SERVER_TASK
+    machine = share_server.SHARE_SERVER_TASK
     end_of_resumes = 'failed'
 
     phases: ServerMigrationPhases
@@ -76,7 +71,7 @@ class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
         return None if row is None else RescueCase(row, None)
 
     def status_of(self, case: ServerCase) -> str:
-        return case.row.task_state or TaskState.NONE
+        return case.row.task_state or share_server.TaskState.NONE
 
     def recheck(self, session: Session, case: ServerCase, id: str) -> None:
         super().recheck(session, case, id)

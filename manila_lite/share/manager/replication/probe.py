@@ -13,11 +13,7 @@ from manila_lite.db.rows import InstanceRow, ReplicaRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import AccessRpc, SnapshotAccessRpc
-from manila_lite.share.drivers.base import (
-    ReplicaReply,
-    ShareServerForDriver,
-    normalise_export_locations,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.replication.outcomes import DriverReply
 from manila_lite.states.access_rule import RulesStatus
@@ -140,7 +136,7 @@ def with_normalised_exports(method: typing.Callable) -> typing.Callable:
         if isinstance(reply, Mapping):
             return {
                 **reply,
-                'export_locations': normalise_export_locations(
+                'export_locations': base.normalise_export_locations(
                     reply.get('export_locations')
                 ),
             }
@@ -150,7 +146,7 @@ def with_normalised_exports(method: typing.Callable) -> typing.Callable:
 
 
 def with_server(
-    method: typing.Callable, server: ShareServerForDriver | None
+    method: typing.Callable, server: base.ShareServerForDriver | None
 ) -> typing.Callable:
     """Wrap a driver method so that it gets the server of the replica."""
     return lambda *args: method(*args, share_server=server)
@@ -196,6 +192,6 @@ class RuleResync:
         snapshot_rules.mark_stale_on_share_instances(session, hosts)
 
 
-def rules_in_force(reply: ReplicaReply | None) -> bool:
+def rules_in_force(reply: base.ReplicaReply | None) -> bool:
     """Return whether a driver reports the rules it was given as in force."""
     return reply is not None and (reply.get('access_rules_status') in _IN_FORCE)

@@ -24,13 +24,7 @@ from manila_lite.db.transitions import fire, fire_matching
 from manila_lite.quota.shares import remove_replica_and_credit
 from manila_lite.rpc.contract import Client, implements, work
 from manila_lite.rpc.share import ReplicationRpc, ReplicaUpdatesRpc
-from manila_lite.share.drivers.base import (
-    ExportLocation,
-    ReplicaReply,
-    ShareDriver,
-    ShareForDriver,
-    normalise_export_locations,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.access.teardown import Teardown
 from manila_lite.share.manager.driver_view import replica_view, share_view
@@ -77,7 +71,7 @@ class ReportedReplica(typing.NamedTuple):
     """What a driver reports about a new replica."""
 
     state: str | None = None
-    exports: list[ExportLocation] = []
+    exports: list[base.ExportLocation] = []
     rules_in_force: bool = False
     keys: Mapping[str, str | None] = {}
 
@@ -87,7 +81,7 @@ class ReportedReplica(typing.NamedTuple):
 class ReplicasEndpoint:
     """Carries out work on the replicas of one back end."""
 
-    driver: ShareDriver
+    driver: base.ShareDriver
     names: NameTemplates
     setup: ServerSetup
     servers: ShareServersEndpoint
@@ -376,18 +370,18 @@ class ReplicasEndpoint:
             raise exception.ShareInstanceNotFound(share_instance_id=instance_id)
         return own
 
-    def _view(self, replica: LoadedInstance) -> ShareForDriver:
+    def _view(self, replica: LoadedInstance) -> base.ShareForDriver:
         return share_view.share_for_driver(replica, self.names.share)
 
 
-def parse_reply(reply: ReplicaReply | None) -> ReportedReplica:
+def parse_reply(reply: base.ReplicaReply | None) -> ReportedReplica:
     """Parse a reply about a new replica."""
     if not reply:
         return ReportedReplica()
     rules = reply.get('share_access_rules') or {}
     return ReportedReplica(
         reply.get('replica_state'),
-        normalise_export_locations(reply.get('export_locations')),
+        base.normalise_export_locations(reply.get('export_locations')),
         rules_in_force(reply),
         {
             access_id: one['access_key']

@@ -32,12 +32,7 @@ from manila_lite.share.drivers.base import (
     ShareDriver,
     normalise_export_locations,
 )
-from manila_lite.share.manager.access.teardown import (
-    SnapshotTeardown,
-    deny_all_to_snapshot,
-    fail_snapshot_denials,
-    queue_snapshot_denials,
-)
+from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import (
     ReplicatedShare,
@@ -161,15 +156,15 @@ class ReplicatedSnapshotsEndpoint:
 
     def prepare_delete_replicated_snapshot(
         self, session: Session, job: Claim
-    ) -> SnapshotTeardown:
-        return queue_snapshot_denials(
+    ) -> teardown.SnapshotTeardown:
+        return teardown.queue_snapshot_denials(
             session, expect(session, job, SnapshotStatus.DELETING), self.driver
         )
 
     def delete_replicated_snapshot(
         self, job: JobContext, snapshot_instance_id: str, force: bool = False
     ) -> None:
-        removal: SnapshotTeardown = job.prepared
+        removal: teardown.SnapshotTeardown = job.prepared
         share_id = removal.snapshot.row.share_id
         with self._locked_share(job, share_id) as share:
             if share is not None:
@@ -177,8 +172,8 @@ class ReplicatedSnapshotsEndpoint:
 
     def prepare_delete_replicated_snapshot_deferred(
         self, session: Session, job: Claim
-    ) -> SnapshotTeardown:
-        return queue_snapshot_denials(
+    ) -> teardown.SnapshotTeardown:
+        return teardown.queue_snapshot_denials(
             session, expect(session, job, SnapshotStatus.DEFERRED_DELETING), self.driver
         )
 
@@ -191,7 +186,7 @@ class ReplicatedSnapshotsEndpoint:
         self,
         job: JobContext,
         share: ReplicatedShare,
-        removal: SnapshotTeardown,
+        removal: teardown.SnapshotTeardown,
         force: bool,
     ) -> None:
         row = removal.snapshot.row
@@ -225,14 +220,14 @@ class ReplicatedSnapshotsEndpoint:
         share: ReplicatedShare,
         active: LoadedInstance,
         instances: list[LoadedSnapshot],
-        removal: SnapshotTeardown,
+        removal: teardown.SnapshotTeardown,
     ) -> SnapshotReplies:
         """Return the driver's replies; a missing snapshot is success."""
         with contextlib.suppress(
             exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
         ):
             if removal.snapshot.row.share_instance_id == active.row.id:
-                deny_all_to_snapshot(
+                teardown.deny_all_to_snapshot(
                     self.driver, self.snapshots.view(removal.snapshot), removal
                 )
             return _by_id(
@@ -258,7 +253,7 @@ class ReplicatedSnapshotsEndpoint:
                 continue
             status = replies.get(row.id, {}).get('status')
             if status in _FAILED:
-                fail_snapshot_denials(session, row.id)
+                teardown.fail_snapshot_denials(session, row.id)
                 fire_matching(
                     session,
                     SNAPSHOT_INSTANCE,
@@ -318,7 +313,7 @@ class ReplicatedSnapshotsEndpoint:
     def _fail_deletion(
         self, session: Session, row: SnapshotInstanceRow, status: str
     ) -> None:
-        fail_snapshot_denials(session, row.id)
+        teardown.fail_snapshot_denials(session, row.id)
         fail_others(session, row, status, DELETION_FAILURES[status])
 
     # Revert
@@ -409,7 +404,7 @@ def fail_others(
     ]
     if status in BEING_DELETED:
         for id in others:
-            fail_snapshot_denials(session, id)
+            teardown.fail_snapshot_denials(session, id)
     if others:
         fire_matching(session, SNAPSHOT_INSTANCE, event, {'id': others})
 

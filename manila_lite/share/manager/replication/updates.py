@@ -37,7 +37,7 @@ from manila_lite.share.manager.driver_view.share_view import (
     NameTemplates,
 )
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.replication import outcomes
+from manila_lite.share.manager.replication import outcomes, roles
 from manila_lite.share.manager.replication.outcome_writer import (
     OutcomeWriter,
     changed_fields,
@@ -51,12 +51,6 @@ from manila_lite.share.manager.replication.probe import (
     ReplicaProbePending,
     with_normalised_exports,
     with_server,
-)
-from manila_lite.share.manager.replication.roles import (
-    LOCKED_PAUSE,
-    ReplicaLocks,
-    RoleWriter,
-    replica_lock,
 )
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import PROMOTABLE, ReplicaState
@@ -110,7 +104,7 @@ class ReplicaUpdatesEndpoint:
     update_client: Client[ReplicaUpdatesRpc]
     service_host: ServiceHost
     outcome_writer: OutcomeWriter
-    role_writer: RoleWriter
+    role_writer: roles.RoleWriter
     names: NameTemplates
     locks: Coordinator | NullCoordinator
     probe: ReplicaProbe
@@ -213,7 +207,9 @@ class ReplicaUpdatesEndpoint:
         At least one is updated. Replicas whose lock is held elsewhere are
         left to the next pass.
         """
-        with ReplicaLocks(self.locks, [one.row.share_id for one in group]) as locks:
+        with roles.ReplicaLocks(
+            self.locks, [one.row.share_id for one in group]
+        ) as locks:
             generations = job.read(
                 updates.get_generations,
                 [one.row.id for one in group if locks.has(one.row.share_id)],
@@ -243,7 +239,7 @@ class ReplicaUpdatesEndpoint:
         if share_id is None:
             job.finish()
             return
-        with replica_lock(self.locks, job, share_id) as held:
+        with roles.replica_lock(self.locks, job, share_id) as held:
             if not held:
                 return
             pause = self._update_one(job, share_id)
@@ -258,7 +254,7 @@ class ReplicaUpdatesEndpoint:
         view = job.read(replica_view.load_replicated_share, share_id)
         replica = view.find_replica(job.resource_id)
         if is_promoting_or_reverting([one.row for one in view.replicas]):
-            return LOCKED_PAUSE
+            return roles.LOCKED_PAUSE
         if replica is None or replica.row.status not in updates.POLLED_STATUSES:
             return None
         synced: list[SyncedReplica] = []

@@ -11,11 +11,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.rows import MigrationRow, ShareServerRow
 from manila_lite.db.session import Database, Session
 from manila_lite.share.drivers.base import ServerMigrationCompatibility, ShareDriver
-from manila_lite.share.manager.driver_probe import (
-    BackendUnresponsive,
-    DriverProbe,
-    ProbeResult,
-)
+from manila_lite.share.manager import driver_probe
 from manila_lite.share.manager.driver_view import migration_view, server_view
 from manila_lite.share.manager.driver_view.migration_view import LoadedMigration
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
@@ -39,7 +35,7 @@ class MigrationChecks:
 
     db: Database
     driver: ShareDriver
-    probe: DriverProbe
+    probe: driver_probe.DriverProbe
 
     def answer(
         self,
@@ -67,8 +63,8 @@ class MigrationChecks:
                 ),
                 driver_context(),
             )
-        except BackendUnresponsive as error:
-            result = ProbeResult(None, str(error))
+        except driver_probe.BackendUnresponsive as error:
+            result = driver_probe.ProbeResult(None, str(error))
         if result.reason:
             return {'compatible': False, 'reasons': [result.reason]}
         reply = result.value or {}

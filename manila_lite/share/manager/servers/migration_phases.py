@@ -27,12 +27,7 @@ from manila_lite.host import Host
 from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY, AccessRpc, ShareServersRpc, SnapshotAccessRpc
-from manila_lite.share.drivers.base import (
-    MigratedShare,
-    MigratedSnapshot,
-    ServerMigrationCompleteReply,
-    normalise_export_locations,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view.migration_view import LoadedMigration
 from manila_lite.share.manager.endpoint import owner_context, store_migrated_snapshots
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -186,7 +181,7 @@ class ServerMigrationPhases:
         self,
         session: Session,
         loaded: LoadedMigration,
-        reply: ServerMigrationCompleteReply,
+        reply: base.ServerMigrationCompleteReply,
     ) -> None:
         """Move all rows to the destination, and delete the source."""
         migration, source = loaded.migration, loaded.source.row
@@ -222,7 +217,7 @@ class ServerMigrationPhases:
         self,
         session: Session,
         loaded: LoadedMigration,
-        updates: Mapping[str, MigratedShare],
+        updates: Mapping[str, base.MigratedShare],
     ) -> dict[str, list[InstanceRow]]:
         """Move the shares to the pools returned."""
         destination = loaded.chosen_destination.row
@@ -249,7 +244,7 @@ class ServerMigrationPhases:
         server_relocation.replace_exports(
             session,
             {
-                id: normalise_export_locations(update['export_locations'])
+                id: base.normalise_export_locations(update['export_locations'])
                 for id, update in updates.items()
                 if update.get('export_locations') is not None
             },
@@ -260,7 +255,7 @@ class ServerMigrationPhases:
         self,
         session: Session,
         loaded: LoadedMigration,
-        updates: Mapping[str, MigratedSnapshot],
+        updates: Mapping[str, base.MigratedSnapshot],
     ) -> None:
         """Store the new locations of snapshots, and resync their rules."""
         known = {one.row.id: one.row for one in loaded.snapshots}

@@ -7,12 +7,7 @@ from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.base import (
-    NetworkInfo,
-    SecurityServiceForDriver,
-    ShareForDriver,
-    ShareServerForDriver,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import server_view, share_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.driver_view.share_view import RuleView
@@ -26,13 +21,13 @@ class ServerWithShares(typing.NamedTuple):
     """
 
     server: LoadedServer
-    network_info: list[NetworkInfo]
-    security_services: list[SecurityServiceForDriver]
-    shares: list[ShareForDriver]
+    network_info: list[base.NetworkInfo]
+    security_services: list[base.SecurityServiceForDriver]
+    shares: list[base.ShareForDriver]
     known_rules: Mapping[str, list[RuleView]]
 
     @property
-    def for_driver(self) -> ShareServerForDriver:
+    def for_driver(self) -> base.ShareServerForDriver:
         return server_view.server_for_driver(self.server)
 
     @property
@@ -59,7 +54,7 @@ class ServerWithShares(typing.NamedTuple):
         }
 
 
-def subnet_allocations(info: NetworkInfo) -> dict[str, typing.Any]:
+def subnet_allocations(info: base.NetworkInfo) -> dict[str, typing.Any]:
     """Return the addresses in one subnet, with the subnet's ids."""
     return {
         name: info[name]

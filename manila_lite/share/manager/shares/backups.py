@@ -17,14 +17,7 @@ from manila_lite.messages import Detail
 from manila_lite.quota.removal import remove_backup
 from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.share import DriverBackupsRpc
-from manila_lite.share.drivers.base import (
-    BackupProgress,
-    BackupSupport,
-    ShareBackupForDriver,
-    ShareDriver,
-    ShareForDriver,
-    ShareServerForDriver,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedBackup
 from manila_lite.share.manager.endpoint import require_status, undo_if_gone
@@ -43,9 +36,9 @@ _CONTINUE_RESTORE = _WORK['driver_backups.continue_restore']
 class _DriverValues(typing.NamedTuple):
     """A loaded backup in the form given to drivers."""
 
-    share: ShareForDriver
-    backup: ShareBackupForDriver
-    server: ShareServerForDriver | None
+    share: base.ShareForDriver
+    backup: base.ShareBackupForDriver
+    server: base.ShareServerForDriver | None
 
 
 @implements(DriverBackupsRpc)
@@ -53,7 +46,7 @@ class _DriverValues(typing.NamedTuple):
 class DriverBackupsEndpoint:
     """Carries out work on the backups that one back end keeps."""
 
-    driver: ShareDriver
+    driver: base.ShareDriver
     share_names: Annotated[str, Option('share_name_template')]
     backup_names: Annotated[str, Option('share_backup_name_template')]
     backup_interval: Annotated[float, Option('driver_backup_continue_update_interval')]
@@ -160,8 +153,8 @@ class DriverBackupsEndpoint:
         restored = row.restore_share_id if status == BackupStatus.RESTORING else None
         return share_view.load_backup(session, row, restored or row.share_id)
 
-    def _supporting_driver(self) -> BackupSupport:
-        if not isinstance(self.driver, BackupSupport):
+    def _supporting_driver(self) -> base.BackupSupport:
+        if not isinstance(self.driver, base.BackupSupport):
             raise exception.DriverBackupsUnsupported
         return self.driver
 
@@ -178,7 +171,7 @@ def _hand_over(session: Session, job: Claim, work: typing.Any) -> None:
     table.hand_over(session, job, work, job.queue, {'share_backup_id': job.resource_id})
 
 
-def _percent(reply: BackupProgress) -> int:
+def _percent(reply: base.BackupProgress) -> int:
     """Return the progress in a reply; raises if it has none."""
     percent = read_progress(reply).percent
     if percent is None:

@@ -4,11 +4,7 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.share.drivers.base import (
-    ExportLocation,
-    SnapshotForDriver,
-    normalise_export_locations,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import group_view
 from manila_lite.share.manager.driver_view.group_view import CloneSource
 from manila_lite.share.manager.driver_view.share_view import (
@@ -28,7 +24,7 @@ class Clone(typing.NamedTuple):
     snapshot: CloneSource
     waits_for_group: bool = False
 
-    def snapshot_for_driver(self, names: NameTemplates) -> SnapshotForDriver:
+    def snapshot_for_driver(self, names: NameTemplates) -> base.SnapshotForDriver:
         return group_view.source_for_driver(self.snapshot, names)
 
 
@@ -36,7 +32,7 @@ class ReportedClone(typing.NamedTuple):
     """What a driver reports about a share created from a snapshot."""
 
     status: str
-    exports: list[ExportLocation]
+    exports: list[base.ExportLocation]
     progress: str | None = None
 
 
@@ -44,7 +40,7 @@ def parse_reply(reply: typing.Any) -> ReportedClone:
     """Parse a reply of either form; raise InvalidShareInstance."""
     if not isinstance(reply, Mapping):
         return ReportedClone(
-            InstanceStatus.AVAILABLE, normalise_export_locations(reply)
+            InstanceStatus.AVAILABLE, base.normalise_export_locations(reply)
         )
     status = reply.get('status')
     if status not in (InstanceStatus.AVAILABLE, InstanceStatus.CREATING_FROM_SNAPSHOT):
@@ -54,6 +50,6 @@ def parse_reply(reply: typing.Any) -> ReportedClone:
     progress = reply.get('progress')
     return ReportedClone(
         status,
-        normalise_export_locations(reply.get('export_locations')),
+        base.normalise_export_locations(reply.get('export_locations')),
         None if progress is None else str(progress)[:32],
     )

@@ -25,13 +25,7 @@ from manila_lite.db.transitions import fire
 from manila_lite.host import ServiceHost
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import BINARY, EnsuringRpc
-from manila_lite.share.drivers.base import (
-    EnsureReply,
-    ExportLocation,
-    ShareDriver,
-    ShareForDriver,
-    normalise_export_locations,
-)
+from manila_lite.share.drivers import base
 from manila_lite.share.manager.access.rules import AccessEndpoint
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
@@ -49,7 +43,7 @@ PAGE_SIZE = 100
 # Shares in `ensuring` were left by a previous holder of the work.
 _ENSURABLE = (InstanceStatus.AVAILABLE, InstanceStatus.ENSURING)
 
-EnsureReplies = Mapping[str, EnsureReply]
+EnsureReplies = Mapping[str, base.EnsureReply]
 
 
 class SharePage(typing.NamedTuple):
@@ -69,7 +63,7 @@ class EnsuringEndpoint:
     """
 
     db: Database
-    driver: ShareDriver
+    driver: base.ShareDriver
     ensuring_client: Client[EnsuringRpc]
     service_host: ServiceHost
     name_template: Annotated[str, Option('share_name_template')]
@@ -156,7 +150,7 @@ class EnsuringEndpoint:
 
     # The driver
 
-    def _call_driver(self, shares: list[ShareForDriver]) -> EnsureReplies:
+    def _call_driver(self, shares: list[base.ShareForDriver]) -> EnsureReplies:
         """Return the replies; driver errors are only logged, as published."""
         if not shares:
             return {}
@@ -174,7 +168,7 @@ class EnsuringEndpoint:
             )
             return {}
 
-    def _ensure_share(self, share: ShareForDriver) -> EnsureReply:
+    def _ensure_share(self, share: base.ShareForDriver) -> base.EnsureReply:
         try:
             exports = self.driver.ensure_share(
                 driver_context(), share, share_server=share.share_server
@@ -227,12 +221,12 @@ class EnsuringEndpoint:
             self.access.resync(session, owner_context(row), row.id)
 
     def _record_one(
-        self, session: Session, instance: LoadedInstance, reply: EnsureReply
+        self, session: Session, instance: LoadedInstance, reply: base.EnsureReply
     ) -> None:
         """Write the changes after the move that guards them."""
         row = instance.row
         failed = reply.get('status') == InstanceStatus.ERROR
-        exports = normalise_export_locations(reply.get('export_locations'))
+        exports = base.normalise_export_locations(reply.get('export_locations'))
         metadata = reply.get('metadata') or {}
         if row.status == InstanceStatus.AVAILABLE:
             if not (failed or _differs(instance, exports, metadata)):
@@ -264,7 +258,9 @@ def _digest(info: Mapping[str, str]) -> str:
 
 
 def _differs(
-    instance: LoadedInstance, exports: list[ExportLocation], metadata: dict[str, str]
+    instance: LoadedInstance,
+    exports: list[base.ExportLocation],
+    metadata: dict[str, str],
 ) -> bool:
     known = {location.path for location in instance.exports}
     return (

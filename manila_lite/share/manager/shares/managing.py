@@ -38,12 +38,7 @@ from manila_lite.share.drivers.base import (
     ShareForDriver,
     normalise_export_locations,
 )
-from manila_lite.share.manager.access.teardown import (
-    SnapshotTeardown,
-    deny_all_to_snapshot,
-    fail_snapshot_denials,
-    queue_snapshot_denials,
-)
+from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import (
     LoadedInstance,
@@ -261,8 +256,8 @@ class ManagingEndpoint:
 
     def prepare_unmanage_snapshot_instance(
         self, session: Session, job: Claim
-    ) -> SnapshotTeardown:
-        return queue_snapshot_denials(
+    ) -> teardown.SnapshotTeardown:
+        return teardown.queue_snapshot_denials(
             session,
             self._expect_snapshot(session, job, SnapshotStatus.UNMANAGE_STARTING),
             self.driver,
@@ -271,10 +266,10 @@ class ManagingEndpoint:
     def unmanage_snapshot_instance(
         self, job: JobContext, snapshot_instance_id: str
     ) -> None:
-        removal: SnapshotTeardown = job.prepared
+        removal: teardown.SnapshotTeardown = job.prepared
         loaded = removal.snapshot
         snapshot = share_view.snapshot_for_driver(loaded, self.names)
-        deny_all_to_snapshot(self.driver, snapshot, removal)
+        teardown.deny_all_to_snapshot(self.driver, snapshot, removal)
         self._call(
             self.driver.unmanage_snapshot,
             self.driver.unmanage_snapshot_with_server,
@@ -289,7 +284,7 @@ class ManagingEndpoint:
     def failed_unmanage_snapshot_instance(
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
-        fail_snapshot_denials(session, job.resource_id)
+        teardown.fail_snapshot_denials(session, job.resource_id)
         return False
 
     # All

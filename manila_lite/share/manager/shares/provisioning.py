@@ -34,22 +34,10 @@ from manila_lite.quota.shares import (
 )
 from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.share import ProvisioningRpc, ShareGroupsRpc
-from manila_lite.share.drivers.base import (
-    CreateFromSnapshotSupport,
-    ExportLocation,
-    ShareDriver,
-    ShareForDriver,
-    ShareGroupFromSnapshotSupport,
-    ShareServerForDriver,
-    normalise_export_locations,
-)
+from manila_lite.share.drivers import base
+from manila_lite.share.manager import driver_probe
 from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.access.teardown import Teardown
-from manila_lite.share.manager.driver_probe import (
-    AnswerPending,
-    BackendUnresponsive,
-    DriverProbe,
-)
 from manila_lite.share.manager.driver_view import group_view, share_view
 from manila_lite.share.manager.driver_view.share_view import (
     LoadedInstance,
@@ -91,10 +79,10 @@ class ProvisioningEndpoint:
     seconds, by `probe`: one that hangs keeps no worker.
     """
 
-    driver: ShareDriver
+    driver: base.ShareDriver
     names: NameTemplates
     copy_interval: Annotated[float, Option('periodic_interval')]
-    probe: DriverProbe
+    probe: driver_probe.DriverProbe
     setup: ServerSetup
     servers: ShareServersEndpoint
     rescheduling: Rescheduling
@@ -131,14 +119,14 @@ class ProvisioningEndpoint:
             job.finish,
             self._created,
             instance_id,
-            normalise_export_locations(locations),
+            base.normalise_export_locations(locations),
         )
 
     def _finish_or_undo(
         self,
         job: JobContext,
-        share: ShareForDriver,
-        server: ShareServerForDriver | None,
+        share: base.ShareForDriver,
+        server: base.ShareServerForDriver | None,
         end: Callable[..., None],
         *args: typing.Any,
     ) -> None:
@@ -150,7 +138,7 @@ class ProvisioningEndpoint:
             end(*args)
 
     def _created(
-        self, session: Session, instance_id: str, locations: list[ExportLocation]
+        self, session: Session, instance_id: str, locations: list[base.ExportLocation]
     ) -> None:
         fire(session, SHARE_INSTANCE, instance_id, 'created', progress=PROGRESS_DONE)
         share_instances.insert_export_locations(session, instance_id, locations)
@@ -165,7 +153,7 @@ class ProvisioningEndpoint:
         locations = isinstance(reported, dict) and reported.get('export_locations')
         if locations:
             share_instances.insert_export_locations(
-                session, job.resource_id, normalise_export_locations(locations)
+                session, job.resource_id, base.normalise_export_locations(locations)
             )
         return False
 
@@ -216,7 +204,7 @@ class ProvisioningEndpoint:
 
     @property
     def _creates_groups_with_shares(self) -> bool:
-        return isinstance(self.driver, ShareGroupFromSnapshotSupport)
+        return isinstance(self.driver, base.ShareGroupFromSnapshotSupport)
 
     def _is_created_with_group(self, session: Session, group_id: str | None) -> bool:
         """Whether work on the group of a share creates the share as well.
@@ -239,7 +227,7 @@ class ProvisioningEndpoint:
         share, server = self._view(instance), instance.share_server
         snapshot = clone.snapshot_for_driver(self.names)
         # Only drivers with this interface are given such work.
-        driver = typing.cast(CreateFromSnapshotSupport, self.driver)
+        driver = typing.cast(base.CreateFromSnapshotSupport, self.driver)
         try:
             reply = driver.create_share_from_snapshot(
                 driver_context(),
@@ -295,7 +283,7 @@ class ProvisioningEndpoint:
                 self._view(instance),
                 instance.share_server,
             )
-        except (AnswerPending, BackendUnresponsive) as error:
+        except (driver_probe.AnswerPending, driver_probe.BackendUnresponsive) as error:
             job.release(error.retry_after)
             return
         if result.reason:
@@ -515,7 +503,7 @@ class ProvisioningEndpoint:
         )
         return instance
 
-    def _view(self, instance: LoadedInstance) -> ShareForDriver:
+    def _view(self, instance: LoadedInstance) -> base.ShareForDriver:
         return share_view.share_for_driver(instance, self.name_template)
 
 

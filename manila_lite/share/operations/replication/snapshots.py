@@ -12,13 +12,9 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import RankedRow, ReplicaRow, SnapshotInstanceRow
 from manila_lite.db.session import Session
+from manila_lite.states import snapshot_instance
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import LEAVING, UP_TO_DATE, ReplicaState
-from manila_lite.states.snapshot_instance import (
-    DELETABLE,
-    SNAPSHOT_INSTANCE,
-    SnapshotStatus,
-)
 
 _BEING_DELETED = frozenset({InstanceStatus.DELETING, InstanceStatus.DEFERRED_DELETING})
 
@@ -121,19 +117,19 @@ def check_deletable(snapshot_id: str, rows: Sequence[SnapshotInstanceRow]) -> No
     An instance on a replica that is out of sync, still to be created or not
     removed there, does not prevent the deletion.
     """
-    check_displayed_status(snapshot_id, rows, DELETABLE, 'delete')
+    check_displayed_status(snapshot_id, rows, snapshot_instance.DELETABLE, 'delete')
     for row in rows:
         if (
             row.replica_state in UP_TO_DATE
-            and row.status != SnapshotStatus.DELETING
-            and row.status in SNAPSHOT_INSTANCE.in_flight
+            and row.status != snapshot_instance.SnapshotStatus.DELETING
+            and row.status in snapshot_instance.SNAPSHOT_INSTANCE.in_flight
         ):
             raise exception.InvalidStatus(
                 resource='snapshot',
                 id=snapshot_id,
                 status=row.status,
                 event='delete',
-                allowed=', '.join(sorted(DELETABLE)),
+                allowed=', '.join(sorted(snapshot_instance.DELETABLE)),
             )
 
 
@@ -141,7 +137,7 @@ def deletion_event(row: SnapshotInstanceRow) -> str:
     """Return the move that deletes an instance from its present status."""
     return (
         'delete'
-        if SNAPSHOT_INSTANCE['delete'].can_leave(row.status)
+        if snapshot_instance.SNAPSHOT_INSTANCE['delete'].can_leave(row.status)
         else 'force_delete'
     )
 

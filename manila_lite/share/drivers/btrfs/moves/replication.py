@@ -21,14 +21,8 @@ from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
 from manila_lite.share.drivers.btrfs.moves.transfer import TransferFailed
 from manila_lite.share.drivers.btrfs.volumes.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.volumes.snapshots import BtrfsSnapshots
+from manila_lite.share.drivers.contract import replication
 from manila_lite.share.drivers.contract.access import RuleChanges
-from manila_lite.share.drivers.contract.replication import (
-    ERROR,
-    IN_SYNC,
-    OUT_OF_SYNC,
-    ReplicaList,
-    SnapshotList,
-)
 from manila_lite.share.drivers.files.replicated_snapshots import ReplicatedSnapshots
 from manila_lite.share.drivers.files.replication import (
     Replication,
@@ -124,7 +118,7 @@ class BtrfsReplication(Replication):
 
     def create_replica(
         self,
-        replica_list: ReplicaList,
+        replica_list: replication.ReplicaList,
         new_replica: base.ShareForDriver,
         access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
@@ -148,7 +142,7 @@ class BtrfsReplication(Replication):
             replica_list, new_replica, access_rules, replica_snapshots
         )
         return {
-            'replica_state': replica_state or OUT_OF_SYNC,
+            'replica_state': replica_state or replication.OUT_OF_SYNC,
             'export_locations': own.locations(),
         }
 
@@ -176,8 +170,8 @@ class BtrfsReplication(Replication):
 
     def delete_replica(
         self,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
+        replica_list: replication.ReplicaList,
+        replica_snapshots: replication.SnapshotList,
         replica: base.ShareForDriver,
     ) -> None:
         for snapshot in replica_snapshots:
@@ -195,7 +189,7 @@ class BtrfsReplication(Replication):
 
     def _update(
         self,
-        replica_list: ReplicaList,
+        replica_list: replication.ReplicaList,
         replica: base.ShareForDriver,
         access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
@@ -208,7 +202,7 @@ class BtrfsReplication(Replication):
                 return None
             self._backend.fencing.check_call()
             leader = self._peers.reachable_active(replica_list)
-            replica_state = OUT_OF_SYNC
+            replica_state = replication.OUT_OF_SYNC
             if leader is not None:
                 replica_state = self._follow(own, leader, replica['replication_type'])
                 self._syncing.forget_others(own, leader, replica_list)
@@ -229,8 +223,8 @@ class BtrfsReplication(Replication):
         ):
             # It may have been out of reach when the rules were applied.
             self._access.update_access(replica, RuleChanges(access_rules=access_rules))
-        if replica_state == IN_SYNC and missing:
-            return OUT_OF_SYNC
+        if replica_state == replication.IN_SYNC and missing:
+            return replication.OUT_OF_SYNC
         return replica_state
 
     def _follow(
@@ -248,13 +242,13 @@ class BtrfsReplication(Replication):
                 '%(at)s: %(error)s',
                 {'name': own.name, 'error': error, 'at': format_time(before.synced_at)},
             )
-            return ERROR if _is_full(error) else OUT_OF_SYNC
+            return replication.ERROR if _is_full(error) else replication.OUT_OF_SYNC
         LOG.log(
             log.INFO if is_new else log.DEBUG,
             'Replica %(name)s is synchronised with %(other)s',
             {'name': own.name, 'other': leader.name},
         )
-        return IN_SYNC
+        return replication.IN_SYNC
 
     def _follow_again(
         self, own: Replica, leader: Replica, replication_type: str | None

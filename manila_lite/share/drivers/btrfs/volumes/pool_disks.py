@@ -17,12 +17,7 @@ from manila_lite.share.drivers import disk_identity, records
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
-from manila_lite.share.drivers.contract.statistics import (
-    AnyDisk,
-    Disk,
-    DiskRegistry,
-    Holds,
-)
+from manila_lite.share.drivers.contract import statistics
 
 LOG = log.getLogger(__name__)
 
@@ -31,7 +26,7 @@ class PoolDisks:
     """The disks of the pools of one back end."""
 
     def __init__(self, root: pathlib.Path):
-        self.registry: DiskRegistry = AnyDisk()
+        self.registry: statistics.DiskRegistry = statistics.AnyDisk()
         self._root = root
         self._record = root / 'disks.json'
         self._sources: dict[str, str] = {}
@@ -99,8 +94,8 @@ class PoolDisks:
         except OSError:
             return True  # it fails, and so will requests
 
-    def _disk(self, pool: Pool) -> Disk:
-        return Disk(
+    def _disk(self, pool: Pool) -> statistics.Disk:
+        return statistics.Disk(
             pool.name,
             disk_identity.find(_file(pool)),
             kernel.file_system_id(pool.top),
@@ -112,5 +107,5 @@ def _file(pool: Pool) -> pathlib.Path:
     return pool.top / 'identity'
 
 
-def _holder(pool: Pool) -> Holds:
+def _holder(pool: Pool) -> statistics.Holds:
     return lambda id, name: pool.catalog.find(Kind.SHARE, name) is not None
