@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import share_groups, shares, snapshots
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.records import Records
 from manila_lite.db.queries.snapshots.snapshots import TICK
 from manila_lite.db.rows import (
@@ -58,14 +59,7 @@ _MEMBERS = (
 )
 _IN_GROUP = SHARE.c.share_group_id == sa.bindparam('of_group')
 _SHARES = (
-    sa.select(
-        SHARE.c.id,
-        INSTANCE.c.id.label('instance_id'),
-        SHARE.c.size,
-        SHARE.c.share_proto,
-        SHARE.c.snapshot_support,
-        SHARE.c.is_soft_deleted,
-    )
+    sa.select(*columns(GroupShareRow, SHARE, instance_id=INSTANCE.c.id))
     .join(INSTANCE, INSTANCE.c.share_id == SHARE.c.id)
     .where(_IN_GROUP)
     .order_by(INSTANCE.c.id)

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import access, engine, shares, snapshots
 from manila_lite.db.models.base import NEVER
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.work import queues
 from manila_lite.db.rows import DriverCallRow, RuleOfInstanceRow, WorkOfResourceRow
 from manila_lite.db.session import Session
@@ -40,14 +41,7 @@ _SYNC_TIMES = sa.select(INSTANCE.c.id, INSTANCE.c.synced_at).where(
     _HAS_SHARE, INSTANCE.c.synced_at < NEVER
 )
 _RULES = (
-    sa.select(
-        RULE.c.id,
-        RULE.c.access_id,
-        RULE.c.share_instance_id,
-        RULE.c.state,
-        RULE.c.created_at,
-        RULE.c.updated_at,
-    )
+    sa.select(*columns(RuleOfInstanceRow, RULE))
     .select_from(RULE.join(INSTANCE))
     .where(_HAS_SHARE)
     .order_by(RULE.c.created_at.desc(), RULE.c.id)

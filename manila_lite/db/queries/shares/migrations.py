@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import engine, migrations as share_migrations, shares
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.work import queues
 from manila_lite.db.rows import ShareMigrationRow, ShareTaskRow, ShownShareMigrationRow
 from manila_lite.db.session import Session
@@ -61,13 +62,7 @@ _RECORD_PROGRESS = (
     )
 )
 _TASK = (
-    sa.select(
-        SHARE.c.id,
-        SHARE.c.task_state,
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-        MIGRATION.c.source_host.label('host'),
-    )
+    sa.select(*columns(ShareTaskRow, SHARE, host=MIGRATION.c.source_host))
     .select_from(SHARE.outerjoin(MIGRATION, MIGRATION.c.open_for == SHARE.c.id))
     .where(SHARE.c.id == sa.bindparam('of_share'))
 )

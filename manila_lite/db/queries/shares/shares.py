@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import share_groups, shares, snapshots
 from manila_lite.db.queries import pages
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.records import Records
 from manila_lite.db.queries.shares import instance_views
@@ -34,25 +35,7 @@ AFFINITY_KEYS = {
 
 _METADATA = shares.ShareMetadata.__table__
 _INSTANCES = (
-    sa.select(
-        SHARE.c.id,
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-        SHARE.c.is_public,
-        SHARE.c.size,
-        SHARE.c.replication_type,
-        SHARE.c.is_soft_deleted,
-        SHARE.c.task_state,
-        SHARE.c.share_group_id,
-        SHARE.c.snapshot_support,
-        SHARE.c.revert_to_snapshot_support,
-        INSTANCE.c.id.label('instance_id'),
-        INSTANCE.c.status,
-        INSTANCE.c.host,
-        INSTANCE.c.share_type_id,
-        INSTANCE.c.replica_state,
-        INSTANCE.c.share_server_id,
-    )
+    sa.select(*columns(ShareTarget, SHARE, INSTANCE, instance_id=INSTANCE.c.id))
     .select_from(SHARE.outerjoin(INSTANCE))
     .where(SHARE.c.id == sa.bindparam('share_id'))
     .order_by(INSTANCE.c.created_at, INSTANCE.c.id)

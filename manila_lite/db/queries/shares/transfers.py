@@ -9,6 +9,7 @@ from manila_lite import exception
 from manila_lite.db import rows
 from manila_lite.db.models import access, shares, snapshots
 from manila_lite.db.queries import pages
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.records import Records
 from manila_lite.db.session import Session
 from manila_lite.states.share_transfer import TransferStatus
@@ -50,26 +51,27 @@ RECORDS: Records[rows.TransferRow] = Records(
 _BY_ID = TRANSFER.c.id == sa.bindparam('transfer_id')
 _OFFER = (
     sa.select(
-        TRANSFER.c.id,
-        TRANSFER.c.resource_id.label('share_id'),
-        TRANSFER.c.salt,
-        TRANSFER.c.crypt_hash,
-        TRANSFER.c.expires_at,
-        INSTANCE.c.id.label('instance_id'),
-        INSTANCE.c.host,
+        *columns(
+            rows.OfferRow,
+            TRANSFER,
+            INSTANCE,
+            share_id=TRANSFER.c.resource_id,
+            instance_id=INSTANCE.c.id,
+        )
     )
     .select_from(_WITH_INSTANCE)
     .where(_BY_ID)
 )
 _ACCEPTED = (
     sa.select(
-        TRANSFER.c.id,
-        TRANSFER.c.status,
-        TRANSFER.c.destination_project_id.label('project_id'),
-        TRANSFER.c.destination_user_id.label('user_id'),
-        TRANSFER.c.clear_access_rules,
-        TRANSFER.c.resource_id.label('share_id'),
-        INSTANCE.c.host,
+        *columns(
+            rows.AcceptedTransferRow,
+            TRANSFER,
+            INSTANCE,
+            project_id=TRANSFER.c.destination_project_id,
+            user_id=TRANSFER.c.destination_user_id,
+            share_id=TRANSFER.c.resource_id,
+        )
     )
     .select_from(_WITH_INSTANCE)
     .where(_BY_ID)
@@ -92,13 +94,7 @@ _EXPIRED = (
     .limit(100)
 )
 _SNAPSHOTS = (
-    sa.select(
-        SNAPSHOT.c.id,
-        SNAPSHOT.c.project_id,
-        SNAPSHOT.c.user_id,
-        SNAPSHOT.c.size,
-        SNAPSHOT_INSTANCE.c.status,
-    )
+    sa.select(*columns(rows.SnapshotToTransferRow, SNAPSHOT, SNAPSHOT_INSTANCE))
     .select_from(SNAPSHOT.join(SNAPSHOT_INSTANCE))
     .where(SNAPSHOT.c.share_id == sa.bindparam('of_share'))
     .order_by(SNAPSHOT.c.id)

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import services, shares, types
 from manila_lite.db.queries import pages
+from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import has_pairs
 from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.queries.shares.instance_views import instance_rank
@@ -463,14 +464,7 @@ def _on(column: sa.Column) -> sa.Select:
         .subquery()
     )
     return (
-        sa.select(
-            SHARE.c.id,
-            SHARE.c.display_name.label('name'),
-            SHARE.c.size,
-            SHARE.c.share_proto,
-            SHARE.c.project_id,
-            these.c.status,
-        )
+        sa.select(*columns(ShareOnRow, SHARE, these, name=SHARE.c.display_name))
         .select_from(these.join(SHARE, SHARE.c.id == these.c.share_id))
         .order_by(SHARE.c.created_at.desc(), SHARE.c.id)
     )
