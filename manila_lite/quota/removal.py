@@ -6,8 +6,7 @@ from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.states.share_backup import SHARE_BACKUP
-from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+from manila_lite.states.share_group import SHARE_GROUP, SHARE_GROUP_SNAPSHOT
 
 GROUP_DELTAS = {'share_groups': 1}
 GROUP_SNAPSHOT_DELTAS = {'share_group_snapshots': 1}

@@ -8,7 +8,6 @@ from manila_lite.states import (
     access_rule,
     share_backup,
     share_group,
-    share_group_snapshot,
     share_instance,
     share_network,
     share_replica,
@@ -69,7 +68,7 @@ _KINDS = (
     EventKind(share_backup.SHARE_BACKUP, 'a backup of a share', 'share_id'),
     EventKind(share_group.SHARE_GROUP, 'a share group'),
     EventKind(
-        share_group_snapshot.SHARE_GROUP_SNAPSHOT,
+        share_group.SHARE_GROUP_SNAPSHOT,
         'a snapshot of a share group',
         'share_group_id',
     ),

@@ -7,8 +7,7 @@ from manila_lite.db.queries import messages as message_rows
 from manila_lite.db.rows import MessageShareRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_backup import SHARE_BACKUP
-from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+from manila_lite.states.share_group import SHARE_GROUP, SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work.table import Claim

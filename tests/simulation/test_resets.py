@@ -30,8 +30,7 @@ from manila_lite.db.models import (
 )
 from manila_lite.states import share_server, snapshot_instance
 from manila_lite.states.share_backup import SHARE_BACKUP
-from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+from manila_lite.states.share_group import SHARE_GROUP, SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_network import SHARE_NETWORK
 from manila_lite.states.share_replica import SHARE_REPLICA

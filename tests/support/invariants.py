@@ -36,8 +36,11 @@ from manila_lite.states import (
 from manila_lite.states.access_rule import RulesStatus, RuleState
 from manila_lite.states.machine import Machine
 from manila_lite.states.share_backup import SHARE_BACKUP, BackupStatus
-from manila_lite.states.share_group import SHARE_GROUP, GroupStatus
-from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+from manila_lite.states.share_group import (
+    SHARE_GROUP,
+    SHARE_GROUP_SNAPSHOT,
+    GroupStatus,
+)
 from manila_lite.states.share_instance import (
     HIDDEN_FROM_TENANTS,
     SHARE_INSTANCE,

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import share_groups, shares, snapshots
 from manila_lite.db.session import Session
-from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+from manila_lite.states.share_group import SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_task import WAITING
 from manila_lite.states.snapshot_instance import MOVING, SNAPSHOT_INSTANCE
 

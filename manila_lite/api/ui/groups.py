@@ -7,8 +7,7 @@ from manila_lite.api.ui.actions import Action, Actions, Form, Request
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.listing import Collection, Column, Find
 from manila_lite.api.ui.visit import Answer, Handler, Visit
-from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+from manila_lite.states.share_group import SHARE_GROUP, SHARE_GROUP_SNAPSHOT
 
 _COLLECTION = 'share-groups'
 _FIELDS = (

@@ -4,8 +4,7 @@ from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
 from manila_lite.rpc.contract import Contract, durable
 from manila_lite.rpc.share.shares import TOPIC
-from manila_lite.states.share_group import SHARE_GROUP
-from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+from manila_lite.states.share_group import SHARE_GROUP, SHARE_GROUP_SNAPSHOT
 
 
 class ShareGroupsRpc(Contract):

@@ -10,8 +10,7 @@ from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.groups import share_groups as share_group_rows, snapshots
 from manila_lite.db.rows import MemberSourceRow, ShareGroupSnapshotRow
 from manila_lite.db.session import Session
-from manila_lite.states.share_group import GroupStatus
-from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
+from manila_lite.states.share_group import GroupSnapshotStatus, GroupStatus
 from manila_lite.states.share_instance import InstanceStatus
 
 GROUP = share_groups.ShareGroup.__table__

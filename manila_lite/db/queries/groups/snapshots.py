@@ -16,7 +16,7 @@ from manila_lite.db.rows import (
     ShareGroupSnapshotRow,
 )
 from manila_lite.db.session import Session
-from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
+from manila_lite.states.share_group import GroupSnapshotStatus
 
 SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 MEMBER = share_groups.ShareGroupSnapshotMember.__table__

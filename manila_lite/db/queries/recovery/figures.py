@@ -22,7 +22,6 @@ from manila_lite.states import (
     access_rule,
     share_backup,
     share_group,
-    share_group_snapshot,
     share_instance,
     share_network,
     share_replica,
@@ -52,9 +51,7 @@ HEALTHY: dict[Machine, Collection[str]] = {
     access_rule.SHARE_INSTANCE_ACCESS: {access_rule.RulesStatus.ACTIVE},
     share_backup.SHARE_BACKUP: {share_backup.BackupStatus.AVAILABLE},
     share_group.SHARE_GROUP: {share_group.GroupStatus.AVAILABLE},
-    share_group_snapshot.SHARE_GROUP_SNAPSHOT: {
-        share_group_snapshot.GroupSnapshotStatus.AVAILABLE
-    },
+    share_group.SHARE_GROUP_SNAPSHOT: {share_group.GroupSnapshotStatus.AVAILABLE},
     share_instance.SHARE_INSTANCE: {
         share_instance.InstanceStatus.AVAILABLE,
         share_instance.InstanceStatus.AWAITING_TRANSFER,

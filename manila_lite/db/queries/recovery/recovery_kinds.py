@@ -23,7 +23,6 @@ from manila_lite.states import (
     access_rule,
     share_backup,
     share_group,
-    share_group_snapshot,
     share_instance,
     share_network,
     share_replica,
@@ -358,7 +357,7 @@ KINDS = {
                     _GROUP_SNAPSHOTS_OF.where(
                         GROUP_SNAPSHOT.c.id == GROUP_MEMBER.c.share_group_snapshot_id,
                         GROUP_SNAPSHOT.c.status
-                        == share_group_snapshot.GroupSnapshotStatus.CREATING,
+                        == share_group.GroupSnapshotStatus.CREATING,
                     ).exists(),
                 ),
                 sa.and_(
@@ -466,7 +465,7 @@ KINDS = {
             service_host=GROUP.c.service_host,
         ),
         ResourceKind(
-            share_group_snapshot.SHARE_GROUP_SNAPSHOT,
+            share_group.SHARE_GROUP_SNAPSHOT,
             GROUP_SNAPSHOT,
             GROUP_SNAPSHOT.join(GROUP),
             (_work_on('share_group_snapshot', GROUP_SNAPSHOT.c.id),),

@@ -22,7 +22,7 @@ from manila_lite.db.rows import (
 )
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
-from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
+from manila_lite.states.share_group import GroupSnapshotStatus
 from manila_lite.states.share_replica import UP_TO_DATE, ReplicaState
 from manila_lite.states.snapshot_instance import (
     HIDDEN_FROM_TENANTS,

@@ -27,10 +27,7 @@ from manila_lite.share.manager.driver_view.group_view import (
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import require_status, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.states.share_group_snapshot import (
-    SHARE_GROUP_SNAPSHOT,
-    GroupSnapshotStatus,
-)
+from manila_lite.states.share_group import SHARE_GROUP_SNAPSHOT, GroupSnapshotStatus
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 

@@ -29,10 +29,11 @@ from manila_lite.share.manager.recovery.base import (
     Verdict,
     verdict_on_status,
 )
-from manila_lite.states.share_group import SHARE_GROUP, GroupStatus
-from manila_lite.states.share_group_snapshot import (
+from manila_lite.states.share_group import (
+    SHARE_GROUP,
     SHARE_GROUP_SNAPSHOT,
     GroupSnapshotStatus,
+    GroupStatus,
 )
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.work.notify import notify_user

@@ -25,8 +25,7 @@ from manila_lite.quota.removal import GROUP_SNAPSHOT_DELTAS, remove_group_snapsh
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
-from manila_lite.states.share_group import GroupStatus
-from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+from manila_lite.states.share_group import SHARE_GROUP_SNAPSHOT, GroupStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.admission import AdmissionControl, admission_controlled
 
