@@ -9,6 +9,8 @@ import fcntl
 import os
 import pathlib
 
+from manila_lite.share.drivers import records
+
 
 def open_locked(
     path: pathlib.Path, opened: Callable[[pathlib.Path], int], wait: bool = True
@@ -60,3 +62,34 @@ def _is_named(path: pathlib.Path, descriptor: int) -> bool:
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(descriptor), path.stat())
     return False
+
+
+class Locks:
+    """A file in a folder for each name that is locked now."""
+
+    def __init__(self, folder: pathlib.Path):
+        self._folder = folder
+
+    @contextlib.contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        """Lock a name against other threads and processes."""
+        path = self._folder / records.checked_file_name(name)
+        with locked(path, opened_file):
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def try_locked(self, name: str) -> Iterator[bool]:
+        """Do the same without waiting; False if it is locked already."""
+        path = self._folder / records.checked_file_name(name)
+        descriptor = open_locked(path, opened_file, wait=False)
+        if descriptor is None:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            path.unlink(missing_ok=True)
+            os.close(descriptor)

@@ -27,7 +27,6 @@ from manila_lite.share.drivers.btrfs.exports.protocols import (
 from manila_lite.share.drivers.btrfs.exports.smb import smb_settings
 from manila_lite.share.drivers.btrfs.exports.smb.smb_exports import SmbExports
 from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
-from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.moves import copies, departures
 from manila_lite.share.drivers.btrfs.moves.copies import ONCE, Copies
 from manila_lite.share.drivers.btrfs.moves.departures import Departures
@@ -47,6 +46,7 @@ from manila_lite.share.drivers.btrfs.volumes.restoring import (
 )
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.fencing import FencingTokens
+from manila_lite.share.drivers.file_locks import Locks
 from manila_lite.share.drivers.records import Record
 
 LOG = log.getLogger(__name__)

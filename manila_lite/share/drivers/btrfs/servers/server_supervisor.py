@@ -24,8 +24,8 @@ from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs.daemons import processes, supervisor
 from manila_lite.share.drivers.btrfs.daemons.supervisor import Supervisor
 from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
-from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.volumes.trash import Trash
+from manila_lite.share.drivers.file_locks import Locks
 
 LOG = logging.getLogger(__name__)
 

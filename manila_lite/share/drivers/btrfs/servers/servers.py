@@ -36,9 +36,9 @@ from manila_lite.share.drivers.btrfs.exports.smb import smb_settings
 from manila_lite.share.drivers.btrfs.exports.smb.smb_exports import SmbExports
 from manila_lite.share.drivers.btrfs.exports.smb.smb_server import SmbServer
 from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
-from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.servers import server_network, server_supervisor
 from manila_lite.share.drivers.btrfs.servers.server_network import Link, ServerNetwork
+from manila_lite.share.drivers.file_locks import Locks
 
 LOG = log.getLogger(__name__)
 

@@ -11,9 +11,9 @@ import typing
 from oslo_log import log
 
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.volumes.limits import Volume
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.file_locks import Locks
 from manila_lite.share.drivers.files.replication import Role
 
 LOG = log.getLogger(__name__)

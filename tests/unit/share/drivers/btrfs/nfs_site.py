@@ -13,8 +13,8 @@ import uuid
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.daemons.daemons import Daemons
 from manila_lite.share.drivers.btrfs.exports.nfs.exports import Exports
-from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
+from manila_lite.share.drivers.file_locks import Locks
 from manila_lite.share.drivers.nfs_clients import Client
 from tests.support import storage
 from tests.support.nfs_client import NfsClient

@@ -9,7 +9,7 @@ import weakref
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs.locks import Locks
+from manila_lite.share.drivers.file_locks import Locks
 
 _HIGHEST = 65535
 

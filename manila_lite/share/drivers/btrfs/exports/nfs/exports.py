@@ -30,7 +30,7 @@ from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.exports import origins
 from manila_lite.share.drivers.btrfs.exports.nfs.export_numbers import ExportNumbers
 from manila_lite.share.drivers.btrfs.exports.nfs.mount_table import MountTable
-from manila_lite.share.drivers.btrfs.locks import Locks
+from manila_lite.share.drivers.file_locks import Locks
 from manila_lite.share.drivers.nfs_clients import Client
 
 LOG = log.getLogger(__name__)

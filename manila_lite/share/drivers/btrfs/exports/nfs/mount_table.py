@@ -25,7 +25,7 @@ import uuid
 
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs.locks import Locks
+from manila_lite.share.drivers.file_locks import Locks
 
 LOG = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from manila_lite.share.drivers.btrfs.exports import origins
 from manila_lite.share.drivers.btrfs.exports.smb import smb_settings
 from manila_lite.share.drivers.btrfs.exports.smb.smb_server import SmbServer
 from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
-from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.contract.values import AccessReply, AccessRuleForDriver
+from manila_lite.share.drivers.file_locks import Locks
 
 LOG = log.getLogger(__name__)
 

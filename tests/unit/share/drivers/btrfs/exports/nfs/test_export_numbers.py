@@ -1,7 +1,7 @@
 import pytest
 
 from manila_lite.share.drivers.btrfs.exports.nfs.export_numbers import ExportNumbers
-from manila_lite.share.drivers.btrfs.locks import Locks
+from manila_lite.share.drivers.file_locks import Locks
 
 
 @pytest.fixture
