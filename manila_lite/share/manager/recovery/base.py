@@ -4,13 +4,17 @@ import abc
 from collections.abc import Callable
 import dataclasses
 import typing
+from typing import Annotated
 
+from manila_lite.conf import Option
 from manila_lite.db.session import Session
+from manila_lite.messages import Action, Detail
 from manila_lite.quota import charges
 from manila_lite.rpc.contract import Client, Durable
 from manila_lite.rpc.share import RESCUES, ReconciliationRpc
 from manila_lite.share.manager.endpoint import Owned, owner_context
 from manila_lite.states.machine import Machine, Repeat, Rescue, Resume
+from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
 
@@ -64,6 +68,19 @@ def verdict_on_status(reply: typing.Any, wanted: str) -> Verdict:
     return Verdict(reply)
 
 
+class Ending(typing.NamedTuple):
+    """How a rescue ends: the event of the state table, and what is known.
+
+    `facts` are those of the verdict that a resource converges to;
+    `explanation` tells administrators why it is given up.
+    """
+
+    job: Claim
+    event: str
+    facts: typing.Any = None
+    explanation: str = ''
+
+
 DriverCall = tuple[Callable[..., typing.Any], *tuple[typing.Any, ...]]
 """A driver method and its arguments."""
 
@@ -87,6 +104,7 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
 
     rescue_client: Client[ReconciliationRpc]
     work_clients: dict[str, Client]
+    message_ttl: Annotated[int, Option('message_ttl')]
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -139,20 +157,24 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
         )
 
     def give_up(
-        self,
-        session: Session,
-        job: Claim,
-        case: RescueCase[Row, Loaded],
-        event: str,
-        explanation: str,
+        self, session: Session, case: RescueCase[Row, Loaded], end: Ending
     ) -> None:
         """Fire the failure event and notify the user.
-
-        `explanation` is for administrators.
 
         Kinds of resources that are never given up do not implement it.
         """
         raise NotImplementedError
+
+    def notify(self, session: Session, end: Ending, action: Action) -> None:
+        """Notify the user that an action has failed."""
+        notify_user(
+            session,
+            end.job,
+            action,
+            Detail.UNKNOWN_ERROR,
+            self.message_ttl,
+            explanation=end.explanation,
+        )
 
     def reason_of_loss(self, case: RescueCase[Row, Loaded]) -> str:
         """Return why a resource is given up whose work was lost."""
@@ -176,12 +198,7 @@ class ProbedRecovery(ResourceRecovery[Row, Loaded]):
 
     @abc.abstractmethod
     def converge(
-        self,
-        session: Session,
-        job: Claim,
-        case: RescueCase[Row, Loaded],
-        event: str,
-        facts: typing.Any,
+        self, session: Session, case: RescueCase[Row, Loaded], end: Ending
     ) -> None:
         """Update the rows to match the back end."""
 

@@ -241,9 +241,8 @@ class ReconciliationEndpoint:
             event = rescue.events[-1]
             reason = f'the rescue failed: {error}'
             said = messages.explanation_in(error) or f'{error}'
-            resource.give_up(
-                session, job, case, event, f'The work was interrupted. {said}'
-            )
+            said = f'The work was interrupted. {said}'
+            resource.give_up(session, case, base.Ending(job, event, explanation=said))
             log_decision(
                 session, job, resource, case, Decision.GIVEN_UP, event, reason=reason
             )

@@ -13,6 +13,7 @@ from manila_lite.share.manager.driver_probe import (
 )
 from manila_lite.share.manager.endpoint import is_on
 from manila_lite.share.manager.recovery.base import (
+    Ending,
     ProbedRecovery,
     RescueCase,
     ResourceRecovery,
@@ -97,14 +98,12 @@ class RescueRun:
                 return
             self._give_up(case, rescue.no, verdict.reason, rescue.driver_method)
             return
+        end = Ending(self.job.claim, rescue.yes, verdict.facts)
         self._end(
             case,
             Decision.CONVERGED,
             rescue.yes,
-            self._probed.converge,
-            case,
-            rescue.yes,
-            verdict.facts,
+            lambda session: self._probed.converge(session, case, end),
             evidence=f'{rescue.driver_method}: {_brief(verdict.facts)}',
         )
 
@@ -116,9 +115,9 @@ class RescueRun:
             self._end(case, Decision.LEFT_ALONE, reason=verdict.reason)
             return
 
-        def correct(session: Session, job: Claim) -> None:
+        def correct(session: Session) -> None:
             changed = self._probed.store_differences(session, case, verdict.facts)
-            if changed or job.args.get('asked_by'):
+            if changed or self.job.claim.args.get('asked_by'):
                 self._log_decision(
                     session,
                     case,
@@ -169,14 +168,13 @@ class RescueRun:
     def _give_up(
         self, case: RescueCase, event: str, reason: str, evidence: str | None = None
     ) -> None:
+        explanation = _explanation(case, reason, evidence)
+        end = Ending(self.job.claim, event, explanation=explanation)
         self._end(
             case,
             Decision.GIVEN_UP,
             event,
-            self.resource.give_up,
-            case,
-            event,
-            _explanation(case, reason, evidence),
+            lambda session: self.resource.give_up(session, case, end),
             reason=reason,
             evidence=evidence,
         )
@@ -198,15 +196,11 @@ class RescueRun:
                 rescue.kind,
             )
             return
-
-        def resubmit(session: Session, job: Claim) -> None:
-            self.resource.resubmit(session, case, rescue.kind)
-
         self._end(
             case,
             Decision.REPEATED if isinstance(rescue, Repeat) else Decision.RESUMED,
             None,
-            resubmit,
+            lambda session: self.resource.resubmit(session, case, rescue.kind),
             evidence=rescue.kind,
         )
 
@@ -215,8 +209,8 @@ class RescueRun:
         case: RescueCase | None,
         decision: Decision,
         event: str | None = None,
-        function: typing.Callable | None = None,
-        *args: typing.Any,
+        function: typing.Callable[[Session], None] | None = None,
+        *,
         evidence: str | None = None,
         reason: str | None = None,
     ) -> None:
@@ -230,7 +224,7 @@ class RescueRun:
         def end(session: Session) -> None:
             session.reason = reason
             if function is not None:
-                function(session, claim, *args)
+                function(session)
             self.resource.release_reservations(session, claim)
             if case and (
                 decision is not Decision.LEFT_ALONE or claim.args.get('asked_by')

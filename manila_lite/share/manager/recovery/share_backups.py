@@ -4,21 +4,17 @@ The data service does it, or the back end that keeps the backup.
 """
 
 import dataclasses
-from typing import Annotated
 
-from manila_lite.conf import Option
 from manila_lite.db.queries import share_backups
 from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.messages import Action, Detail
+from manila_lite.messages import Action
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.share import TOPIC, DriverBackupsRpc
 from manila_lite.share.manager.endpoint import owner_context
-from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
+from manila_lite.share.manager.recovery.base import Ending, RescueCase, ResourceRecovery
 from manila_lite.states.share_backup import SHARE_BACKUP, BackupStatus
-from manila_lite.work.notify import notify_user
-from manila_lite.work.table import Claim
 
 _ACTIONS = {
     BackupStatus.CREATING: Action.CREATE,
@@ -30,8 +26,6 @@ _ACTIONS = {
 @dataclasses.dataclass(eq=False)
 class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
     machine = SHARE_BACKUP
-
-    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(
         self, session: Session, id: str
@@ -51,20 +45,8 @@ class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
         getattr(work, method)(session, owner_context(row), share_backup_id=row.id)
 
     def give_up(
-        self,
-        session: Session,
-        job: Claim,
-        case: RescueCase[ShareBackupRow, None],
-        event: str,
-        explanation: str,
+        self, session: Session, case: RescueCase[ShareBackupRow, None], end: Ending
     ) -> None:
         # The share is released by its own rescue.
-        fire(session, SHARE_BACKUP, case.row.id, event)
-        notify_user(
-            session,
-            job,
-            _ACTIONS[case.row.status],
-            Detail.UNKNOWN_ERROR,
-            self.message_ttl,
-            explanation=explanation,
-        )
+        fire(session, SHARE_BACKUP, case.row.id, end.event)
+        self.notify(session, end, _ACTIONS[case.row.status])

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 import dataclasses
 import typing
-from typing import Annotated
 
-from manila_lite.conf import Option
 from manila_lite.db.queries.groups import share_groups, snapshots as rows
 from manila_lite.db.rows import ShareGroupRow, ShareGroupSnapshotRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.messages import Action, Detail
+from manila_lite.messages import Action
 from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import group_view
 from manila_lite.share.manager.driver_view.group_view import (
@@ -24,6 +22,7 @@ from manila_lite.share.manager.groups.snapshots import (
 )
 from manila_lite.share.manager.recovery.base import (
     DriverCall,
+    Ending,
     ProbedRecovery,
     RescueCase,
     Verdict,
@@ -36,8 +35,6 @@ from manila_lite.states.share_group import (
     GroupStatus,
 )
 from manila_lite.states.share_server import ServerStatus
-from manila_lite.work.notify import notify_user
-from manila_lite.work.table import Claim
 
 GroupCase = RescueCase[ShareGroupRow, LoadedGroup]
 
@@ -47,7 +44,6 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
     machine = SHARE_GROUP
 
     groups: ShareGroupsEndpoint
-    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(self, session: Session, id: str) -> GroupCase | None:
         if share_groups.find(session, id) is None:
@@ -68,32 +64,15 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
     def interpret(self, case: GroupCase, reply: typing.Any) -> Verdict:
         return verdict_on_status(reply, GroupStatus.AVAILABLE)
 
-    def converge(
-        self,
-        session: Session,
-        job: Claim,
-        case: GroupCase,
-        event: str,
-        facts: typing.Any,
-    ) -> None:
+    def converge(self, session: Session, case: GroupCase, end: Ending) -> None:
         self.groups.created(session, case.row.id)
 
-    def give_up(
-        self,
-        session: Session,
-        job: Claim,
-        case: GroupCase,
-        event: str,
-        explanation: str,
-    ) -> None:
-        fire(session, SHARE_GROUP, case.row.id, event)
-        notify_user(
+    def give_up(self, session: Session, case: GroupCase, end: Ending) -> None:
+        fire(session, SHARE_GROUP, case.row.id, end.event)
+        self.notify(
             session,
-            job,
-            Action.DELETE if event == 'delete_failed' else Action.CREATE,
-            Detail.UNKNOWN_ERROR,
-            self.message_ttl,
-            explanation=explanation,
+            end,
+            Action.DELETE if end.event == 'delete_failed' else Action.CREATE,
         )
 
 
@@ -117,7 +96,6 @@ class ShareGroupSnapshotRecovery(
     machine = SHARE_GROUP_SNAPSHOT
 
     snapshots: ShareGroupSnapshotsEndpoint
-    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(self, session: Session, id: str) -> GroupSnapshotCase | None:
         if rows.find(session, id) is None:
@@ -158,32 +136,15 @@ class ShareGroupSnapshotRecovery(
     def interpret(self, case: GroupSnapshotCase, reply: typing.Any) -> Verdict:
         return verdict_on_status(reply, GroupSnapshotStatus.AVAILABLE)
 
-    def converge(
-        self,
-        session: Session,
-        job: Claim,
-        case: GroupSnapshotCase,
-        event: str,
-        facts: typing.Any,
-    ) -> None:
-        members = facts.get('share_group_snapshot_members')
+    def converge(self, session: Session, case: GroupSnapshotCase, end: Ending) -> None:
+        members = end.facts.get('share_group_snapshot_members')
         self.snapshots.created(session, case.loaded, locations_of((None, members)))
 
-    def give_up(
-        self,
-        session: Session,
-        job: Claim,
-        case: GroupSnapshotCase,
-        event: str,
-        explanation: str,
-    ) -> None:
+    def give_up(self, session: Session, case: GroupSnapshotCase, end: Ending) -> None:
         self.snapshots.release(session, case.row.id)
-        fire(session, SHARE_GROUP_SNAPSHOT, case.row.id, event)
-        notify_user(
+        fire(session, SHARE_GROUP_SNAPSHOT, case.row.id, end.event)
+        self.notify(
             session,
-            job,
-            Action.DELETE if event == 'delete_failed' else Action.CREATE,
-            Detail.UNKNOWN_ERROR,
-            self.message_ttl,
-            explanation=explanation,
+            end,
+            Action.DELETE if end.event == 'delete_failed' else Action.CREATE,
         )

@@ -10,10 +10,8 @@ the migration ends without another call of a driver.
 
 import dataclasses
 import typing
-from typing import Annotated
 
 from manila_lite import messages
-from manila_lite.conf import Option
 from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.access import share_rules
@@ -96,7 +94,6 @@ class ShareInstanceRecovery(base.ProbedRecovery[InstanceRow, LoadedInstance]):
 
     provisioning: ProvisioningEndpoint
     replication: ReplicasEndpoint
-    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(self, session: Session, id: str) -> InstanceCase | None:
         if share_instances.find(session, id) is None:
@@ -166,45 +163,33 @@ class ShareInstanceRecovery(base.ProbedRecovery[InstanceRow, LoadedInstance]):
             return base.Verdict(reason='the back end does not report its size')
         return base.Verdict((size, exports))
 
-    def converge(
-        self,
-        session: Session,
-        job: Claim,
-        case: InstanceCase,
-        event: str,
-        facts: typing.Any,
-    ) -> None:
+    def converge(self, session: Session, case: InstanceCase, end: base.Ending) -> None:
         if _is_new_replica(case.row):
-            self.replication.created(session, job, case.row, facts)
+            self.replication.created(session, end.job, case.row, end.facts)
             return
-        size, exports = facts
+        size, exports = end.facts
         if case.row.status in _CREATING:
-            fire(session, SHARE_INSTANCE, case.row.id, event, progress=PROGRESS_DONE)
+            fire(
+                session, SHARE_INSTANCE, case.row.id, end.event, progress=PROGRESS_DONE
+            )
             share_instances.replace_export_locations(session, case.row.id, exports)
         else:
-            self._resize(session, case.row, size, event)
-            if job.args.get('new_size', size) != size:
+            self._resize(session, case.row, size, end.event)
+            if end.job.args.get('new_size', size) != size:
                 # At rest and healthy, but not of the requested size.
                 notify_user(
                     session,
-                    job,
+                    end.job,
                     _ACTIONS[case.row.status],
                     Detail.UNKNOWN_ERROR,
                     self.message_ttl,
                     explanation=(
-                        f'{job.args["new_size"]} GiB were requested, and the '
+                        f'{end.job.args["new_size"]} GiB were requested, and the '
                         f'back end has {size} GiB'
                     ),
                 )
 
-    def give_up(
-        self,
-        session: Session,
-        job: Claim,
-        case: InstanceCase,
-        event: str,
-        explanation: str,
-    ) -> None:
+    def give_up(self, session: Session, case: InstanceCase, end: base.Ending) -> None:
         row = case.row
         if row.status == InstanceStatus.SNAPSHOTTING:
             release_share(session, row.id)
@@ -212,36 +197,22 @@ class ShareInstanceRecovery(base.ProbedRecovery[InstanceRow, LoadedInstance]):
         if row.status == InstanceStatus.REPLICATION_CHANGE:
             self.replication.promotion.record_loss(session, row)
         else:
-            self._give_up(session, job, row, event, explanation)
+            self._give_up(session, row, end)
         if (
-            SHARE_INSTANCE[event].target != InstanceStatus.AVAILABLE
+            SHARE_INSTANCE[end.event].target != InstanceStatus.AVAILABLE
             and row.status not in HIDDEN_FROM_TENANTS
         ):
-            notify_user(
-                session,
-                job,
-                _ACTIONS.get(row.status, Action.UPDATE),
-                Detail.UNKNOWN_ERROR,
-                self.message_ttl,
-                explanation=explanation,
-            )
+            self.notify(session, end, _ACTIONS.get(row.status, Action.UPDATE))
 
-    def _give_up(
-        self,
-        session: Session,
-        job: Claim,
-        row: InstanceRow,
-        event: str,
-        explanation: str,
-    ) -> None:
-        fire(session, SHARE_INSTANCE, row.id, event)
+    def _give_up(self, session: Session, row: InstanceRow, end: base.Ending) -> None:
+        fire(session, SHARE_INSTANCE, row.id, end.event)
         if row.status == InstanceStatus.REVERTING:
-            self._mark_restore_lost(session, job, row.id, explanation)
+            self._mark_restore_lost(session, row.id, end)
         if _is_new_replica(row):
             share_moves.mark_failed(session, row.id)
 
     def _mark_restore_lost(
-        self, session: Session, job: Claim, instance_id: str, explanation: str
+        self, session: Session, instance_id: str, end: base.Ending
     ) -> None:
         """Fail the snapshot of a lost revert, and notify its user too."""
         for one in snapshots.list_on_share_instance(session, instance_id):
@@ -251,13 +222,13 @@ class ShareInstanceRecovery(base.ProbedRecovery[InstanceRow, LoadedInstance]):
                 messages.record(
                     session,
                     project_id=one.project_id,
-                    request_id=job.request_id,
+                    request_id=end.job.request_id,
                     action=Action.REVERT_TO_SNAPSHOT,
                     detail=Detail.UNKNOWN_ERROR,
                     resource_type='SHARE_SNAPSHOT',
                     resource_id=one.snapshot_id,
                     ttl=self.message_ttl,
-                    explanation=explanation,
+                    explanation=end.explanation,
                 )
 
     def reason_of_loss(self, case: InstanceCase) -> str:
@@ -318,32 +289,23 @@ TransferCase = base.RescueCase[AcceptedTransferRow, None]
 class ShareTransferRecovery(base.ResourceRecovery[AcceptedTransferRow, None]):
     machine = SHARE_TRANSFER
 
-    message_ttl: Annotated[int, Option('message_ttl')]
-
     def find(self, session: Session, id: str) -> TransferCase | None:
         row = transfers.find_accepted(session, id)
         return None if row is None else base.RescueCase(row, None)
 
-    def give_up(
-        self,
-        session: Session,
-        job: Claim,
-        case: TransferCase,
-        event: str,
-        explanation: str,
-    ) -> None:
+    def give_up(self, session: Session, case: TransferCase, end: base.Ending) -> None:
         row = case.row
         if withdraw_acceptance(session, row.id) and row.project_id:
             messages.record(
                 session,
                 project_id=row.project_id,
-                request_id=job.request_id,
+                request_id=end.job.request_id,
                 action=messages.Action.TRANSFER_ACCEPT,
                 detail=messages.Detail.UNKNOWN_ERROR,
                 resource_type='SHARE',
                 resource_id=row.share_id,
                 ttl=self.message_ttl,
-                explanation=explanation,
+                explanation=end.explanation,
             )
 
 
@@ -372,17 +334,8 @@ class ShareTaskRecovery(base.ResourceRecovery[ShareTaskRow, None]):
             [row.id for row in share_rules.list_instance_hosts(session, id)],
         )
 
-    def give_up(
-        self, session: Session, job: Claim, case: TaskCase, event: str, explanation: str
-    ) -> None:
+    def give_up(self, session: Session, case: TaskCase, end: base.Ending) -> None:
         self.migrations.end_lost(
             session, case.row.id, session.reason or 'its work was lost'
         )
-        notify_user(
-            session,
-            job,
-            Action.UPDATE,
-            Detail.UNKNOWN_ERROR,
-            self.migrations.message_ttl,
-            explanation=explanation,
-        )
+        self.notify(session, end, Action.UPDATE)

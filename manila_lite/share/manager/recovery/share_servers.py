@@ -10,12 +10,11 @@ from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.share import AccessRpc
-from manila_lite.share.manager.recovery.base import RescueCase, ResourceRecovery
+from manila_lite.share.manager.recovery.base import Ending, RescueCase, ResourceRecovery
 from manila_lite.share.manager.recovery.rule_sets import resync_of_failed
 from manila_lite.share.manager.servers.migration_phases import ServerMigrationPhases
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states import share_server
-from manila_lite.work.table import Claim
 
 ServerCase = RescueCase[ShareServerRow, None]
 
@@ -38,19 +37,18 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
         row = share_servers.find(session, id)
         return None if row is None else RescueCase(row, None)
 
-    def give_up(
-        self,
-        session: Session,
-        job: Claim,
-        case: ServerCase,
-        event: str,
-        explanation: str,
-    ) -> None:
+    def give_up(self, session: Session, case: ServerCase, end: Ending) -> None:
         # A server that is not managed in the end keeps no addresses.
         if case.row.status == share_server.ServerStatus.MANAGE_STARTING:
-            self.setup.give_up(session, case.row.id, event)
+            self.setup.give_up(session, case.row.id, end.event)
         else:
-            fire(session, share_server.SHARE_SERVER, case.row.id, event, build_key=None)
+            fire(
+                session,
+                share_server.SHARE_SERVER,
+                case.row.id,
+                end.event,
+                build_key=None,
+            )
 
 
 @dataclasses.dataclass(eq=False)
@@ -82,12 +80,5 @@ class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
             [row.instance_id for row in rows if row.instance_id],
         )
 
-    def give_up(
-        self,
-        session: Session,
-        job: Claim,
-        case: ServerCase,
-        event: str,
-        explanation: str,
-    ) -> None:
+    def give_up(self, session: Session, case: ServerCase, end: Ending) -> None:
         self.phases.fail(session, case.row.id, session.reason or 'its work was lost')

@@ -2,27 +2,24 @@
 
 import dataclasses
 import typing
-from typing import Annotated
 
-from manila_lite.conf import Option
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import snapshots as rows
 from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
-from manila_lite.messages import Action, Detail
+from manila_lite.messages import Action
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.recovery.base import (
     DriverCall,
+    Ending,
     ProbedRecovery,
     RescueCase,
     Verdict,
 )
 from manila_lite.share.manager.snapshots import SnapshotsEndpoint
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
-from manila_lite.work.notify import notify_user
-from manila_lite.work.table import Claim
 
 _REPLICATED_KINDS = {
     'snapshots.delete_snapshot_instance': (
@@ -48,7 +45,6 @@ class SnapshotInstanceRecovery(ProbedRecovery[SnapshotInstanceRow, LoadedSnapsho
     machine = SNAPSHOT_INSTANCE
 
     snapshots: SnapshotsEndpoint
-    message_ttl: Annotated[int, Option('message_ttl')]
 
     def find(self, session: Session, id: str) -> SnapshotCase | None:
         if rows.find(session, id) is None:
@@ -89,30 +85,9 @@ class SnapshotInstanceRecovery(ProbedRecovery[SnapshotInstanceRow, LoadedSnapsho
             kind = _REPLICATED_KINDS[kind]
         super().resubmit(session, case, kind)
 
-    def converge(
-        self,
-        session: Session,
-        job: Claim,
-        case: SnapshotCase,
-        event: str,
-        facts: typing.Any,
-    ) -> None:
-        self.snapshots.created(session, case.row, facts)
+    def converge(self, session: Session, case: SnapshotCase, end: Ending) -> None:
+        self.snapshots.created(session, case.row, end.facts)
 
-    def give_up(
-        self,
-        session: Session,
-        job: Claim,
-        case: SnapshotCase,
-        event: str,
-        explanation: str,
-    ) -> None:
-        self.snapshots.given_up(session, case.row, event)
-        notify_user(
-            session,
-            job,
-            _ACTIONS.get(case.row.status, Action.UPDATE),
-            Detail.UNKNOWN_ERROR,
-            self.message_ttl,
-            explanation=explanation,
-        )
+    def give_up(self, session: Session, case: SnapshotCase, end: Ending) -> None:
+        self.snapshots.given_up(session, case.row, end.event)
+        self.notify(session, end, _ACTIONS.get(case.row.status, Action.UPDATE))
