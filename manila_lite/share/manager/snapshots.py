@@ -30,6 +30,7 @@ from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.share.drivers import base
 from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.server_view import from_row
 from manila_lite.share.manager.driver_view.share_view import (
     LoadedSnapshot,
     NameTemplates,
@@ -338,15 +339,7 @@ def _location(
 def _rules(rows: Iterable[AccessRuleRow]) -> list[base.AccessRuleForDriver]:
     """Return the active rules in the form given to drivers."""
     return [
-        base.AccessRuleForDriver(
-            id=row.id,
-            share_id=row.share_id,
-            access_type=row.access_type,
-            access_to=row.access_to,
-            state=row.state,
-            access_level=row.access_level,
-            access_key=row.access_key,
-        )
+        from_row(base.AccessRuleForDriver, row)
         for row in rows
         if row.state == RuleState.ACTIVE
     ]

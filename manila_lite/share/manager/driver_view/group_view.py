@@ -37,24 +37,12 @@ class LoadedGroup(typing.NamedTuple):
 
     @property
     def for_driver(self) -> ShareGroupForDriver:
-        row = self.row
-        return ShareGroupForDriver(
-            id=row.id,
-            project_id=row.project_id,
-            user_id=row.user_id,
-            name=row.name,
-            description=row.description,
-            status=row.status,
-            host=row.host,
-            availability_zone_id=row.availability_zone_id,
-            share_group_type_id=row.share_group_type_id,
+        return server_view.from_row(
+            ShareGroupForDriver,
+            self.row,
             share_types=[{'share_type_id': id} for id in self.share_type_ids],
-            consistent_snapshot_support=row.consistent_snapshot_support,
-            source_share_group_snapshot_id=row.source_share_group_snapshot_id,
-            share_network_id=row.share_network_id,
+            shares=[],
             share_server_id=self.server and self.server.row.id,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
         )
 
 
@@ -117,21 +105,13 @@ class LoadedGroupSnapshot(typing.NamedTuple):
         return [one.row.share_instance_id for one in self.members]
 
     def for_driver(self, names: NameTemplates) -> ShareGroupSnapshotForDriver:
-        row = self.row
-        return ShareGroupSnapshotForDriver(
-            id=row.id,
-            share_group_id=row.share_group_id,
-            project_id=row.project_id,
-            user_id=row.user_id,
-            name=row.name,
-            description=row.description,
-            status=row.status,
+        return server_view.from_row(
+            ShareGroupSnapshotForDriver,
+            self.row,
             share_group=self.group.for_driver,
             share_group_snapshot_members=[
                 one.for_driver(names) for one in self.members
             ],
-            created_at=row.created_at,
-            updated_at=row.updated_at,
         )
 
 

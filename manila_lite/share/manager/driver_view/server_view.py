@@ -1,6 +1,8 @@
 """A share server as read for work, and as given to drivers."""
 
 from collections.abc import Collection, Mapping, Sequence
+import dataclasses
+import functools
 import typing
 
 from manila_lite.db.queries.servers import share_servers
@@ -12,6 +14,22 @@ from manila_lite.share.drivers.base import (
     SecurityServiceForDriver,
     ShareServerForDriver,
 )
+
+Value = typing.TypeVar('Value')
+
+
+def from_row(kind: type[Value], row: object, **others: object) -> Value:
+    """Return a value for drivers: the columns of a row with its names, and others."""
+    names = _names(typing.cast(typing.Hashable, kind))
+    own = {name: getattr(row, name) for name in names if name not in others}
+    return kind(**own, **others)
+
+
+@functools.cache
+def _names(kind: typing.Any) -> tuple[str, ...]:
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return tuple(kind.__annotations__)
 
 
 class LoadedServer(typing.NamedTuple):
@@ -64,23 +82,10 @@ def _with_all(session: Session, rows: Sequence[ShareServerRow]) -> list[LoadedSe
 
 
 def server_for_driver(server: LoadedServer) -> ShareServerForDriver:
-    row = server.row
-    return ShareServerForDriver(
-        id=row.id,
-        host=row.host,
-        status=row.status,
-        task_state=row.task_state,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        identifier=row.identifier,
-        share_network_id=row.share_network_id,
+    return from_row(
+        ShareServerForDriver,
+        server.row,
         share_network_subnet_ids=list(server.subnet_ids),
-        is_auto_deletable=row.is_auto_deletable,
-        source_share_server_id=row.source_share_server_id,
-        encryption_key_ref=row.encryption_key_ref,
-        security_service_update_support=row.security_service_update_support,
-        network_allocation_update_support=(row.network_allocation_update_support),
-        share_replicas_migration_support=(row.share_replicas_migration_support),
         backend_details=dict(server.details),
         network_allocations=[allocation_for_driver(one) for one in server.allocations],
     )
@@ -95,36 +100,12 @@ def optional_server_for_driver(
 
 def allocation_for_driver(row: AllocationRow) -> NetworkAllocation:
     """Return an allocated address in the form given to drivers."""
-    return NetworkAllocation(
-        id=row.id,
-        share_server_id=row.share_server_id,
-        share_network_subnet_id=row.share_network_subnet_id,
-        label=row.label,
-        ip_address=row.ip_address,
-        ip_version=row.ip_version,
-        cidr=row.cidr,
-        gateway=row.gateway,
-        mtu=row.mtu,
-        network_type=row.network_type,
-        segmentation_id=row.segmentation_id,
-        mac_address=row.mac_address,
-    )
+    return from_row(NetworkAllocation, row)
 
 
 def security_service_for_driver(row: SecurityServiceRow) -> SecurityServiceForDriver:
     """Return a security service in the form given to drivers."""
-    return SecurityServiceForDriver(
-        id=row.id,
-        type=row.type,
-        name=row.name,
-        dns_ip=row.dns_ip,
-        server=row.server,
-        domain=row.domain,
-        user=row.user,
-        password=row.password,
-        ou=row.ou,
-        default_ad_site=row.default_ad_site,
-    )
+    return from_row(SecurityServiceForDriver, row)
 
 
 def details_for_driver(server: LoadedServer) -> dict[str, str]:
@@ -147,19 +128,12 @@ def network_info(
     addresses = [allocation_for_driver(row) for row in server.allocations]
     admin = [one for one in addresses if one['label'] == 'admin']
     return [
-        NetworkInfo(
+        from_row(
+            NetworkInfo,
+            subnet,
             server_id=server.row.id,
             backend_name=backend_name,
-            share_network_id=subnet.share_network_id,
             share_network_subnet_id=subnet.id,
-            neutron_net_id=subnet.neutron_net_id,
-            neutron_subnet_id=subnet.neutron_subnet_id,
-            network_type=subnet.network_type,
-            segmentation_id=subnet.segmentation_id,
-            cidr=subnet.cidr,
-            gateway=subnet.gateway,
-            mtu=subnet.mtu,
-            ip_version=subnet.ip_version,
             security_services=list(services),
             network_allocations=[
                 one for one in addresses if one['share_network_subnet_id'] == subnet.id

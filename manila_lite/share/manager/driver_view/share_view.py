@@ -22,7 +22,7 @@ from manila_lite.db.rows import (
 from manila_lite.db.session import Session
 from manila_lite.share.drivers import base
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view.server_view import LoadedServer
+from manila_lite.share.manager.driver_view.server_view import LoadedServer, from_row
 from manila_lite.states.snapshot_instance import KNOWN_TO_DRIVERS
 
 
@@ -153,42 +153,13 @@ def share_for_driver(
     instance: LoadedInstance, name_template: str
 ) -> base.ShareForDriver:
     row = instance.row
-    return base.ShareForDriver(
-        id=row.id,
-        share_id=row.share_id,
+    return from_row(
+        base.ShareForDriver,
+        row,
         name=name_template % row.id,
-        size=row.size,
-        share_proto=row.share_proto,
-        project_id=row.project_id,
-        user_id=row.user_id,
-        host=row.host,
-        status=row.status,
-        share_type_id=row.share_type_id,
-        qos_type_id=row.qos_type_id,
         qos_specs=instance.qos_specs,
-        availability_zone=row.availability_zone,
-        availability_zone_id=row.availability_zone_id,
-        snapshot_id=row.snapshot_id,
-        display_name=row.display_name,
-        is_public=row.is_public,
-        share_group_id=row.share_group_id,
-        source_share_group_snapshot_member_id=(
-            row.source_share_group_snapshot_member_id
-        ),
-        encryption_key_ref=row.encryption_key_ref,
-        progress=row.progress,
-        mount_point_name=row.mount_point_name,
-        replica_state=row.replica_state,
-        replication_type=row.replication_type,
-        access_rules_status=row.access_rules_status,
-        cast_rules_to_readonly=row.cast_rules_to_readonly,
-        share_network_id=row.share_network_id,
-        share_server_id=row.share_server_id,
         share_server=instance.share_server,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
         scheduled_at=_scheduled_at(row),
-        launched_at=row.launched_at,
         metadata=instance.metadata,
         export_locations=[
             {'path': export.path, 'is_admin_only': export.is_admin_only, 'metadata': {}}
@@ -213,17 +184,13 @@ def snapshot_for_driver(
     snapshot: LoadedSnapshot | MovingSnapshot, names: NameTemplates
 ) -> base.SnapshotForDriver:
     row = snapshot.row
-    return base.SnapshotForDriver(
-        id=row.id,
-        snapshot_id=row.snapshot_id,
+    return from_row(
+        base.SnapshotForDriver,
+        row,
         name=names.snapshot % row.id,
         size=row.share_size,
         share=share_for_driver(snapshot.share, names.share),
         status=KNOWN_TO_DRIVERS.get(row.status, row.status),
-        progress=row.progress,
-        provider_location=row.provider_location,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
         metadata=snapshot.metadata,
     )
 
@@ -267,13 +234,10 @@ def rule_views(
             row.mapping_id,
             state_of(row),
             hides_ipv6 and _is_ipv6(row),
-            base.AccessRuleForDriver(
-                id=row.id,
-                share_id=row.share_id,
-                access_type=row.access_type,
-                access_to=row.access_to,
+            from_row(
+                base.AccessRuleForDriver,
+                row,
                 access_level=READ_ONLY if read_only else row.access_level,
-                access_key=row.access_key,
                 state=state_of(row),
             ),
         )
@@ -296,25 +260,15 @@ class LoadedBackup(typing.NamedTuple):
 
     def for_driver(self, name_template: str) -> base.ShareBackupForDriver:
         row = self.row
-        return base.ShareBackupForDriver(
-            id=row.id,
-            share_id=row.share_id,
+        return from_row(
+            base.ShareBackupForDriver,
+            row,
             name=name_template % row.id,
-            project_id=row.project_id,
-            user_id=row.user_id,
             display_name=row.name,
             display_description=row.description,
-            status=row.status,
-            size=row.size,
-            host=row.host,
-            topic=row.topic,
-            backup_type=row.backup_type,
             backup_options=orjson.loads(row.backup_options or '{}'),
-            availability_zone=row.availability_zone,
             progress=str(row.progress),
             restore_progress=str(row.restore_progress),
-            created_at=row.created_at,
-            updated_at=row.updated_at,
         )
 
 
