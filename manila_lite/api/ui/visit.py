@@ -12,7 +12,6 @@ from manila_lite.api.auth.caller import App
 from manila_lite.api.services import ApiServices
 from manila_lite.api.ui import front, html
 from manila_lite.api.ui.api_client import ApiClient
-from manila_lite.api.ui.notices import ACCEPTED
 from manila_lite.context import RequestContext
 from manila_lite.db.rows import UsageTotalRow
 
@@ -20,6 +19,49 @@ CAPACITY_POLICY = 'scheduler_stats:pools:detail'
 MIGRATIONS_POLICY = 'share_server:share_server_migration_get_progress'
 SHARE_MIGRATIONS_POLICY = 'share:migration_get_progress'
 SERVERS_POLICY = 'share_server:index'
+_ACCEPTED = {
+    'create': 'The share is being created.',
+    'extend': 'The share is being extended.',
+    'shrink': 'The share is being shrunk.',
+    'allow': 'The access rule is being applied.',
+    'deny': 'The access rule is being removed.',
+    'snapshot': 'The snapshot is being taken.',
+    'delete-snapshot': 'The snapshot is being deleted.',
+    'copy-snapshot': 'The share is being created from the snapshot.',
+    'revert': 'The share is being put back to its snapshot.',
+    'delete': 'The share is being deleted.',
+    'force-delete': 'The share is being deleted by force.',
+    'reset-status': 'The status has been set.',
+    'migrate': 'The migration is requested.',
+    'complete-migration': 'The migration is being completed.',
+    'cancel-migration': 'The migration is being cancelled.',
+    'reset-migration': 'The state of the migration has been set.',
+    'replicate': 'The replica is being created.',
+    'promote': 'The replica is being promoted.',
+    'resync': 'The replica is being synchronized.',
+    'delete-replica': 'The replica is being deleted.',
+    'create-group': 'The share group is being created.',
+    'copy-group': 'The share group is being created from the snapshot.',
+    'delete-group': 'The share group is being deleted.',
+    'snapshot-group': 'The snapshot of the share group is being taken.',
+    'delete-group-snapshot': 'The snapshot is being deleted.',
+    'reset-group-snapshot': 'The status of the snapshot has been set.',
+    'create-network': 'The share network has been created.',
+    'delete-network': 'The share network is being deleted.',
+    'add-subnet': 'The subnet is being added.',
+    'delete-subnet': 'The subnet is being deleted.',
+    'add-security-service': 'The security service is being added.',
+    'replace-security-service': 'The security service is being replaced.',
+    'remove-security-service': 'The security service has been removed.',
+    'create-security-service': 'The security service has been created.',
+    'delete-security-service': 'The security service has been deleted.',
+    'update': 'Name and description have been set.',
+    'delete-server': 'The share server is being deleted.',
+    'pass': 'A pass of recovery is requested.',
+    'rescue': 'The rescue is requested.',
+}
+"""What a page says after an action that the API has accepted."""
+
 _NAVIGATION = {
     'Project': (
         ('/ui/', 'Overview', None),
@@ -125,7 +167,7 @@ class Visit:
             answer.template,
             visit=self,
             now=self.now,
-            notice=ACCEPTED.get(self.query.get('done', '')),
+            notice=_ACCEPTED.get(self.query.get('done', '')),
             form_token=self.environ[front.FORM_TOKEN],
             navigation=self._navigation(),
             **answer.values,
