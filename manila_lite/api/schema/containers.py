@@ -295,3 +295,7 @@ def schema(
 def body_of(inside: Type, *, wrapper: str | None = None, missing: int = 422) -> Schema:
     """A body that is described by one type, such as `metadata`."""
     return Schema(inside, wrapper, missing)
+
+
+STATUS = schema(['status'], status=string(255, 1))
+"""The body of the actions that set a status."""

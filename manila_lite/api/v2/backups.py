@@ -30,7 +30,6 @@ CREATE = s.schema(
 
 UPDATE = s.schema(wrapper='share_backup', name=_NAME, description=_NAME)
 
-STATUS = s.schema(['status'], status=s.string(255, 1))
 
 _TARGET = s.Schema(s.optional_id(36), None, 400)
 """The id of the share to restore to, or null for that of the backup."""
@@ -179,7 +178,7 @@ class ShareBackupActionsController(wsgi.Controller):
         self.services.share_backups.restore(req.ctx, backup, share)
         return {'restore': {'backup_id': backup.id, 'share_id': share.id}}
 
-    @wsgi.action('reset_status', 'share_backup:reset_status', body=STATUS)
+    @wsgi.action('reset_status', 'share_backup:reset_status', body=s.STATUS)
     def reset_status(
         self, req: wsgi.Request, backup: rows.ShareBackupRow, args: dict
     ) -> None:

@@ -11,7 +11,6 @@ from manila_lite.api.filters import Filter, filters
 from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.shares import export_locations
-from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.db import rows
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.replicas import replicas, views as replica_views
@@ -210,7 +209,7 @@ class ShareReplicaActionsController(wsgi.Controller):
         'share_replica:reset_status',
         since='2.11',
         experimental=EXPERIMENTAL,
-        body=STATUS,
+        body=s.STATUS,
     )
     def reset_status(
         self, req: wsgi.Request, replica: rows.ReplicaTarget, args: dict

@@ -84,7 +84,6 @@ CREATE = s.schema(
 
 UPDATE = s.schema(wrapper='share_group', missing=400, name=_NAME, description=_NAME)
 
-STATUS = s.schema(['status'], status=s.string(255, 1))
 
 SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
 
@@ -229,7 +228,7 @@ class ShareGroupsController(paging.ListController):
 class ShareGroupActionsController(wsgi.Controller):
     target = targets.GROUP.loader
 
-    @wsgi.action('reset_status', 'share_group:reset_status', body=STATUS)
+    @wsgi.action('reset_status', 'share_group:reset_status', body=s.STATUS)
     def reset_status(
         self, req: wsgi.Request, group: rows.ShareGroupRow, args: dict
     ) -> None:

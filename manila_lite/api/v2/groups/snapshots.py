@@ -28,7 +28,6 @@ UPDATE = s.schema(
     wrapper='share_group_snapshot', missing=400, name=_NAME, description=_NAME
 )
 
-STATUS = s.schema(['status'], status=s.string(255, 1))
 
 SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
 
@@ -165,7 +164,7 @@ class ShareGroupSnapshotsController(paging.ListController):
 class ShareGroupSnapshotActionsController(wsgi.Controller):
     target = targets.GROUP_SNAPSHOT.loader
 
-    @wsgi.action('reset_status', 'share_group_snapshot:reset_status', body=STATUS)
+    @wsgi.action('reset_status', 'share_group_snapshot:reset_status', body=s.STATUS)
     def reset_status(
         self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow, args: dict
     ) -> None:

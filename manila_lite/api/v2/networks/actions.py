@@ -18,7 +18,6 @@ SERVICE_CHECK = s.schema([*_SERVICE], **_SERVICE, **_RESTART)
 SERVICES = s.schema([*_SERVICES], **_SERVICES)
 SERVICES_CHECK = s.schema([*_SERVICES], **_SERVICES, **_RESTART)
 SUBNET_CHECK = s.schema(**SUBNET_FIELDS, **_RESTART)
-STATUS = s.schema(['status'], status=s.string(255, 1))
 
 _IN_USE_SINCE = 63
 """The minor version since which networks in use get services."""
@@ -167,7 +166,7 @@ class ShareNetworkActionsController(wsgi.Controller):
         return show_network(self.services.db, req, network.id)
 
     @wsgi.action(
-        'reset_status', 'share_network:reset_status', since='2.63', body=STATUS
+        'reset_status', 'share_network:reset_status', since='2.63', body=s.STATUS
     )
     def reset_status(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict

@@ -9,7 +9,6 @@ from manila_lite.api.fields import Field, child, fields, fn, fn2
 from manila_lite.api.filters import Filter, exact
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.servers import migrations
-from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.db import rows
 from manila_lite.db.queries.servers import views as server_views
 from manila_lite.share.operations.servers.share_servers import ManageServerRequest
@@ -204,7 +203,9 @@ class ShareServerActionsController(migrations.ShareServerMigrationsController):
             req.ctx, server, force=args.get('force', False)
         )
 
-    @wsgi.action('reset_status', 'share_server:reset_status', since='2.49', body=STATUS)
+    @wsgi.action(
+        'reset_status', 'share_server:reset_status', since='2.49', body=s.STATUS
+    )
     def reset_status(
         self, req: wsgi.Request, server: rows.ServerTarget, args: dict
     ) -> None:

@@ -113,7 +113,6 @@ NEW_SIZE = s.schema(['new_size'], new_size=s.positive_int)
 EXTEND = s.schema(
     ['new_size'], new_size=s.positive_int, force=s.since('2.64', s.boolean)
 )
-STATUS = s.schema(['status'], status=s.string(255, 1))
 REVERT = s.schema(['snapshot_id'], snapshot_id=s.uuid)
 
 SHRINK_REFUSED: wsgi.Refusals = {exception.InvalidStatus: exception.InvalidShare}
@@ -156,7 +155,7 @@ class ShareActionsController(
         """Request that the share is reverted to its newest snapshot."""
         self.services.snapshots.revert(req.ctx, share, args['snapshot_id'])
 
-    @wsgi.action('reset_status', 'share:reset_status', renamed='2.7', body=STATUS)
+    @wsgi.action('reset_status', 'share:reset_status', renamed='2.7', body=s.STATUS)
     def reset_status(
         self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> None:

@@ -1,13 +1,12 @@
 """Share instances, for administrators."""
 
 from manila_lite import exception
-from manila_lite.api import answers, paging, wsgi
+from manila_lite.api import answers, paging, schema as s, wsgi
 from manila_lite.api.fields import Field, fields
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.replicas import replica_state_field
-from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.shares.shares import (
     EXPORT_PATHS_UNTIL,
     STATUS_AND_EXPORT_FIELDS,
@@ -113,7 +112,7 @@ class ShareInstanceActionsController(wsgi.Controller):
     target = targets.SHARE_INSTANCE.loader
 
     @wsgi.action(
-        'reset_status', 'share_instance:reset_status', renamed='2.7', body=STATUS
+        'reset_status', 'share_instance:reset_status', renamed='2.7', body=s.STATUS
     )
     def reset_status(self, req: wsgi.Request, instance: rows.IdRow, args: dict) -> None:
         self.services.shares.reset_status(req.ctx, instance.id, args['status'])

@@ -7,7 +7,7 @@ from manila_lite.api import schema as s, wsgi
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.access.rules import SnapshotAccessActionsController
 from manila_lite.api.v2.metadata import MetadataController
-from manila_lite.api.v2.shares.actions import SHARE_SERVERS_SINCE, STATUS
+from manila_lite.api.v2.shares.actions import SHARE_SERVERS_SINCE
 from manila_lite.api.v2.snapshots.snapshots import DETAIL, show_snapshot
 from manila_lite.db import rows
 from manila_lite.db.queries.snapshots import snapshots
@@ -16,7 +16,7 @@ from manila_lite.share.operations.managing import ManageSnapshotRequest
 
 class SnapshotActionsController(SnapshotAccessActionsController):
     @wsgi.action(
-        'reset_status', 'share_snapshot:reset_status', renamed='2.7', body=STATUS
+        'reset_status', 'share_snapshot:reset_status', renamed='2.7', body=s.STATUS
     )
     def reset_status(
         self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from manila_lite.api import links, paging, wsgi
+from manila_lite.api import links, paging, schema as s, wsgi
 from manila_lite.api.fields import LINKS, Field, fields
 from manila_lite.api.filters import Filter
 from manila_lite.api.v2 import targets
-from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.shares.export_locations import ExportLocationsController
 from manila_lite.db import rows
 from manila_lite.db.queries import pages
@@ -67,7 +66,7 @@ class SnapshotInstanceActionsController(wsgi.Controller):
         'reset_status',
         'share_snapshot_instance:reset_status',
         since='2.19',
-        body=STATUS,
+        body=s.STATUS,
     )
     def reset_status(self, req: wsgi.Request, instance: rows.IdRow, args: dict) -> None:
         self.services.snapshots.reset_instance_status(
