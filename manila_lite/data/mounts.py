@@ -18,6 +18,7 @@ import tempfile
 import time
 
 from manila_lite import exception
+from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.base import CephLocation
 
 CLIENT = 'ceph-fuse'
@@ -74,7 +75,7 @@ class CephMounts:
             mount = _Mount(folder, instance_id, location)
             try:
                 mount.start()
-                with _opened(mount.path) as directory:
+                with trees.opened_directory(mount.path) as directory:
                     try:
                         yield directory
                     except OSError:  # also of an entry that seems to be missing
@@ -89,7 +90,7 @@ class CephMounts:
     def _own_folder(self) -> Iterator[pathlib.Path]:
         """Provide a new folder; its lock tells others that it is in use."""
         self._folder.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
-        with _opened(self._folder) as lock:
+        with trees.opened_directory(self._folder) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # nobody removes a new one
             self._remove_leftovers()
             path = pathlib.Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._folder))
@@ -103,7 +104,7 @@ class CephMounts:
 
     def _remove_leftovers(self) -> None:
         for path in self._folder.glob(f'{_PREFIX}*'):
-            with contextlib.suppress(OSError), _opened(path) as lock:
+            with contextlib.suppress(OSError), trees.opened_directory(path) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove(path)
 
@@ -199,15 +200,6 @@ def _require_connection(directory: int, instance_id: str) -> None:
         raise exception.ServiceUnavailable(
             f'Ceph has cut off the copy of share instance {instance_id}'
         ) from error
-
-
-@contextlib.contextmanager
-def _opened(path: pathlib.Path) -> Iterator[int]:
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        yield directory
-    finally:
-        os.close(directory)
 
 
 def _unmount(path: pathlib.Path) -> None:

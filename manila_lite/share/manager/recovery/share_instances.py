@@ -55,7 +55,6 @@ from manila_lite.states.share_replica import PASSIVE, ReplicaState
 from manila_lite.states.share_task import SHARE_TASK, ShareTask
 from manila_lite.states.share_transfer import SHARE_TRANSFER
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
-from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
 _ACTIONS = {
@@ -177,17 +176,12 @@ class ShareInstanceRecovery(base.ProbedRecovery[InstanceRow, LoadedInstance]):
             self._resize(session, case.row, size, end.event)
             if end.job.args.get('new_size', size) != size:
                 # At rest and healthy, but not of the requested size.
-                notify_user(
-                    session,
-                    end.job,
-                    _ACTIONS[case.row.status],
-                    Detail.UNKNOWN_ERROR,
-                    self.message_ttl,
-                    explanation=(
-                        f'{end.job.args["new_size"]} GiB were requested, and the '
-                        f'back end has {size} GiB'
-                    ),
+                said = (
+                    f'{end.job.args["new_size"]} GiB were requested, and the '
+                    f'back end has {size} GiB'
                 )
+                end = end._replace(explanation=said)
+                self.notify(session, end, _ACTIONS[case.row.status])
 
     def give_up(self, session: Session, case: InstanceCase, end: base.Ending) -> None:
         row = case.row

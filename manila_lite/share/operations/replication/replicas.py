@@ -121,29 +121,27 @@ class Replicas:
         self, session: Session, ctx: RequestContext, replica: rows.ReplicaTarget
     ) -> None:
         """Request the deletion of a replica, except the last active one."""
-        instances = replicas.lock_instances(session, replica.share_id)
-        replica_removal.remove(
-            session,
-            ctx,
-            self.replication,
-            instances,
-            _find_replica(instances, replica.id),
-            force=False,
-        )
+        self._delete(session, ctx, replica, force=False)
 
     @transaction
     def force_delete(
         self, session: Session, ctx: RequestContext, replica: rows.ReplicaTarget
     ) -> None:
         """Request deletion from any status; driver errors are ignored."""
+        self._delete(session, ctx, replica, force=True)
+
+    def _delete(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replica: rows.ReplicaTarget,
+        *,
+        force: bool,
+    ) -> None:
         instances = replicas.lock_instances(session, replica.share_id)
+        found = _find_replica(instances, replica.id)
         replica_removal.remove(
-            session,
-            ctx,
-            self.replication,
-            instances,
-            _find_replica(instances, replica.id),
-            force=True,
+            session, ctx, self.replication, instances, found, force=force
         )
 
     # Promote
