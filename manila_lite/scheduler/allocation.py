@@ -59,20 +59,14 @@ class FiltersAndWeighers(typing.NamedTuple):
     extend_filters: Sequence[Filter]
 
 
+@dataclasses.dataclass(eq=False)
 class Allocator:
     """Chooses pools, and moves work to the share services of pools."""
 
-    def __init__(
-        self,
-        pools: PoolReader,
-        rules: FiltersAndWeighers,
-        wait_for_backends: float,
-        rng: random.Random | None = None,
-    ):
-        self.pools = pools
-        self.rules = rules
-        self.wait_for_backends = wait_for_backends
-        self.rng = rng
+    pools: PoolReader
+    rules: FiltersAndWeighers
+    wait_for_backends: float
+    rng: random.Random | None = None
 
     def place(
         self,

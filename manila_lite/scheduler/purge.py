@@ -6,6 +6,7 @@ continues where it was.
 """
 
 from collections.abc import Callable, Mapping
+import dataclasses
 import logging
 import time
 
@@ -27,30 +28,21 @@ Deletion = Callable[[Session, int], int]
 """Deletes at most the given number of rows and returns the count."""
 
 
+@dataclasses.dataclass(eq=False)
 class Purge:
     """A purge of the cluster; `deletions` are run to their ends in turn.
 
     They are named by the tables whose rows they delete.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        name: str,
-        owner: str,
-        interval: float,
-        deletions: Mapping[str, Deletion],
-        *,
-        batch: int,
-        sleep: Callable[[float], None] = time.sleep,
-    ):
-        self.db = db
-        self.name = name
-        self.owner = owner
-        self.interval = interval
-        self.deletions = deletions
-        self.batch = batch
-        self.sleep = sleep
+    db: Database
+    name: str
+    owner: str
+    interval: float
+    deletions: Mapping[str, Deletion]
+    _: dataclasses.KW_ONLY
+    batch: int
+    sleep: Callable[[float], None] = time.sleep
 
     def run_pass(self) -> int:
         """Purge if it is due and no other process does; return the count.

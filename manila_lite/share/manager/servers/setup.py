@@ -7,6 +7,7 @@ the same server, the first builds it and the others wait and then choose.
 """
 
 from collections.abc import Mapping
+import dataclasses
 import functools
 import typing
 
@@ -61,32 +62,22 @@ class _ServerAppeared(exception.ManilaLiteError):
     message = 'Another share server has become available.'
 
 
+@dataclasses.dataclass(eq=False)
 class ServerSetup:
     """Provides share servers for shares and groups of one back end.
 
     `networks` is None for a driver that does not handle share servers.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        driver: ShareDriver,
-        service_host: str,
-        *,
-        names: NameTemplates,
-        networks: ServerNetworks | None = None,
-        limits: ServerLimits = NO_LIMITS,
-        backend_name: str = '',
-        message_ttl: int = 0,
-    ):
-        self.db = db
-        self.driver = driver
-        self.service_host = service_host
-        self.names = names
-        self.networks = networks
-        self.limits = limits
-        self.backend_name = backend_name
-        self.message_ttl = message_ttl
+    db: Database
+    driver: ShareDriver
+    service_host: str
+    _: dataclasses.KW_ONLY
+    names: NameTemplates
+    networks: ServerNetworks | None = None
+    limits: ServerLimits = NO_LIMITS
+    backend_name: str = ''
+    message_ttl: int = 0
 
     def complete_stats(self, stats: Mapping[str, typing.Any]) -> dict[str, typing.Any]:
         """Add to the statistics of a driver what only the manager knows.
