@@ -81,6 +81,14 @@ _END = sa.delete(INCARNATION).where(*_IS_OWN)
 _SERVED = sa.select(INCARNATION.c.service_id).where(
     INCARNATION.c.incarnation == sa.bindparam('of_incarnation')
 )
+_PLACE = (
+    sa.update(SERVICE)
+    .where(SERVICE.c.id == sa.bindparam('service_id'))
+    .values(
+        topic=sa.bindparam('new_topic'),
+        availability_zone_id=sa.bindparam('new_zone_id'),
+    )
+)
 _FORGET = sa.delete(INCARNATION).where(
     INCARNATION.c.service_id == sa.bindparam('of_service'),
     INCARNATION.c.heartbeat_at < db_now() - FORGOTTEN_AFTER,
@@ -252,11 +260,7 @@ def register(
         )
         service_id = session.value(_LOCK, of_host=host, of_binary=binary)
     else:
-        session.run(
-            sa.update(SERVICE)
-            .where(SERVICE.c.id == service_id)
-            .values(topic=topic, availability_zone_id=zone_id)
-        )
+        session.run(_PLACE, service_id=service_id, new_topic=topic, new_zone_id=zone_id)
     session.run(_FORGET, of_service=service_id)
     session.run(_END, of_service=service_id, of_incarnation=incarnation)
     session.insert_unique(

@@ -145,6 +145,10 @@ _UPDATE_REPORT = _SET_REPORT.where(_IS_SAME_REPORT).values(
         POOL.c.pending_gb - sa.bindparam('known_gb'), sa.bindparam('owed_gb')
     )
 )
+_DELETE_GONE = sa.delete(POOL).where(
+    POOL.c.service_host == sa.bindparam('of_service'),
+    POOL.c.host.not_in(sa.bindparam('reported', expanding=True)),
+)
 _ON_POOL = (
     sa.select(sa.func.coalesce(sa.func.sum(SHARE.c.size), 0))
     .select_from(INSTANCE.join(SHARE))
@@ -382,10 +386,7 @@ def save_report(
         elif not session.run(_SET_REPORT, **values):
             _insert(session, service_host, pool)
     session.run(
-        sa.delete(POOL).where(
-            POOL.c.service_host == service_host,
-            POOL.c.host.not_in([pool.host for pool in reports]),
-        )
+        _DELETE_GONE, of_service=service_host, reported=[pool.host for pool in reports]
     )
 
 
