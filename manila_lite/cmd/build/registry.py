@@ -54,43 +54,57 @@ class Registry:
         return typing.cast(Built, self._objects[kind])
 
     def _build(self, kind: type[Built], given: Mapping[str, typing.Any]) -> Built:
-        parameters, hints = _constructor(typing.cast(Hashable, kind))
+        parameters = _parameters(typing.cast(Hashable, kind))
         unknown = given.keys() - parameters.keys()
         if unknown:
             raise TypeError(f'{kind.__name__} takes no {sorted(unknown)}')
         values: dict[str, typing.Any] = {}
         for name, parameter in parameters.items():
-            hint = hints.get(name)
             if name in given:
                 values[name] = given[name]
-            elif isinstance(option := _option_in(hint), Option):
-                values[name] = option.read(self._process.conf)
-            elif typing.get_origin(hint) is Client:
-                values[name] = self._process.client(typing.get_args(hint)[0])
-            elif hint in self._objects:
-                values[name] = self._objects[hint]
-            elif parameter.default is not parameter.empty:
+            elif parameter.option is not None:
+                values[name] = parameter.option.read(self._process.conf)
+            elif parameter.contract is not None:
+                values[name] = self._process.client(parameter.contract)
+            elif parameter.hint in self._objects:
+                values[name] = self._objects[parameter.hint]
+            elif parameter.has_default:
                 continue
-            elif inspect.isclass(hint) and hint.__module__ != 'builtins':
-                values[name] = self.get(hint)
+            elif parameter.is_built:
+                values[name] = self.get(parameter.hint)
             else:
                 raise TypeError(f'nothing is given as {name} of {kind.__name__}')
         return kind(**values)
 
 
-@functools.cache
-def _constructor(
-    kind: typing.Any,
-) -> tuple[Mapping[str, inspect.Parameter], Mapping[str, typing.Any]]:
-    """Return the parameters of a class, and their annotations.
+class _Parameter(typing.NamedTuple):
+    """What a parameter of a constructor wants."""
 
-    Reading them takes longer than the constructor does, and each back end has
+    hint: typing.Any
+    option: Option | None
+    contract: typing.Any
+    has_default: bool
+    is_built: bool
+
+
+@functools.cache
+def _parameters(kind: typing.Any) -> Mapping[str, _Parameter]:
+    """Return what the parameters of a class want, by their names.
+
+    Reading it takes longer than the constructor does, and each back end has
     an object of most classes.
     """
-    return (
-        inspect.signature(kind).parameters,
-        typing.get_type_hints(kind.__init__, include_extras=True),
-    )
+    hints = typing.get_type_hints(kind.__init__, include_extras=True)
+    return {
+        name: _Parameter(
+            hint := hints.get(name),
+            _option_in(hint),
+            typing.get_args(hint)[0] if typing.get_origin(hint) is Client else None,
+            found.default is not found.empty,
+            inspect.isclass(hint) and hint.__module__ != 'builtins',
+        )
+        for name, found in inspect.signature(kind).parameters.items()
+    }
 
 
 def _option_in(hint: typing.Any) -> Option | None:
