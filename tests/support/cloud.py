@@ -53,6 +53,7 @@ from tests.support.rows import insert_type
 BACKENDS = ('alpha', 'beta')
 TYPE_ID = '11111111-2222-3333-4444-555555555555'
 
+_PENDING = sa.select(sa.func.count()).select_from(engine.Work.__table__)
 _CONF = """
 [DEFAULT]
 host = node
@@ -513,14 +514,7 @@ class Cloud(cloud_images.Copied):
             backend.beat()
 
     def has_pending_work(self) -> bool:
-        work = engine.Work.__table__
-        return bool(
-            self.db.read(
-                lambda session: session.value(
-                    sa.select(sa.func.count()).select_from(work)
-                )
-            )
-        )
+        return bool(self.db.read(lambda session: session.value(_PENDING)))
 
     def create_share(self, **body: object) -> str:
         """Create a share, wait until it is available and return its id."""

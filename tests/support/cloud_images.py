@@ -7,9 +7,11 @@ longer than most tests; so it is done once per process and copied.
 from collections.abc import Callable, Hashable
 import contextlib
 import functools
+import os
 import pathlib
 import shutil
 import sqlite3
+import tempfile
 import typing
 
 DATABASE = 'cloud.sqlite'
@@ -35,6 +37,7 @@ class Image(typing.NamedTuple):
 
     def restore(self, folder: pathlib.Path) -> None:
         """Replace what a cloud has stored, which no process uses now."""
+        place = _place_of_length(len(os.fsencode(folder)))
         for name in FOLDERS:
             shutil.rmtree(folder / name, ignore_errors=True)
         for path in folder.glob(f'{DATABASE}*'):
@@ -44,13 +47,13 @@ class Image(typing.NamedTuple):
                 (folder / name).mkdir()
             elif isinstance(content, pathlib.Path):
                 (folder / name).symlink_to(content)
-            elif name.startswith(DATABASE):
-                (folder / name).write_bytes(content)
+            elif name == DATABASE:
+                moved = _moved(content, place)
+                (folder / name).write_bytes(moved.replace(place, os.fsencode(folder)))
             else:
                 (folder / name).write_bytes(
-                    content.replace(_FOLDER, str(folder).encode())
+                    content.replace(_FOLDER, os.fsencode(folder))
                 )
-        _move_disks(folder, _FOLDER.decode(), str(folder))
 
 
 _IMAGES: dict[Hashable, Image] = {}
@@ -87,6 +90,25 @@ def capture(
             content = content.replace(str(folder).encode(), _FOLDER)
         files.append((name, content))
     return Image(tuple(files), now, incarnation, answer)
+
+
+def _place_of_length(length: int) -> bytes:
+    """Return what stands for a folder whose path has so many bytes."""
+    return _FOLDER[:-1].ljust(length - 1, b'_') + _FOLDER[-1:]
+
+
+@functools.lru_cache(maxsize=100)
+def _moved(content: bytes, place: bytes) -> bytes:
+    """Return a database in which that stands for the folder.
+
+    There is one for all folders whose paths have the same length, as those of
+    most tests do: their bytes can be replaced.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, DATABASE)
+        path.write_bytes(content)
+        _move_disks(path.parent, _FOLDER.decode(), place.decode())
+        return path.read_bytes()
 
 
 def _move_disks(

@@ -205,12 +205,13 @@ def share_statements(db: Database) -> Database:
     Compiling what a service runs takes longer than most tests.
     """
     for engine in {db.engine, db._read_engine}:
-        with engine.connect():  # the first connection sets up the dialect
-            writes = engine.get_execution_options().get(engines.WRITE)
-            # Those of readers have a listener that limits their statements.
-            engine.dialect = _DIALECTS.setdefault(
-                (engine.dialect.name, engine.driver, writes), engine.dialect
-            )
+        writes = engine.get_execution_options().get(engines.WRITE)
+        # Those of readers have a listener that limits their statements.
+        key = engine.dialect.name, engine.driver, writes
+        if key not in _DIALECTS:
+            with engine.connect():  # the first connection sets up the dialect
+                _DIALECTS[key] = engine.dialect
+        engine.dialect = _DIALECTS[key]
         if engine.dialect.name == 'mysql':
             sa.event.listen(engine, 'engine_connect', _look_into_its_own_schema)
         engine.update_execution_options(compiled_cache=_STATEMENTS)
