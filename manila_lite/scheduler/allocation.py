@@ -192,6 +192,7 @@ class Allocator:
             filters,
             weighers,
             self.rng,
+            MAX_CANDIDATES,
         )
 
     def _allocate(

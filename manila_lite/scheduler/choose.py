@@ -3,8 +3,8 @@
 import collections
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+import heapq
 from math import isfinite
-import operator
 import random
 from typing import Any, Literal, NamedTuple, overload
 
@@ -24,9 +24,6 @@ class RankedPool(NamedTuple):
     weight: float
 
 
-BY_WEIGHT = operator.itemgetter(RankedPool._fields.index('weight'))
-
-
 class Rejection(NamedTuple):
     """The filter that rejected a pool first, and its reason."""
 
@@ -39,11 +36,11 @@ class Rejection(NamedTuple):
 class Choice:
     """The accepted pools, best first, and how they were chosen.
 
-    `remaining` holds how many pools each filter left, up to the one that
-    left none. `rejecting_filter` is the name of the filter that explains why
-    no pool fits, `message_detail` the detail code of the user message;
-    both are None if there is a pool. `missing` is the pool that the share may
-    not leave, if that one is unknown.
+    `ranked` may have the best of them only. `remaining` holds how many pools
+    each filter left, up to the one that left none. `rejecting_filter` is the
+    name of the filter that explains why no pool fits, `message_detail` the
+    detail code of the user message; both are None if there is a pool. `missing`
+    is the pool that the share may not leave, if that one is unknown.
     """
 
     ranked: list[RankedPool]
@@ -55,8 +52,8 @@ class Choice:
 
     def explanation(self) -> str:
         """Return the whole decision as one line, for administrators."""
-        considered = len(self.ranked) + len(self.rejections)
-        accepted = len(self.ranked)
+        accepted = self.remaining[-1][1] if self.remaining else 0
+        considered = accepted + len(self.rejections)
         parts = [f'{considered} pools considered, {accepted} accepted.']
         if self.missing is not None:
             parts.append(f'{self.missing} is not among the known pools.')
@@ -65,7 +62,8 @@ class Choice:
             rejections[rejection.filter].append(rejection)
         for name, count in self.remaining:
             # Each type of a share group has filters of the same names.
-            reasons = _shortened(_by_reason(rejections.pop(name, [])))
+            texts = _by_reason(rejections.pop(name, []))
+            reasons = _shortened(texts, len(texts))
             parts.append(
                 f'{name} left {count}' + (f', rejected {reasons}.' if reasons else '.')
             )
@@ -74,7 +72,7 @@ class Choice:
                 f'{ranked.pool.host} weighs {ranked.weight:.3f}'
                 for ranked in self.ranked
             ]
-            parts.append(f'{_shortened(weights)}.')
+            parts.append(f'{_shortened(weights, accepted)}.')
         return ' '.join(parts)
 
 
@@ -97,11 +95,11 @@ def _by_reason(rejections: list[Rejection]) -> list[str]:
     return texts
 
 
-def _shortened(items: list[str]) -> str:
-    """Return the first of the items and the number of the others."""
+def _shortened(items: list[str], count: int) -> str:
+    """Return the first of so many items and the number of the others."""
     shown = items[:MAX_SHOWN]
-    if len(items) > MAX_SHOWN:
-        shown.append(f'and {len(items) - MAX_SHOWN} more')
+    if count > len(shown):
+        shown.append(f'and {count - len(shown)} more')
     return '; '.join(shown)
 
 
@@ -111,11 +109,13 @@ def choose(
     filters: Sequence[Filter],
     weighers: Sequence[Weigher],
     rng: random.Random | None = None,
+    most: int | None = None,
 ) -> Choice:
     """Return the pools that can hold the share, best first, or why not.
 
-    Pools of equal weight are in the order of their names or, with `rng`,
-    in random order. A share that is extended or managed stays on its pool.
+    With `most`, only so many of the best are ranked. Pools of equal weight are
+    in the order of their names or, with `rng`, in random order. A share that is
+    extended or managed stays on its pool.
     """
     candidates = list(pools)
     if request.stays:
@@ -139,7 +139,7 @@ def choose(
     else:
         detail, decisive = _why_none(rules, considered, request)
     return Choice(
-        _rank(candidates, request, weighers, rng),
+        _rank(candidates, request, weighers, rng, most),
         remaining,
         rejections,
         detail,
@@ -189,12 +189,15 @@ def _rank(
     request: PlacementRequest,
     weighers: Sequence[Weigher],
     rng: random.Random | None,
+    most: int | None,
 ) -> list[RankedPool]:
+    order: Iterable[float]
     if rng is None:
         pools = sorted(pools, key=lambda pool: pool.host)
+        order = range(len(pools), 0, -1)
     else:
         draw = rng.random
-        pools = sorted(pools, key=lambda pool: draw())
+        order = [draw() for _ in pools]
     weights = [0.0] * len(pools)
     for weigher in weighers:
         if not weigher.applies(request):
@@ -206,8 +209,12 @@ def _rank(
             weight + weigher.multiplier * score
             for weight, score in zip(weights, scores, strict=True)
         ]
-    ranked = map(RankedPool, pools, weights)
-    return sorted(ranked, key=BY_WEIGHT, reverse=True)
+    # Sorting all of a thousand would take longer than the filters do.
+    best = heapq.nlargest(
+        len(pools) if most is None else most,
+        zip(weights, order, range(len(pools)), strict=True),
+    )
+    return [RankedPool(pools[place], weight) for weight, _, place in best]
 
 
 def _normalize(values: list[float]) -> list[float]:

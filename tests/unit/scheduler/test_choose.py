@@ -60,6 +60,16 @@ def test_pools_with_more_capacity_come_first():
     ]
 
 
+@pytest.mark.parametrize('rng', [None, random.Random(1)])
+def test_only_the_best_pools_are_ranked_and_all_are_counted(rng):
+    pools = [pool(f'a@b#{free}', free_gb=free) for free in range(20, 45)]
+    choice = choose(request(), pools, ZONE_AND_SPACE, [CapacityWeigher()], rng, 12)
+    assert hosts(choice) == [f'a@b#{free}' for free in range(44, 32, -1)]
+    explanation = choice.explanation()
+    assert explanation.startswith('25 pools considered, 25 accepted.')
+    assert explanation.endswith('a@b#35 weighs 0.625; and 15 more.')
+
+
 def test_a_negative_multiplier_fills_pools_up_and_unknown_stays_last():
     pools = [
         pool('a@b#small', free_gb=10),
