@@ -59,7 +59,7 @@ def run(verdict: Verdict) -> None:
             ],
         )
     get, page, everything, bare, logged = (count / 1e6 for count in counts)
-    verdict.record('GET share', get, 'million instructions', at_most=1.2)
+    verdict.record('GET share', get, 'million instructions', at_most=1.0)
     verdict.record(
         'the line of a request in the log',
         logged - get,

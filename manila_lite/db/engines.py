@@ -427,6 +427,7 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
     )
     engine.update_execution_options(compiled_cache=StatementCache())
     exc_filters.register_engine(engine)
+    _remove_listeners(engine)
     _translate_errors(engine)
 
     @event.listens_for(engine, 'connect')
@@ -438,15 +439,13 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
         connection.execute('PRAGMA synchronous = FULL')
         connection.execute('PRAGMA foreign_keys = ON')
 
-    @event.listens_for(engine, 'begin')
-    def begin(connection: sa.Connection) -> None:
-        if connection.get_execution_options().get(WRITE):
-            # Through SQLAlchemy, so that "busy" is translated like others.
-            connection.exec_driver_sql('BEGIN IMMEDIATE')
-        else:  # takes no lock yet, so it cannot fail
-            driver: typing.Any = connection.connection.dbapi_connection
-            driver.execute('BEGIN')
+    def begin(connection: typing.Any) -> None:
+        is_writer = connection.info.get(WRITE)
+        connection.execute('BEGIN IMMEDIATE' if is_writer else 'BEGIN')
 
+    # Not by a listener, see `_remove_listeners`.
+    dialect: typing.Any = engine.dialect
+    dialect.do_begin = begin
     return engine
 
 

@@ -357,9 +357,8 @@ class Database:
             return
         # One cached connection: only the holder of the lock uses it.
         if self._writer is None:
-            self._writer = self._write_engine.connect().execution_options(
-                **{engines.WRITE: True}
-            )
+            self._writer = self._write_engine.connect()
+            self._writer.info[engines.WRITE] = True
         engines.set_synchronous(self._writer, fsync)
         yield self._writer
 

@@ -5,6 +5,7 @@ import sqlalchemy as sa
 
 from manila_lite.db import engines
 from manila_lite.db.engines import StatementCache
+from manila_lite.db.session import Database
 
 TABLE = sa.table('things', sa.column('id'), sa.column('size'))
 STATEMENT = sa.select(TABLE.c.id).where(TABLE.c.size == sa.bindparam('size'))
@@ -113,3 +114,18 @@ def test_cleared_cache_is_empty(cache):
         cache.get(key(part))
     cache.clear()
     assert cache.get(key(part)) is None
+
+
+@pytest.mark.parametrize(
+    'url',
+    [
+        'sqlite:///{folder}/empty.db',
+        'mysql+pymysql://nobody@127.0.0.1:1/',
+        'postgresql+psycopg2://nobody@127.0.0.1:1/',
+    ],
+)
+def test_steps_of_statements_have_no_listeners(tmp_path, url):
+    """SQLAlchemy would look for them at each step, a tenth of its time."""
+    db = Database(url.format(folder=tmp_path))
+    for engine in (db.engine, db._read_engine):
+        assert '_has_events' not in vars(engine)
