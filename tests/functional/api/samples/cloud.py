@@ -80,14 +80,21 @@ class SampleCloud(
     """See the module docstring."""
 
     def __init__(self, folder: pathlib.Path, extra_conf: str = ''):
-        self._types = self._managed = self._clients = 0
-        self.cloud = Cloud(folder, extra_conf=_CONF + extra_conf)
-        self._add_down_service()
+        self.cloud = Cloud(folder, extra_conf=_CONF + extra_conf, prepared=True)
         self.apis = {
             name: ApiClient(self.cloud, project=project, roles=roles, user=name)
             for name, (project, roles) in PERSONAS.items()
         }
         self.admin, self.member = self.apis['admin'], self.apis['member']
+        self.__dict__ |= self.cloud.prepare(self._fill, 'sample')
+        self._image = databases.SqliteImage(self.cloud.url)
+        self._read_rows = functools.lru_cache(maxsize=1)(self._rows_of)
+
+    def _fill(self) -> dict[str, str | int]:
+        """Create all resources; return what was set by that."""
+        given = set(self.__dict__)
+        self._types = self._managed = self._clients = 0
+        self._add_down_service()
         (
             self.share,
             self.spare_share,
@@ -125,8 +132,9 @@ class SampleCloud(
         self.group = self.new_group()
         self.group_snapshot = self.new_group_snapshot()
         self.transfer = self.new_transfer(share_id=self.offered_share)
-        self._image = databases.SqliteImage(self.cloud.url)
-        self._read_rows = functools.lru_cache(maxsize=1)(self._rows_of)
+        return {
+            name: value for name, value in self.__dict__.items() if name not in given
+        }
 
     def rewind(self) -> None:
         """Restore the database as it was when the cloud was built."""
