@@ -41,18 +41,10 @@ from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.guarded_driver import GuardedDriver
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
-from manila_lite.share.manager.recovery import share_instances
+from manila_lite.share.manager.recovery import rule_sets, share_groups, share_instances
 from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.recovery.reconciliation import ReconciliationEndpoint
-from manila_lite.share.manager.recovery.rule_sets import (
-    RuleSetRecovery,
-    SnapshotRuleSetRecovery,
-)
 from manila_lite.share.manager.recovery.share_backups import ShareBackupRecovery
-from manila_lite.share.manager.recovery.share_groups import (
-    ShareGroupRecovery,
-    ShareGroupSnapshotRecovery,
-)
 from manila_lite.share.manager.recovery.share_servers import (
     ServerTaskRecovery,
     ShareServerRecovery,
@@ -74,10 +66,10 @@ RECOVERIES: tuple[type[ResourceRecovery], ...] = (
     share_instances.ShareTaskRecovery,
     share_instances.ShareInstanceRecovery,
     SnapshotInstanceRecovery,
-    RuleSetRecovery,
-    SnapshotRuleSetRecovery,
-    ShareGroupRecovery,
-    ShareGroupSnapshotRecovery,
+    rule_sets.RuleSetRecovery,
+    rule_sets.SnapshotRuleSetRecovery,
+    share_groups.ShareGroupRecovery,
+    share_groups.ShareGroupSnapshotRecovery,
     ShareBackupRecovery,
     share_instances.ShareTransferRecovery,
 )

@@ -32,7 +32,7 @@ from manila_lite.share.drivers.btrfs.moves.copies import ONCE, Copies
 from manila_lite.share.drivers.btrfs.moves.departures import Departures
 from manila_lite.share.drivers.btrfs.servers import servers
 from manila_lite.share.drivers.btrfs.servers.servers import Servers
-from manila_lite.share.drivers.btrfs.volumes import ownership
+from manila_lite.share.drivers.btrfs.volumes import ownership, restoring
 from manila_lite.share.drivers.btrfs.volumes.pool import (
     FREED_WITHIN,
     Pool,
@@ -40,10 +40,6 @@ from manila_lite.share.drivers.btrfs.volumes.pool import (
     mounted_pool,
 )
 from manila_lite.share.drivers.btrfs.volumes.pool_disks import PoolDisks
-from manila_lite.share.drivers.btrfs.volumes.restoring import (
-    restore_limits,
-    restore_properties,
-)
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.fencing import FencingTokens
 from manila_lite.share.drivers.file_locks import Locks
@@ -135,8 +131,8 @@ class BtrfsBackend:
                 self._require_writable(pool)
                 pool.prepare()
                 self._discard_unfinished(pool)
-                restore_limits(pool, self.locks, is_trusted=False)
-                restore_properties(pool, self.locks)
+                restoring.restore_limits(pool, self.locks, is_trusted=False)
+                restoring.restore_properties(pool, self.locks)
             except (OSError, exception.DriverError) as error:
                 problems.append(failures.of_pool(pool.name, error))
         return problems
@@ -399,8 +395,8 @@ class BtrfsBackend:
             try:
                 self.disks.check(pool)
                 pool.read()
-                restore_limits(pool, self.locks)
-                restore_properties(pool, self.locks)
+                restoring.restore_limits(pool, self.locks)
+                restoring.restore_properties(pool, self.locks)
                 self._report_nested(pool)
                 if pool.count_again():
                     LOG.warning(

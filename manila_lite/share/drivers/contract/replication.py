@@ -13,13 +13,8 @@ from collections.abc import Sequence
 import datetime
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract import values
+from manila_lite.share.drivers.contract import interfaces, values
 from manila_lite.share.drivers.contract.access import AccessRules
-from manila_lite.share.drivers.contract.interfaces import (
-    DefaultedInterface,
-    ShareServerMapping,
-    requires,
-)
 
 ReplicaList = list[values.ShareForDriver]
 
@@ -36,7 +31,7 @@ class ReplicationDefaults:
         new_replica: values.ShareForDriver,
         access_rules: AccessRules,
         replica_snapshots: list[values.ReplicaSnapshot],
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> values.ReplicaReply | None:
         """Create a copy of the active replica, or start to.
 
@@ -52,7 +47,7 @@ class ReplicationDefaults:
         replica_list: ReplicaList,
         replica_snapshots: list[values.SnapshotForDriver],
         replica: values.ShareForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> None:
         """Delete a replica and its snapshots; a missing one is success."""
         raise NotImplementedError
@@ -63,7 +58,7 @@ class ReplicationDefaults:
         replica_list: ReplicaList,
         replica: values.ShareForDriver,
         access_rules: AccessRules,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
     ) -> Sequence[values.ReplicaReply] | None:
         """Make a replica the only active one.
@@ -81,7 +76,7 @@ class ReplicationDefaults:
         replica: values.ShareForDriver,
         access_rules: AccessRules,
         replica_snapshots: list[values.ReplicaSnapshot],
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> values.ReplicaStateReply | str | None:
         """Return whether a replica that is not active is up to date.
 
@@ -99,7 +94,7 @@ class ReplicationDefaults:
     def get_replica_status(
         self,
         replica: values.ShareForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> values.StatusReply:
         """Return the actual state of a replica, as for a share.
 
@@ -115,7 +110,7 @@ class ReplicationDefaults:
         context: RequestContext,
         replica_list: ReplicaList,
         replica_snapshots: list[values.SnapshotForDriver],
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> Sequence[values.ReplicatedSnapshotReply] | None:
         """Create a snapshot on the active replica and its copies.
 
@@ -129,7 +124,7 @@ class ReplicationDefaults:
         context: RequestContext,
         replica_list: ReplicaList,
         replica_snapshots: list[values.SnapshotForDriver],
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> Sequence[values.ReplicatedSnapshotReply] | None:
         """Delete a snapshot from all replicas.
 
@@ -144,7 +139,7 @@ class ReplicationDefaults:
         share_replica: values.ShareForDriver,
         replica_snapshots: list[values.SnapshotForDriver],
         replica_snapshot: values.SnapshotForDriver,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> values.ReplicatedSnapshotReply | None:
         """Return the progress of a snapshot being created or deleted.
 
@@ -161,14 +156,14 @@ class ReplicationDefaults:
         replica_snapshots: list[values.SnapshotForDriver],
         share_access_rules: AccessRules,
         snapshot_access_rules: AccessRules,
-        share_server: ShareServerMapping | None = None,
+        share_server: interfaces.ShareServerMapping | None = None,
     ) -> int | None:
         """Do what `revert_to_snapshot` does for a replicated share."""
         raise NotImplementedError
 
 
-@requires('create_replica', 'delete_replica')
-class ReplicationSupport(ReplicationDefaults, DefaultedInterface):
+@interfaces.requires('create_replica', 'delete_replica')
+class ReplicationSupport(ReplicationDefaults, interfaces.DefaultedInterface):
     """Replicas of shares on other back ends.
 
     Drivers whose replicas are all writable may lack the methods that promote

@@ -24,10 +24,6 @@ from manila_lite.share.drivers.base import (
     ShareGroupFromSnapshotSupport,
 )
 from manila_lite.share.manager.driver_view import group_view, share_view
-from manila_lite.share.manager.driver_view.group_view import (
-    LoadedGroup,
-    LoadedGroupSnapshot,
-)
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
@@ -47,8 +43,8 @@ class GroupCopy(typing.NamedTuple):
     `replies` are what the driver reports about them, by share instance id.
     """
 
-    group: LoadedGroup
-    snapshot: LoadedGroupSnapshot
+    group: group_view.LoadedGroup
+    snapshot: group_view.LoadedGroupSnapshot
     shares: list[LoadedInstance]
     replies: Mapping[str, ReportedClone]
 
@@ -73,13 +69,13 @@ class GroupCopies:
     def __post_init__(self) -> None:
         self.provisioning = self.provisioning.on(self.setup.service_host)
 
-    def can_create(self, group: LoadedGroup) -> bool:
+    def can_create(self, group: group_view.LoadedGroup) -> bool:
         """Whether the driver creates the shares together with this group."""
         return group.row.source_share_group_snapshot_id is not None and (
             isinstance(self.driver, ShareGroupFromSnapshotSupport)
         )
 
-    def create(self, job: JobContext, group: LoadedGroup) -> GroupCopy:
+    def create(self, job: JobContext, group: group_view.LoadedGroup) -> GroupCopy:
         """Create a group that has its server, and its shares."""
         copy = job.read(self._load, group)
         if group.server is not None:
@@ -99,7 +95,7 @@ class GroupCopies:
         )
         return copy._replace(replies=self._parse(copy, reply))
 
-    def _load(self, session: Session, group: LoadedGroup) -> GroupCopy:
+    def _load(self, session: Session, group: group_view.LoadedGroup) -> GroupCopy:
         snapshot_id = typing.cast(str, group.row.source_share_group_snapshot_id)
         instances = share_view.load_instances(
             session, member_sources.list_creating(session, group.row.id)

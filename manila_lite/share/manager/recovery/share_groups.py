@@ -28,12 +28,7 @@ from manila_lite.share.manager.recovery.base import (
     Verdict,
     verdict_on_status,
 )
-from manila_lite.states.share_group import (
-    SHARE_GROUP,
-    SHARE_GROUP_SNAPSHOT,
-    GroupSnapshotStatus,
-    GroupStatus,
-)
+from manila_lite.states import share_group
 from manila_lite.states.share_server import ServerStatus
 
 GroupCase = RescueCase[ShareGroupRow, LoadedGroup]
@@ -41,7 +36,7 @@ GroupCase = RescueCase[ShareGroupRow, LoadedGroup]
 
 @dataclasses.dataclass(eq=False)
 class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
-    machine = SHARE_GROUP
+    machine = share_group.SHARE_GROUP
 
     groups: ShareGroupsEndpoint
 
@@ -62,13 +57,13 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
         return (getattr(self.groups.driver, name), group.for_driver, group.share_server)
 
     def interpret(self, case: GroupCase, reply: typing.Any) -> Verdict:
-        return verdict_on_status(reply, GroupStatus.AVAILABLE)
+        return verdict_on_status(reply, share_group.GroupStatus.AVAILABLE)
 
     def converge(self, session: Session, case: GroupCase, end: Ending) -> None:
         self.groups.created(session, case.row.id)
 
     def give_up(self, session: Session, case: GroupCase, end: Ending) -> None:
-        fire(session, SHARE_GROUP, case.row.id, end.event)
+        fire(session, share_group.SHARE_GROUP, case.row.id, end.event)
         self.notify(
             session,
             end,
@@ -78,12 +73,12 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
 
 def _has_no_server() -> base.StatusReply:
     """Return the state of a group whose share server was not finished."""
-    return {'status': GroupStatus.ERROR}
+    return {'status': share_group.GroupStatus.ERROR}
 
 
 def _exists_without_driver() -> base.StatusReply:
     """Return the state of a group that the back end need not know of."""
-    return {'status': GroupStatus.AVAILABLE}
+    return {'status': share_group.GroupStatus.AVAILABLE}
 
 
 GroupSnapshotCase = RescueCase[ShareGroupSnapshotRow, LoadedGroupSnapshot]
@@ -93,7 +88,7 @@ GroupSnapshotCase = RescueCase[ShareGroupSnapshotRow, LoadedGroupSnapshot]
 class ShareGroupSnapshotRecovery(
     ProbedRecovery[ShareGroupSnapshotRow, LoadedGroupSnapshot]
 ):
-    machine = SHARE_GROUP_SNAPSHOT
+    machine = share_group.SHARE_GROUP_SNAPSHOT
 
     snapshots: ShareGroupSnapshotsEndpoint
 
@@ -120,7 +115,7 @@ class ShareGroupSnapshotRecovery(
             reply = self.snapshots.driver.get_snapshot_status(
                 member.for_driver(self.snapshots.names), member.share.share_server
             )
-            if reply['status'] != GroupSnapshotStatus.AVAILABLE:
+            if reply['status'] != share_group.GroupSnapshotStatus.AVAILABLE:
                 return reply
             members.append(
                 {
@@ -129,12 +124,12 @@ class ShareGroupSnapshotRecovery(
                 }
             )
         return {
-            'status': GroupSnapshotStatus.AVAILABLE,
+            'status': share_group.GroupSnapshotStatus.AVAILABLE,
             'share_group_snapshot_members': members,
         }
 
     def interpret(self, case: GroupSnapshotCase, reply: typing.Any) -> Verdict:
-        return verdict_on_status(reply, GroupSnapshotStatus.AVAILABLE)
+        return verdict_on_status(reply, share_group.GroupSnapshotStatus.AVAILABLE)
 
     def converge(self, session: Session, case: GroupSnapshotCase, end: Ending) -> None:
         members = end.facts.get('share_group_snapshot_members')
@@ -142,7 +137,7 @@ class ShareGroupSnapshotRecovery(
 
     def give_up(self, session: Session, case: GroupSnapshotCase, end: Ending) -> None:
         self.snapshots.release(session, case.row.id)
-        fire(session, SHARE_GROUP_SNAPSHOT, case.row.id, end.event)
+        fire(session, share_group.SHARE_GROUP_SNAPSHOT, case.row.id, end.event)
         self.notify(
             session,
             end,

@@ -11,13 +11,7 @@ from manila_lite.messages import Action
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
-from manila_lite.share.manager.recovery.base import (
-    DriverCall,
-    Ending,
-    ProbedRecovery,
-    RescueCase,
-    Verdict,
-)
+from manila_lite.share.manager.recovery import base
 from manila_lite.share.manager.snapshots import SnapshotsEndpoint
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE, SnapshotStatus
 
@@ -31,7 +25,7 @@ _REPLICATED_KINDS = {
 }
 
 
-SnapshotCase = RescueCase[SnapshotInstanceRow, LoadedSnapshot]
+SnapshotCase = base.RescueCase[SnapshotInstanceRow, LoadedSnapshot]
 
 _ACTIONS = {
     SnapshotStatus.CREATING: Action.CREATE,
@@ -41,7 +35,9 @@ _ACTIONS = {
 
 
 @dataclasses.dataclass(eq=False)
-class SnapshotInstanceRecovery(ProbedRecovery[SnapshotInstanceRow, LoadedSnapshot]):
+class SnapshotInstanceRecovery(
+    base.ProbedRecovery[SnapshotInstanceRow, LoadedSnapshot]
+):
     machine = SNAPSHOT_INSTANCE
 
     snapshots: SnapshotsEndpoint
@@ -50,16 +46,16 @@ class SnapshotInstanceRecovery(ProbedRecovery[SnapshotInstanceRow, LoadedSnapsho
         if rows.find(session, id) is None:
             return None
         loaded = share_view.load_snapshot(session, id)
-        return RescueCase(loaded.row, loaded)
+        return base.RescueCase(loaded.row, loaded)
 
-    def driver_call(self, case: SnapshotCase, name: str) -> DriverCall:
+    def driver_call(self, case: SnapshotCase, name: str) -> base.DriverCall:
         return (
             getattr(self.snapshots.driver, name),
             self.snapshots.view(case.loaded),
             case.loaded.share_server,
         )
 
-    def interpret(self, case: SnapshotCase, reply: typing.Any) -> Verdict:
+    def interpret(self, case: SnapshotCase, reply: typing.Any) -> base.Verdict:
         """Return the reply itself if it is consistent with the row."""
         share = case.loaded.share.row
         try:
@@ -67,14 +63,14 @@ class SnapshotInstanceRecovery(ProbedRecovery[SnapshotInstanceRow, LoadedSnapsho
             proto = reply.get('share_proto', share.share_proto)
             normalise_export_locations(reply.get('export_locations'))
         except (TypeError, KeyError, AttributeError) as error:
-            return Verdict(reason=f'the reply of the driver is invalid: {error!r}')
+            return base.Verdict(reason=f'the reply of the driver is invalid: {error!r}')
         if status != SnapshotStatus.AVAILABLE:
-            return Verdict(reason=f'the back end reports status {status}')
+            return base.Verdict(reason=f'the back end reports status {status}')
         if proto != share.share_proto:
-            return Verdict(reason=f'the back end reports protocol {proto}')
+            return base.Verdict(reason=f'the back end reports protocol {proto}')
         if not isinstance(size, int | None):
-            return Verdict(reason=f'the back end reports a size of {size} GiB')
-        return Verdict(reply)
+            return base.Verdict(reason=f'the back end reports a size of {size} GiB')
+        return base.Verdict(reply)
 
     def resubmit(self, session: Session, case: SnapshotCase, kind: str) -> None:
         """Resubmit, as replication work when there are several replicas."""
@@ -85,9 +81,9 @@ class SnapshotInstanceRecovery(ProbedRecovery[SnapshotInstanceRow, LoadedSnapsho
             kind = _REPLICATED_KINDS[kind]
         super().resubmit(session, case, kind)
 
-    def converge(self, session: Session, case: SnapshotCase, end: Ending) -> None:
+    def converge(self, session: Session, case: SnapshotCase, end: base.Ending) -> None:
         self.snapshots.created(session, case.row, end.facts)
 
-    def give_up(self, session: Session, case: SnapshotCase, end: Ending) -> None:
+    def give_up(self, session: Session, case: SnapshotCase, end: base.Ending) -> None:
         self.snapshots.given_up(session, case.row, end.event)
         self.notify(session, end, _ACTIONS.get(case.row.status, Action.UPDATE))

@@ -31,12 +31,8 @@ from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client, implements
 from manila_lite.rpc.share import ReplicaRolesRpc
 from manila_lite.share.drivers.base import ReplicaReply, ShareDriver, ShareForDriver
-from manila_lite.share.manager.driver_view import replica_view
+from manila_lite.share.manager.driver_view import replica_view, share_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
-from manila_lite.share.manager.driver_view.share_view import (
-    LoadedInstance,
-    NameTemplates,
-)
 from manila_lite.share.manager.endpoint import outdated, owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.replication.outcome_writer import (
@@ -279,7 +275,7 @@ class ReplicaRolesEndpoint:
     """Promotes active replicas of one back end again."""
 
     driver: ShareDriver
-    names: NameTemplates
+    names: share_view.NameTemplates
     writer: RoleWriter
     locks: Coordinator | NullCoordinator
 
@@ -331,7 +327,7 @@ class ReplicaRolesEndpoint:
         return True
 
     def _as_on_backend(
-        self, share: ReplicatedShare, own: LoadedInstance, active: str | None
+        self, share: ReplicatedShare, own: share_view.LoadedInstance, active: str | None
     ) -> dict[str, ShareForDriver]:
         """Return all replicas with the roles that the back ends have.
 

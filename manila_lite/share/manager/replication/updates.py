@@ -32,10 +32,6 @@ from manila_lite.share.drivers.base import ShareDriver, ShareForDriver
 from manila_lite.share.manager.driver_probe import BackendUnresponsive
 from manila_lite.share.manager.driver_view import replica_view, share_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
-from manila_lite.share.manager.driver_view.share_view import (
-    LoadedInstance,
-    NameTemplates,
-)
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.replication import outcomes, roles
 from manila_lite.share.manager.replication.outcome_writer import (
@@ -79,7 +75,7 @@ _PASS = f'{ReplicaUpdatesRpc.name}.update_share_replicas'
 class DueReplica(typing.NamedTuple):
     """A replica to be updated, and its share as read before."""
 
-    replica: LoadedInstance
+    replica: share_view.LoadedInstance
     view: ReplicatedShare
 
     @property
@@ -105,7 +101,7 @@ class ReplicaUpdatesEndpoint:
     service_host: ServiceHost
     outcome_writer: OutcomeWriter
     role_writer: roles.RoleWriter
-    names: NameTemplates
+    names: share_view.NameTemplates
     locks: Coordinator | NullCoordinator
     probe: ReplicaProbe
     page: int = PAGE_SIZE
@@ -474,7 +470,7 @@ class ReplicaUpdatesEndpoint:
             on_slow=on_slow,
         )
 
-    def _for_driver(self, replica: LoadedInstance) -> ShareForDriver:
+    def _for_driver(self, replica: share_view.LoadedInstance) -> ShareForDriver:
         return share_view.share_for_driver(replica, self.names.share)
 
 

@@ -20,13 +20,9 @@ from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire, insert_row
 from manila_lite.messages import Action, Detail, explanation_in
 from manila_lite.share.drivers.base import NetworkInfo, ShareDriver, ShareServerSupport
-from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view import server_view, share_view
 from manila_lite.share.manager.driver_view.group_view import CloneSource, LoadedGroup
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
-from manila_lite.share.manager.driver_view.share_view import (
-    LoadedInstance,
-    NameTemplates,
-)
 from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.servers.demand import (
     failure_detail,
@@ -73,7 +69,7 @@ class ServerSetup:
     driver: ShareDriver
     service_host: str
     _: dataclasses.KW_ONLY
-    names: NameTemplates
+    names: share_view.NameTemplates
     networks: ServerNetworks | None = None
     limits: ServerLimits = NO_LIMITS
     backend_name: str = ''
@@ -106,10 +102,10 @@ class ServerSetup:
     def provide_server(
         self,
         job: JobContext,
-        instance: LoadedInstance,
+        instance: share_view.LoadedInstance,
         source: CloneSource | None = None,
         stays_on: str | None = None,
-    ) -> LoadedInstance | None:
+    ) -> share_view.LoadedInstance | None:
         """Return the new share with its server; None when it has to wait.
 
         In the latter case the work has been released. `source` is the

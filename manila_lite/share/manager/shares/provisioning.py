@@ -39,10 +39,6 @@ from manila_lite.share.manager import driver_probe
 from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.access.teardown import Teardown
 from manila_lite.share.manager.driver_view import group_view, share_view
-from manila_lite.share.manager.driver_view.share_view import (
-    LoadedInstance,
-    NameTemplates,
-)
 from manila_lite.share.manager.endpoint import require_status, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.demand import check_growth
@@ -80,7 +76,7 @@ class ProvisioningEndpoint:
     """
 
     driver: base.ShareDriver
-    names: NameTemplates
+    names: share_view.NameTemplates
     copy_interval: Annotated[float, Option('periodic_interval')]
     probe: driver_probe.DriverProbe
     setup: ServerSetup
@@ -100,7 +96,7 @@ class ProvisioningEndpoint:
         instance_id: str,
         placement: dict[str, typing.Any] | None = None,
     ) -> None:
-        prepared: LoadedInstance = job.prepared
+        prepared: share_view.LoadedInstance = job.prepared
         instance = self.rescheduling.provide_server(job, prepared)
         if instance is None:
             return
@@ -275,7 +271,7 @@ class ProvisioningEndpoint:
 
     @work(expects=InstanceStatus.CREATING_FROM_SNAPSHOT)
     def await_share_from_snapshot(self, job: JobContext, instance_id: str) -> None:
-        instance: LoadedInstance = job.prepared
+        instance: share_view.LoadedInstance = job.prepared
         try:
             result = self.probe.poll(
                 job.claim.id,
@@ -313,7 +309,7 @@ class ProvisioningEndpoint:
 
     def prepare_extend_share_instance(
         self, session: Session, job: Claim
-    ) -> LoadedInstance:
+    ) -> share_view.LoadedInstance:
         instance = self.expect(session, job, InstanceStatus.EXTENDING)
         check_growth(session, instance.row, job.args['growth'], self.setup.limits)
         return instance
@@ -321,7 +317,7 @@ class ProvisioningEndpoint:
     def extend_share_instance(
         self, job: JobContext, instance_id: str, new_size: int, growth: int, host: str
     ) -> None:
-        instance: LoadedInstance = job.prepared
+        instance: share_view.LoadedInstance = job.prepared
         self.driver.extend_share(
             self._view(instance), new_size, share_server=instance.share_server
         )
@@ -352,7 +348,7 @@ class ProvisioningEndpoint:
     def shrink_share_instance(
         self, job: JobContext, instance_id: str, new_size: int
     ) -> None:
-        instance: LoadedInstance = job.prepared
+        instance: share_view.LoadedInstance = job.prepared
         self.driver.shrink_share(
             self._view(instance), new_size, share_server=instance.share_server
         )
@@ -490,8 +486,8 @@ class ProvisioningEndpoint:
         session: Session,
         job: Claim,
         status: str,
-        find: Callable[..., LoadedInstance] = share_view.load_instance,
-    ) -> LoadedInstance:
+        find: Callable[..., share_view.LoadedInstance] = share_view.load_instance,
+    ) -> share_view.LoadedInstance:
         """Return the instance if it still waits for this work.
 
         Its row is locked: a request that moves it on and submits other
@@ -503,7 +499,7 @@ class ProvisioningEndpoint:
         )
         return instance
 
-    def _view(self, instance: LoadedInstance) -> base.ShareForDriver:
+    def _view(self, instance: share_view.LoadedInstance) -> base.ShareForDriver:
         return share_view.share_for_driver(instance, self.name_template)
 
 
