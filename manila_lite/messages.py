@@ -448,24 +448,27 @@ _FOR_USERS = (
 )
 
 
+Resource = tuple[str, str]
+"""A type of the API such as SHARE, and the id of a resource."""
+
+
 def record(
     session: Session,
-    *,
     project_id: str,
-    request_id: str | None,
     action: Action,
-    resource_type: str,
-    resource_id: str,
-    detail: Detail,
+    resource: Resource,
     ttl: int,
+    *,
+    detail: Detail = Detail.UNKNOWN_ERROR,
+    request_id: str | None = None,
     reason: str | None = None,
     explanation: str | None = None,
 ) -> str:
     """Write a message to the users of a project; return its id.
 
-    `resource_type` is a type of the API such as SHARE; the message
-    expires in `ttl` seconds. Success is a detail like any failure.
+    The message expires in `ttl` seconds. Success is a detail like any failure.
     """
+    resource_type, resource_id = resource
     message_id = session.new_id()
     messages.insert_message(
         session,

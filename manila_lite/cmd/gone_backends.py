@@ -186,13 +186,11 @@ class GoneBackends:
     def _notify_owner(self, session: Session, share: ShareTarget) -> None:
         messages.record(
             session,
-            project_id=share.project_id,
-            request_id=None,
-            action=Action.DELETE,
+            share.project_id,
+            Action.DELETE,
+            ('SHARE', share.id),
+            self.process.conf.message_ttl,
             detail=Detail.DONE,
-            resource_type='SHARE',
-            resource_id=share.id,
-            ttl=self.process.conf.message_ttl,
         )
 
 

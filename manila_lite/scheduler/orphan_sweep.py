@@ -24,7 +24,7 @@ from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import ExpiredShareRow, InstanceRow, StuckRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
-from manila_lite.messages import Action, Detail
+from manila_lite.messages import Action
 from manila_lite.quota.removal import remove_group
 from manila_lite.quota.shares import remove_and_credit, remove_replica_and_credit
 from manila_lite.quota.snapshots import remove_and_credit as remove_snapshot_and_credit
@@ -138,18 +138,16 @@ class OrphanSweep:
         else:
             event = rescue.events[-1]
             fire(session, SHARE_GROUP, row.id, event)
-            messages.record(
-                session,
-                project_id=row.project_id,
-                request_id=None,
-                action=Action.ALLOCATE_HOST,
-                detail=Detail.UNKNOWN_ERROR,
-                resource_type='SHARE_GROUP',
-                resource_id=row.id,
-                ttl=self.message_ttl,
-            )
+            self._notify(session, row, ('SHARE_GROUP', row.id))
             action, status_after = 'given up', SHARE_GROUP[event].target
         self._record(session, row, action, status_after, began)
+
+    def _notify(
+        self, session: Session, row: StuckRow, resource: messages.Resource
+    ) -> None:
+        messages.record(
+            session, row.project_id, Action.ALLOCATE_HOST, resource, self.message_ttl
+        )
 
     def _ignore_stale(self, function: Callable[..., None], *args: typing.Any) -> None:
         """Call; another scheduler may have handled the same row just now."""
@@ -167,17 +165,10 @@ class OrphanSweep:
         fire(session, SHARE_INSTANCE, row.id, event)
         if instance.replica_state in PASSIVE:
             share_moves.mark_unplaced_failed(session, row.id)
-        messages.record(
-            session,
-            project_id=row.project_id,
-            request_id=None,
-            action=Action.ALLOCATE_HOST,
-            detail=Detail.UNKNOWN_ERROR,
-            ttl=self.message_ttl,
-            **displayed_resource(
-                instance.id, instance.share_id, instance.replica_state
-            ),
+        shown = displayed_resource(
+            instance.id, instance.share_id, instance.replica_state
         )
+        self._notify(session, row, shown)
         self._record(session, row, 'given up', SHARE_INSTANCE[event].target, began)
 
     def _remove_rows(self, session: Session, instance: InstanceRow) -> None:

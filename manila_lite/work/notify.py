@@ -38,25 +38,16 @@ def notify_user(
     if claim.resource == SNAPSHOT_INSTANCE.resource:
         snapshot = message_rows.find_snapshot(session, claim.resource_id)
         owner_id = snapshot.project_id if snapshot else None
-        resource = {
-            'resource_type': 'SHARE_SNAPSHOT',
-            'resource_id': snapshot.id if snapshot else claim.resource_id,
-        }
+        resource = ('SHARE_SNAPSHOT', snapshot.id if snapshot else claim.resource_id)
     elif claim.resource == SHARE_BACKUP.resource:
         # Published messages know no backups.
         backed_up = message_rows.find_share_of_backup(session, claim.resource_id)
         owner_id = backed_up.project_id if backed_up else None
-        resource = {
-            'resource_type': 'SHARE',
-            'resource_id': backed_up.id if backed_up else claim.resource_id,
-        }
+        resource = ('SHARE', backed_up.id if backed_up else claim.resource_id)
     elif claim.resource in _GROUP_RESOURCES:
         group = _GROUP_RESOURCES[claim.resource](session, claim.resource_id)
         owner_id = group.project_id if group else None
-        resource = {
-            'resource_type': 'SHARE_GROUP',
-            'resource_id': group.id if group else claim.resource_id,
-        }
+        resource = ('SHARE_GROUP', group.id if group else claim.resource_id)
     else:
         share = message_rows.find_share(session, claim.resource_id)
         owner_id = share.project_id if share else None
@@ -66,30 +57,30 @@ def notify_user(
         return  # no project to notify
     messages.record(
         session,
-        project_id=project_id,
-        request_id=claim.request_id,
-        action=action,
+        project_id,
+        action,
+        resource,
+        ttl,
         detail=detail,
-        **resource,
-        ttl=ttl,
+        request_id=claim.request_id,
         reason=reason,
         explanation=explanation,
     )
 
 
-def _displayed(id: str, share: MessageShareRow | None) -> dict[str, str]:
+def _displayed(id: str, share: MessageShareRow | None) -> messages.Resource:
     if share is None:
-        return {'resource_type': 'SHARE', 'resource_id': id}
+        return 'SHARE', id
     return displayed_resource(id, share.id, share.replica_state)
 
 
 def displayed_resource(
     id: str, share_id: str, replica_state: str | None
-) -> dict[str, str]:
+) -> messages.Resource:
     """Return the resource under which users see a share instance."""
     if replica_state in PASSIVE:
-        return {'resource_type': 'SHARE_REPLICA', 'resource_id': id}
-    return {'resource_type': 'SHARE', 'resource_id': share_id}
+        return 'SHARE_REPLICA', id
+    return 'SHARE', share_id
 
 
 def detail_of(error: Exception, failure: typing.Any) -> messages.Detail:

@@ -164,8 +164,7 @@ def record(db, **values):
             'project_id': 'blue',
             'request_id': 'req-1',
             'action': Action.CREATE,
-            'resource_type': 'SHARE',
-            'resource_id': 'share1',
+            'resource': ('SHARE', 'share1'),
             'detail': Detail.NO_VALID_HOST,
             'ttl': 3 * DAY,
             **values,
@@ -187,13 +186,13 @@ def week(db, clock):
         record(
             db,
             action=Action.EXTEND,
-            resource_id='share2',
+            resource=('SHARE', 'share2'),
             detail=Detail.DRIVER_FAILED_EXTEND,
             request_id='req-2',
         )
     )
     clock.day = 2
-    made.append(record(db, project_id='red', resource_type='SHARE_GROUP'))
+    made.append(record(db, project_id='red', resource=('SHARE_GROUP', 'share1')))
     return made
 
 

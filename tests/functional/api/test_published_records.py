@@ -212,11 +212,8 @@ def test_operations_are_allowed_for_published_personas(api, filled):
     message_id = api.db.write(
         messages.record,
         project_id=MINE,
-        request_id=None,
         action=messages.Action.CREATE,
-        resource_type='SHARE',
-        resource_id='x',
-        detail=messages.Detail.UNKNOWN_ERROR,
+        resource=('SHARE', 'x'),
         ttl=9,
     )
     for row in operations():

@@ -26,7 +26,7 @@ from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import AcceptedTransferRow, InstanceRow, ShareTaskRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching
-from manila_lite.messages import Action, Detail
+from manila_lite.messages import Action
 from manila_lite.quota.shares import lock_instances, resize
 from manila_lite.rpc.share import AccessRpc, ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import normalise_export_locations
@@ -215,13 +215,11 @@ class ShareInstanceRecovery(base.ProbedRecovery[InstanceRow, LoadedInstance]):
             ):
                 messages.record(
                     session,
-                    project_id=one.project_id,
+                    one.project_id,
+                    Action.REVERT_TO_SNAPSHOT,
+                    ('SHARE_SNAPSHOT', one.snapshot_id),
+                    self.message_ttl,
                     request_id=end.job.request_id,
-                    action=Action.REVERT_TO_SNAPSHOT,
-                    detail=Detail.UNKNOWN_ERROR,
-                    resource_type='SHARE_SNAPSHOT',
-                    resource_id=one.snapshot_id,
-                    ttl=self.message_ttl,
                     explanation=end.explanation,
                 )
 
@@ -292,13 +290,11 @@ class ShareTransferRecovery(base.ResourceRecovery[AcceptedTransferRow, None]):
         if withdraw_acceptance(session, row.id) and row.project_id:
             messages.record(
                 session,
-                project_id=row.project_id,
+                row.project_id,
+                Action.TRANSFER_ACCEPT,
+                ('SHARE', row.share_id),
+                self.message_ttl,
                 request_id=end.job.request_id,
-                action=messages.Action.TRANSFER_ACCEPT,
-                detail=messages.Detail.UNKNOWN_ERROR,
-                resource_type='SHARE',
-                resource_id=row.share_id,
-                ttl=self.message_ttl,
                 explanation=end.explanation,
             )
 

@@ -133,8 +133,7 @@ class OutcomeWriter:
                 session,
                 row,
                 messages.Action.UPDATE,
-                'SHARE_REPLICA',
-                own.id,
+                ('SHARE_REPLICA', own.id),
                 explanation,
             )
 
@@ -259,8 +258,7 @@ class OutcomeWriter:
             session,
             row,
             messages.Action.CREATE if creating else messages.Action.DELETE,
-            'SHARE_SNAPSHOT',
-            row.snapshot_id,
+            ('SHARE_SNAPSHOT', row.snapshot_id),
             explanation,
         )
 
@@ -287,19 +285,16 @@ class OutcomeWriter:
         session: Session,
         row: OwnedRow,
         action: messages.Action,
-        resource_type: str,
-        resource_id: str,
+        resource: messages.Resource,
         explanation: str | None,
     ) -> None:
         messages.record(
             session,
-            project_id=row.project_id,
+            row.project_id,
+            action,
+            resource,
+            self.message_ttl,
             request_id=session.by.request_id if session.by else None,
-            action=action,
-            detail=messages.Detail.UNKNOWN_ERROR,
-            resource_type=resource_type,
-            resource_id=resource_id,
-            ttl=self.message_ttl,
             explanation=explanation,
         )
 

@@ -259,12 +259,11 @@ class RoleWriter:
             return
         messages.record(
             session,
-            project_id=row.project_id,
+            row.project_id,
+            messages.Action.PROMOTE,
+            displayed_resource(row.id, row.share_id, row.replica_state),
+            self.message_ttl,
             request_id=session.by.request_id if session.by else None,
-            action=messages.Action.PROMOTE,
-            detail=messages.Detail.UNKNOWN_ERROR,
-            **displayed_resource(row.id, row.share_id, row.replica_state),
-            ttl=self.message_ttl,
             explanation=explanation or reason,
         )
 

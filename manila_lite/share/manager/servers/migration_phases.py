@@ -24,7 +24,7 @@ from manila_lite.db.rows import InstanceRow, MigrationRow, ServerShareRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching, insert_row
 from manila_lite.host import Host
-from manila_lite.messages import Action, Detail
+from manila_lite.messages import Action
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY, AccessRpc, ShareServersRpc, SnapshotAccessRpc
 from manila_lite.share.drivers import base
@@ -319,13 +319,11 @@ class ServerMigrationPhases:
         ):
             messages.record(
                 session,
-                project_id=row.project_id,
-                request_id=None,
-                action=Action.UPDATE,
-                detail=Detail.UNKNOWN_ERROR,
-                ttl=self.message_ttl,
+                row.project_id,
+                Action.UPDATE,
+                displayed_resource(row.instance_id, row.share_id, row.replica_state),
+                self.message_ttl,
                 explanation=reason,
-                **displayed_resource(row.instance_id, row.share_id, row.replica_state),
             )
         for id in (source_id, migration.destination_server_id):
             fire_matching(session, SHARE_SERVER, 'migration_failed', {'id': id})

@@ -131,8 +131,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             job,
             Action.ADD_UPDATE_SECURITY_SERVICE,
             detail_in(error) or Detail.UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE,
-            'SECURITY_SERVICE',
-            job.args['new_id'],
+            ('SECURITY_SERVICE', job.args['new_id']),
             messages.explanation_in(error),
         )
         return True
@@ -260,8 +259,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             job,
             Action.UPDATE,
             detail_in(error) or detail,
-            'SHARE_NETWORK_SUBNET',
-            job.args['subnet_id'],
+            ('SHARE_NETWORK_SUBNET', job.args['subnet_id']),
             messages.explanation_in(error),
         )
         return True
@@ -312,8 +310,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             job,
             Action.UPDATE_METADATA,
             detail,
-            'SHARE_NETWORK_SUBNET',
-            job.args['subnet_id'],
+            ('SHARE_NETWORK_SUBNET', job.args['subnet_id']),
         )
 
     # All
@@ -365,8 +362,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         job: Claim,
         action: Action,
         detail: Detail,
-        resource_type: str,
-        resource_id: str,
+        resource: messages.Resource,
         explanation: str | None = None,
     ) -> None:
         """Notify the project of the network, not that of the request."""
@@ -375,13 +371,12 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         if project_id is not None:
             messages.record(
                 session,
-                project_id=project_id,
-                request_id=job.request_id,
-                action=action,
+                project_id,
+                action,
+                resource,
+                self.message_ttl,
                 detail=detail,
-                resource_type=resource_type,
-                resource_id=resource_id,
-                ttl=self.message_ttl,
+                request_id=job.request_id,
                 explanation=explanation,
             )
 

@@ -240,13 +240,11 @@ class EnsuringEndpoint:
         if failed:
             messages.record(
                 session,
-                project_id=row.project_id,
+                row.project_id,
+                messages.Action.UPDATE,
+                ('SHARE', row.share_id),
+                self.message_ttl,
                 request_id=session.by.request_id if session.by else None,
-                action=messages.Action.UPDATE,
-                detail=messages.Detail.UNKNOWN_ERROR,
-                resource_type='SHARE',
-                resource_id=row.share_id,
-                ttl=self.message_ttl,
             )
 
 

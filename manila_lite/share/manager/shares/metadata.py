@@ -104,13 +104,12 @@ class ShareMetadataEndpoint:
         """Notify the project of the share, not that of the request."""
         messages.record(
             session,
-            project_id=row.project_id,
-            request_id=job.request_id,
-            action=Action.UPDATE_METADATA,
+            row.project_id,
+            Action.UPDATE_METADATA,
+            ('SHARE', row.share_id),
+            self.message_ttl,
             detail=detail,
-            resource_type='SHARE',
-            resource_id=row.share_id,
-            ttl=self.message_ttl,
+            request_id=job.request_id,
         )
 
 

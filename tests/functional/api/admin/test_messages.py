@@ -31,8 +31,7 @@ def record_message(api, clock):
             project_id=project,
             request_id=request_id,
             action=action,
-            resource_type='SHARE',
-            resource_id=resource_id,
+            resource=('SHARE', resource_id),
             detail=detail,
             ttl=ttl,
         )

@@ -419,10 +419,8 @@ class SampleCloud(
             project_id=project,
             request_id='req-1',
             action=messages.Action.CREATE,
-            resource_type='SHARE',
-            resource_id=self.share,
+            resource=('SHARE', self.share),
             ttl=3600,
-            detail=messages.Detail.UNKNOWN_ERROR,
         )
         listed = ApiClient(self.cloud, project=project).get('/messages?limit=1')
         return listed['messages'][0]['id']
