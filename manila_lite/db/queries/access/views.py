@@ -19,6 +19,7 @@ from manila_lite.db.queries.metadata import MetadataTable, has_pairs
 from manila_lite.db.rows import AccessRuleTarget, VisibilityLockRow
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import STATES_BY_RANK, aggregate_status
+from manila_lite.states.share_replica import ReplicaState
 
 RULE = access.AccessRule.__table__
 MAPPING = access.InstanceAccessRule.__table__
@@ -41,6 +42,7 @@ _SHOWN = sa.select(
     RULE.c.updated_at,
     INSTANCE.c.access_rules_status,
     INSTANCE.c.status,
+    INSTANCE.c.replica_state,
 ).select_from(
     RULE.join(MAPPING).join(INSTANCE, INSTANCE.c.id == MAPPING.c.share_instance_id)
 )
@@ -142,15 +144,21 @@ def list_for_share(
 
 
 def merge_instances(rows: Sequence[sa.Row]) -> list[AccessRuleView]:
-    """Merge the rows of each rule on several instances, in order."""
+    """Merge the rows of each rule on several instances, in order.
+
+    The key is that of the active replica: replicas on several clusters have a key each.
+    """
     found: dict[str, AccessRuleView] = {}
     for row in rows:
         rule = AccessRuleView(*row[: len(AccessRuleView._fields)])
         other = found.get(rule.id)
         if other is not None:
+            first, second = other.access_key, rule.access_key
+            if row.replica_state == ReplicaState.ACTIVE:
+                first, second = second, first
             rule = other._replace(
                 state=min(other.state, rule.state, key=_RANK.__getitem__),
-                access_key=other.access_key or rule.access_key,
+                access_key=first or second,
             )
         found[rule.id] = rule
     return list(found.values())

@@ -3,7 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import access
+from manila_lite.db.models import access, shares
 from manila_lite.states.access_rule import STATES_BY_RANK
 from tests.functional.api import differences
 from tests.functional.api.access.access_client import (
@@ -19,6 +19,7 @@ from tests.functional.api.samples.replicas import insert_replica, make_replicabl
 from tests.functional.api.snapshot_client import UNKNOWN
 from tests.support.api_client import ApiClient
 
+INSTANCE = shares.ShareInstance.__table__
 MAPPING = access.InstanceAccessRule.__table__
 HIDDEN = '******'
 
@@ -157,6 +158,26 @@ def test_rule_shows_the_worst_of_its_states(cloud, member, replicated):
                 assert [one['state'] for one in list_rules(member, replicated)] == [
                     worse
                 ]
+
+
+@pytest.mark.parametrize('active', [0, 1])
+def test_rule_shows_the_key_of_the_active_replica(cloud, member, replicated, active):
+    """Replicas on two clusters have a key each."""
+    rule = allow_access(member, replicated)['id']
+
+    def write(session):
+        states = sa.select(INSTANCE.c.id).where(INSTANCE.c.share_id == replicated)
+        for number, row in enumerate(session.rows(states.order_by(INSTANCE.c.id))):
+            state = 'active' if number == active else 'in_sync'
+            for table, key, values in (
+                (INSTANCE, INSTANCE.c.id, {'replica_state': state}),
+                (MAPPING, MAPPING.c.share_instance_id, {'access_key': state}),
+            ):
+                session.run(sa.update(table).where(key == row.id).values(values))
+
+    cloud.db.write(write)
+    shown = [show_rule(member, rule), *list_rules(member, replicated)]
+    assert [one['access_key'] for one in shown] == ['active', 'active']
 
 
 def test_share_shows_the_worst_of_its_instances(cloud, member, replicated):
