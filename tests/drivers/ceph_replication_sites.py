@@ -3,6 +3,8 @@
 import shutil
 
 from manila_lite import exception
+from manila_lite.share.drivers.cephfs.backend import MISSING
+from manila_lite.share.drivers.cephfs.cluster import CommandFailed
 from tests.drivers.ceph_harness import CephHarness
 from tests.drivers.driver_harness import CTX
 from tests.drivers.replication_sites import NAMES, Sites
@@ -16,7 +18,10 @@ class CephSites(Sites):
 
     share_proto = 'CEPHFS'
 
-    def __init__(self, folder, *args, cluster, client, names=NAMES, **values):
+    def __init__(
+        self, folder, *args, cluster, client, names=NAMES, groups=None, **values
+    ):
+        self.groups = groups or {}
         self._client = client
         for name in names:
             shutil.copy(cluster.conf, folder / f'{name}.conf')
@@ -43,7 +48,8 @@ class CephSites(Sites):
         site = site or self.there
         try:
             clients = site.harness.clients(site.driver, self.share_for(site))
-        except exception.DriverError:
-            assert site.is_unreachable
+        except exception.DriverError as error:
+            is_gone = isinstance(error, CommandFailed) and error.errno == MISSING
+            assert site.is_unreachable or is_gone
             return set()
         return {level for _, _, level in clients}

@@ -58,7 +58,7 @@ btrfs_smb_port = {smb_port}
 cephfs_replication_type = {style}
 cephfs_conf_path = {folder}/{name}.conf
 cephfs_auth_id = admin
-cephfs_volume_group = {name}-{number}
+cephfs_volume_group = {group}
 {more}
 """,
 }

@@ -1,5 +1,6 @@
 """A share with replicas, and what a manager knows of them."""
 
+from collections.abc import Mapping
 import contextlib
 import dataclasses
 import functools
@@ -46,6 +47,7 @@ class Sites:
     """
 
     share_proto = 'NFS'
+    groups: Mapping[str, str] = {}
 
     def __init__(self, folder, driver, style, servers=False, more='', names=NAMES):
         if driver == 'btrfs':
@@ -63,7 +65,7 @@ class Sites:
                     servers=servers,
                     more=more,
                     cifs=self.share_proto == 'CIFS',
-                    number=uuid.uuid4().hex[:8],
+                    group=self.groups.get(name) or f'{name}-{uuid.uuid4().hex[:8]}',
                     **new_ports(driver),
                 )
                 for name in names

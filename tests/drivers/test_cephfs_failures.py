@@ -150,7 +150,7 @@ def test_calls_end_in_time_and_succeed_after_the_network_was_cut(installed_ceph)
         tenant_network.client_on(bridge, f'{NODE}/24') as network,
     ):
         tenant_network.add_address(bridge, f'{MACHINE}/24')
-        with ceph_support.cluster_in(network.namespace, NODE) as cluster:
+        with ceph_support.another_cluster(NODE, network.namespace) as cluster:
             options = cluster.options(cephfs_command_timeout=LIMIT)
             harness = CephHarness('cephfs', lambda: Configuration.from_values(options))
             driver, (share, new) = harness.start(), (harness.share(), harness.share())

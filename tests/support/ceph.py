@@ -385,13 +385,14 @@ def _is_ready(folder: pathlib.Path) -> bool:
 
 
 @contextlib.contextmanager
-def cluster_in(namespace: str, address: str) -> Iterator[CephCluster]:
-    """Provide another cluster, with an address of a network namespace."""
-    folder = folder_of(os.getpid()).with_suffix('.network')
+def another_cluster(
+    address: str = '127.0.0.1', namespace: str | None = None
+) -> Iterator[CephCluster]:
+    """Provide another cluster, which may be in a network namespace."""
+    folder = folder_of(os.getpid()).with_suffix('.another')
     folder.mkdir()
-    supervisor = _start(
-        folder, os.getpid(), address, ('ip', 'netns', 'exec', namespace)
-    )
+    prefix = ('ip', 'netns', 'exec', namespace) if namespace else ()
+    supervisor = _start(folder, os.getpid(), address, prefix)
     try:
         yield CephCluster(folder)
     finally:

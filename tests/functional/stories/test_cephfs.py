@@ -11,6 +11,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import typing
 
 import pytest
 
@@ -282,3 +283,122 @@ def test_share_asked_for_without_a_manager_is_made_when_there_is_one(
         wait_until(deployment.installation.running_work, 'it is being created')
         ceph_alone.start('mgr')
         deployment.wait('share', share)
+
+
+# Replicas
+
+SITES = 'north', 'south'
+
+
+class Replicated(typing.NamedTuple):
+    """A service with back ends on two clusters, and a share with a replica each."""
+
+    deployment: Deployment
+    clusters: dict[str, CephCluster]
+    share: str
+    replicas: dict[str, str]
+
+    def wait(self, site: str, state: str) -> None:
+        path = f'/share-replicas/{self.replicas[site]}'
+
+        def has_state():
+            found = self.deployment.rest.get(path)['share_replica']
+            return (found['status'], found['replica_state']) == ('available', state)
+
+        wait_until(has_state, f'{site} is {state}', 120)
+
+    def promote(self, site: str) -> None:
+        self.deployment.cli('share replica promote', self.replicas[site])
+        self.wait(site, 'active')
+
+    def mounted(self, site: str, access_to: str):
+        """Mount the replica of a site with the key that its rule shows."""
+        (rule,) = wait_until(self._rules, 'the rules are those of the replica', 120)
+        share = self.deployment._replace(cluster=self.clusters[site])
+        assert rule['access_to'] == access_to
+        return share.mounted(self.share, rule)
+
+    def _rules(self):
+        path = f'/share-access-rules?share_id={self.share}'
+        share = self.deployment.rest.get(f'/shares/{self.share}')['share']
+        rules = self.deployment.rest.get(path)['access_list']
+        return share['access_rules_status'] == 'active' and rules
+
+
+@contextlib.contextmanager
+def replicated(clusters, folder):
+    backends = {
+        site: {
+            **cluster.options(cephfs_command_timeout=6),
+            'share_driver': 'cephfs',
+            'replication_domain': 'ceph',
+            'backend_availability_zone': site,
+            'cephfs_replication_type': 'dr',
+        }
+        for site, cluster in clusters.items()
+    }
+    with new_installation(
+        folder / 'installation',
+        options='default_share_type = ceph\nenabled_share_protocols = CEPHFS\n'
+        'replica_state_update_interval = 3',
+        backends=backends,
+    ) as installation:
+        installation.start()
+        cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
+        cli(
+            *('share type create', 'ceph', 'false', '--snapshot-support', 'true'),
+            *('--extra-specs', 'replication_type=dr'),
+        )
+        deployment = Deployment(
+            installation, cli, installation.rest('admin'), clusters['north']
+        )
+        share = deployment.create('--availability-zone', 'north')
+        deployment.wait('share', share)
+        cli('share replica create', share, '--availability-zone', 'south')
+        found = deployment.rest.get(f'/share-replicas/detail?share_id={share}')
+        replicas = {
+            one['availability_zone']: one['id'] for one in found['share_replicas']
+        }
+        yield Replicated(deployment, clusters, share, replicas)
+
+
+@sampling.enumeration
+@pytest.mark.timeout(600, method='thread')
+def test_share_outlives_each_of_two_clusters(ceph, ceph_root, tmp_path):
+    """It moves to the other cluster with all its bytes, and later without asking."""
+    with (
+        ceph_support.another_cluster() as south,
+        replicated({'north': ceph, 'south': south}, tmp_path) as scene,
+    ):
+        user = f'writer-{scene.share[:8]}'
+        scene.wait('south', 'in_sync')
+        scene.deployment.allow(scene.share, user)
+        with scene.mounted('north', user) as client, client.writing('open') as file:
+            client.write('notes', b'then')
+            assert file.write(b'before')
+            scene.promote('south')
+            assert not file.write(b'after')
+        with scene.mounted('south', user) as client:
+            assert client.read('notes') == b'then'
+            assert client.read('open') == b'before\n'
+            client.write('notes', b'now')
+            scene.deployment.cli('share snapshot create', scene.share, '--name', 'kept')
+            scene.wait('north', 'in_sync')
+            copy = f'volumes/*/*{scene.replicas["north"]}/*'
+            for name in ('last', 'next'):  # the update before this has ended
+                client.write(name, b'in an update')
+                show = f'cat {copy}/{name} || true'
+                wait_until(lambda show=show: ceph_root.run(show), 'it is copied', 60)
+            for name in ceph_supervisor.DAEMONS:
+                south.kill(name)
+        scene.promote('north')
+        with scene.mounted('north', user) as client:
+            assert client.read('notes') == b'now'
+            assert client.read('last') == b'in an update'
+            client.write('notes', b'after all')
+        for name in ceph_supervisor.DAEMONS:
+            south.start(name)
+        scene.wait('south', 'in_sync')
+        scene.promote('south')
+        with scene.mounted('south', user) as client:
+            assert client.read('notes') == b'after all'

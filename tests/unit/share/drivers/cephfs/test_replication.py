@@ -9,6 +9,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.cephfs.users import INTERNAL
+from tests.drivers.ceph_harness import CephNfsHarness
 from tests.drivers.ceph_replication_sites import CephSites
 from tests.drivers.crashes import killed_at
 from tests.support import ceph as ceph_support
@@ -177,3 +178,58 @@ def test_active_replica_has_its_clients_again_if_it_cannot_be_copied(sites):
     sites.promote()
     assert sites.levels() == {'rw'}
     assert 'rw' not in sites.levels(sites.here)
+
+
+# NFS
+
+
+class NfsSites(CephSites):
+    """The back end of the active replica has gateways that run."""
+
+    share_proto = 'NFS'
+
+    def __init__(self, *args, gateways, **values):
+        self._gateways = gateways
+        super().__init__(*args, **values)
+
+    def new_harness(self, *values):
+        harness = CephNfsHarness(*values)
+        harness.client = self._client
+        harness.gateways = self._gateways
+        return harness
+
+
+@pytest.fixture
+def nfs_sites(ceph, ceph_root, gateways, tmp_path):
+    addresses = ','.join(gateways.options['cephfs_nfs_gateways'])
+    sites = NfsSites(
+        tmp_path,
+        'cephfs',
+        'readable',
+        cluster=ceph,
+        client=ceph_root,
+        gateways=gateways,
+        names=('here', 'there'),
+        more=f'cephfs_python = {ceph_support.PYTHON}\n'
+        f'cephfs_command_timeout = {ceph_support.LIMIT}\n'
+        f'cephfs_nfs_gateways = {addresses}',
+        groups={'here': gateways.options['cephfs_volume_group']},
+    )
+    yield sites
+    sites.clean_up()
+
+
+def test_nfs_clients_lose_the_replica_that_retires_and_get_it_back(nfs_sites):
+    sites = nfs_sites
+    sites.create_in_sync()
+    assert sites.levels(sites.here) == {'rw'}
+    own, here = (
+        site.driver.peers.own_replica(sites.share_for(site))
+        for site in (sites.there, sites.here)
+    )
+    here.retire(own, 7)
+    assert sites.levels(sites.here) == set()
+    assert sites.status(sites.here)['status'] == 'available'
+    assert sites.levels(sites.here) == {'rw'}
+    sites.promote()
+    assert sites.levels(sites.here) == {'ro'}
