@@ -21,6 +21,7 @@ from manila_lite.db.models import (
     shares,
     snapshots,
 )
+from manila_lite.db.queries.recovery import recovery
 from manila_lite.db.session import Session
 from manila_lite.quota import recount
 from manila_lite.rpc.data import TOPIC
@@ -65,6 +66,9 @@ NETWORK = networks.ShareNetwork.__table__
 SERVICE = services.Service.__table__
 POOL = services.Pool.__table__
 SERVER_MIGRATION = migrations.ServerMigration.__table__
+
+PLACED_NOWHERE = frozenset({share_network.SHARE_NETWORK.resource})
+"""Kinds that belong to no back end, or to several."""
 
 MACHINES = {
     machine.resource: machine
@@ -160,6 +164,7 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
     for row in session.rows(sa.select(NETWORK.c.id, NETWORK.c.status)):
         if row.status in share_network.SHARE_NETWORK.in_flight:
             yield f'network {row.id} is {row.status}, without work'
+    yield from in_flight(session)
     for row in session.rows(sa.select(SERVICE).where(SERVICE.c.ensuring)):
         yield f'{row.host} is ensuring, without work'
     orphans = session.value(
@@ -169,6 +174,19 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
     )
     if orphans:
         yield f'{orphans} shares have no instance'
+
+
+def in_flight(session: Session) -> Iterator[str]:
+    """What is in flight has an owner: work, or a resource that it waits for.
+
+    No resource that waits is without a host: there is no back end whose service
+    would go on with it.
+    """
+    for row in recovery.list_all_in_flight(session, most=1000):
+        if not row.waits:
+            yield f'{row.resource} {row.id} is {row.status}, without work'
+        elif row.host is None and row.resource not in PLACED_NOWHERE:
+            yield f'{row.resource} {row.id} is {row.status}, without a host'
 
 
 def key_uses(session: Session) -> Iterator[str]:

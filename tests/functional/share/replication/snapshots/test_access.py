@@ -3,16 +3,17 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import snapshots
+from manila_lite.db.models import access, snapshots
 from manila_lite.db.transitions import insert_rows
 from manila_lite.share.drivers.dummy import driver as dummy
-from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
+from manila_lite.states.access_rule import ACCESS_RULE, SNAPSHOT_ACCESS_RULE
+from manila_lite.states.snapshot_instance import SnapshotStatus
 from tests.functional.share.replication.snapshots.snapshot_states import (
     complete,
     fall_out,
     statuses,
 )
-from tests.support import cloud_snapshots, unserved
+from tests.support import cloud_snapshots, invariants, unserved
 
 
 @pytest.fixture
@@ -177,11 +178,21 @@ def check_all_denied(cloud, snapshot_id):
     cloud.check_invariants()
 
 
+def check_none_is_left(cloud):
+    """No row was made for the sweep to find, which would hide it."""
+    assert problems(cloud) == []
+    assert cloud.scheduler.orphan_sweep.run_pass() == 0
+
+
+def problems(cloud):
+    return cloud.db.read(invariants.of_rows)
+
+
 def test_unplaced_replica_keeps_no_rule_of_a_snapshot(cloud, unplaced):
     snapshot_id, replica_id = unplaced
-    cloud.settle()
+    cloud.run_pending()
     assert cloud.replica(replica_id).host is None
-    cloud.check_invariants()
+    check_none_is_left(cloud)
     check_all_denied(cloud, snapshot_id)
 
 
@@ -193,9 +204,10 @@ def test_rule_denied_before_the_placement_fails_is_removed(cloud, unplaced):
 
 def test_unplaced_replica_gets_no_rule_of_a_snapshot(cloud, unplaced):
     snapshot_id, _ = unplaced
-    cloud.settle()
+    cloud.run_pending()
     allow(cloud, snapshot_id, '10.0.0.2')
-    cloud.settle()
+    cloud.run_pending()
+    check_none_is_left(cloud)
     assert rules(cloud, snapshot_id) == ['active', 'active']
     check_all_denied(cloud, snapshot_id)
 
@@ -211,30 +223,74 @@ def test_replica_reset_before_its_placement_keeps_nothing_in_flight(cloud, unpla
     check_all_denied(cloud, snapshot_id)
 
 
+def insert_rule(cloud, machine, **values):
+    cloud.db.write(
+        lambda session: insert_rows(
+            session,
+            machine,
+            'allow',
+            [{'id': session.new_id(), 'created_at': session.now, **values}],
+        )
+    )
+
+
 def test_rule_that_the_previous_release_left_without_a_host_is_removed(cloud, unplaced):
     """It made such rows for replicas that no back end could hold."""
     snapshot_id, replica_id = unplaced
     cloud.settle()
     (rule,) = listed(cloud, snapshot_id)
     instances = snapshots.SnapshotInstance.__table__
-    cloud.db.write(
-        lambda session: insert_rows(
-            session,
-            SNAPSHOT_ACCESS_RULE,
-            'allow',
-            [
-                {
-                    'id': session.new_id(),
-                    'access_id': rule['id'],
-                    'share_snapshot_instance_id': session.value(
-                        sa.select(instances.c.id).where(
-                            instances.c.share_instance_id == replica_id
-                        )
-                    ),
-                    'created_at': session.now,
-                }
-            ],
-        )
+    on_replica = sa.select(instances.c.id).where(
+        instances.c.share_instance_id == replica_id
     )
+    insert_rule(
+        cloud,
+        SNAPSHOT_ACCESS_RULE,
+        access_id=rule['id'],
+        share_snapshot_instance_id=cloud.db.read(
+            lambda session: session.value(on_replica)
+        ),
+    )
+    (problem,) = problems(cloud)
+    assert problem.endswith('is queued_to_apply, without work')
     assert cloud.scheduler.orphan_sweep.run_pass() == 1
     cloud.check_invariants()
+
+
+def test_rule_of_a_share_that_is_left_without_a_host_is_removed(
+    cloud, mountable, unplaced
+):
+    _, replica_id = unplaced
+    cloud.settle()
+    cloud.allow(mountable, '10.0.0.9')
+    assert problems(cloud) == []
+    rules_of_shares = access.AccessRule.__table__
+    insert_rule(
+        cloud,
+        ACCESS_RULE,
+        access_id=cloud.db.read(
+            lambda session: session.value(sa.select(rules_of_shares.c.id))
+        ),
+        share_instance_id=replica_id,
+    )
+    (problem,) = problems(cloud)
+    assert problem.endswith('is queued_to_apply, without work')
+    assert cloud.scheduler.orphan_sweep.run_pass() == 1
+    cloud.check_invariants()
+
+
+def test_resource_that_waits_has_a_host(cloud, unplaced):
+    """Otherwise no service would go on with it."""
+    cloud.settle()
+    _, replica_id = unplaced
+    instances = snapshots.SnapshotInstance.__table__
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(instances)
+            .where(instances.c.share_instance_id == replica_id)
+            .values(status=SnapshotStatus.DELETING)
+        )
+    )
+    assert any(
+        problem.endswith('is deleting, without a host') for problem in problems(cloud)
+    )
