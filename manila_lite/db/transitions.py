@@ -166,7 +166,8 @@ class TransitionBatch:
     """Inserts and moves of one transaction with a single journal write.
 
     It is for rows whose status the caller has read under a row lock; the
-    moves are guarded nevertheless. `write` writes the journal.
+    moves are guarded nevertheless. `write` writes the journal, which cannot say what
+    rows belonged to that are gone by then: other functions remove them.
     """
 
     def __init__(self, session: Session):
@@ -286,6 +287,7 @@ class TransitionBatch:
         before: str | None,
         after: str | None,
     ) -> None:
+        assert after is not machines.GONE, f'{event} removes the row'
         self._journal.append(
             {
                 'resource': machine.resource,

@@ -17,7 +17,12 @@ from manila_lite.db import rows
 from manila_lite.db.queries.access import share_rules, snapshot_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.session import Database, Session, transaction
-from manila_lite.db.transitions import TransitionBatch, fire_matching, insert_rows
+from manila_lite.db.transitions import (
+    TransitionBatch,
+    fire_all,
+    fire_matching,
+    insert_rows,
+)
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import AccessRpc, SnapshotAccessRpc
 from manila_lite.share.operations.access import (
@@ -193,14 +198,11 @@ class Access:
             },
         )
         # Mappings of instances without a host have no back end to ask.
-        moves.fire(
+        fire_all(
+            session,
             ACCESS_RULE,
+            [row.id for row in rules if row.share_instance_id not in instance_ids],
             'removed',
-            {
-                row.id: row.state
-                for row in rules
-                if row.share_instance_id not in instance_ids
-            },
         )
         self._mark_changing(moves, instances)
         resource_locks.unlock_rule(session, ctx, access_id, unrestrict=unrestrict)

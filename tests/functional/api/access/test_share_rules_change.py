@@ -4,6 +4,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models.access import InstanceAccessRule
+from manila_lite.db.models.engine import Transition
+from manila_lite.db.models.shares import ShareInstance
 from tests.functional.api.access.access_client import (
     CLIENT,
     allow_access,
@@ -559,3 +561,25 @@ def test_list_has_the_metadata(member, share):
         {},
     ]
     list_rules(member, share, version='2.44', expect=404)
+
+
+def test_journal_says_whose_rule_was_removed_from_a_replica_without_a_host(
+    cloud, member, share
+):
+    make_replicable(cloud, share)
+    replica = insert_replica(cloud, share)
+    rule = allow_access(member, share)['id']
+    instances = ShareInstance.__table__
+    unplace = (
+        sa.update(instances)
+        .where(instances.c.id == replica)
+        .values(host=None, status='error', replica_state='error')
+    )
+    cloud.db.write(lambda session: session.run(unplace))
+    deny_access(member, share, rule)
+    journal = Transition.__table__
+    removal = sa.select(journal.c.project_id, journal.c.parent_id).where(
+        journal.c.event == 'removed'
+    )
+    (found,) = cloud.db.read(lambda session: session.rows(removal))
+    assert tuple(found) == (member.show(share)['project_id'], rule)
