@@ -10,10 +10,10 @@ import typing
 import urllib.parse
 
 from oslo_config import cfg
-import sqlalchemy as sa
 
 from manila_lite import cmd
 from manila_lite.cmd import known_options
+from manila_lite.db import tls
 from manila_lite.db.session import Database
 from manila_lite.rpc import transport
 
@@ -23,7 +23,6 @@ PATIENCE = 5.0
 FIELDS = ('server', 'address', 'ends', 'days', 'authority_ends', 'problem')
 
 _SSL_REQUEST = struct.pack('!ii', 8, 80877103)
-_MARIADB = sa.text("SHOW SESSION STATUS LIKE 'Ssl_server_not_after'")
 
 
 class Server(typing.NamedTuple):
@@ -65,10 +64,10 @@ def _describe(server: Server, db: Database) -> dict[str, typing.Any]:
 def _ends(server: Server, context: ssl.SSLContext, db: Database) -> float:
     if server.name == 'database' and db.dialect == 'mysql':
         # The connection of its driver, which has verified the server.
-        found = db.read(lambda session: session.connection.execute(_MARIADB).all())
-        if not found or not found[0][1]:
+        ends = db.read(tls.find_end)
+        if ends is None:
             raise ValueError('the connection has no TLS')
-        return float(ssl.cert_time_to_seconds(found[0][1]))
+        return float(ssl.cert_time_to_seconds(ends))
     with socket.create_connection((server.host, server.port), PATIENCE) as link:
         if server.name == 'database':
             link.sendall(_SSL_REQUEST)
@@ -87,11 +86,8 @@ def _date(seconds: float) -> str:
 
 
 def _servers(conf: cfg.ConfigOpts) -> Iterator[Server]:
-    url = sa.make_url(conf.database.connection)
-    authorities = url.query.get('ssl_ca') or url.query.get('sslrootcert')
-    if authorities and url.host:
-        port = url.port or (3306 if url.drivername.startswith('mysql') else 5432)
-        yield Server('database', url.host, port, str(authorities))
+    if database := tls.find_server(conf.database.connection):
+        yield Server('database', *database)
     yield from _brokers(conf)
     locks = urllib.parse.urlsplit(conf.coordination.backend_url or '')
     query = dict(urllib.parse.parse_qsl(locks.query))
