@@ -358,7 +358,8 @@ class Database:
         # One cached connection: only the holder of the lock uses it.
         if self._writer is None:
             self._writer = self._write_engine.connect()
-            self._writer.info[engines.WRITE] = True
+        # Each time: what it connects to may be new.
+        self._writer.info[engines.WRITE] = True
         engines.set_synchronous(self._writer, fsync)
         yield self._writer
 

@@ -23,7 +23,7 @@ def cloud(build_cloud):
 
 
 def note(cloud, connection):
-    if connection.get_execution_options().get(engines.WRITE):
+    if connection.info.get(engines.WRITE):
         driver = connection.connection.dbapi_connection
         (mode,) = driver.execute('PRAGMA synchronous').fetchone()
         cloud.crash_points.append('waits' if mode == FULL else 'goes on')
