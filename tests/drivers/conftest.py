@@ -113,7 +113,7 @@ KINDS_OF_SITES = {('btrfs', 'CIFS'): CifsSites, ('cephfs', 'CEPHFS'): CephSites}
 def _marks_of(backends):
     """Return what selects the slowest of the replicating back ends."""
     if backends.driver == CEPHFS:
-        return [sampling.suite('the contract on replicas on cephfs', 6), ceph.limited]
+        return [sampling.suite('the contract on replicas on cephfs', 4), ceph.limited]
     if backends.driver == BTRFS and not backends.share_proto:
         return [sampling.suite('the contract on replicated shares', 20)]
     return []

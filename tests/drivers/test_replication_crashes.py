@@ -223,6 +223,8 @@ OPERATIONS = {
 _MOST_ON_CEPH = 8
 """Operations there take a hundred steps, and each scene some seconds."""
 
+ON_CEPH = [limited, sampling.suite('kills of replicas on cephfs', 1)]
+
 CASES = [
     (operation, backends)
     for backends in BACKENDS
@@ -258,7 +260,7 @@ def _scene(folder, case, values_for) -> Scene:
 @pytest.mark.parametrize(
     'case',
     [
-        pytest.param(case, marks=[limited] if case[1].driver == 'cephfs' else [])
+        pytest.param(case, marks=ON_CEPH if case[1].driver == 'cephfs' else [])
         for case in CASES
     ],
     ids=lambda case: f'{case[0]}-{case[1].id}',
@@ -278,7 +280,13 @@ def test_operation_killed_at_every_step_can_be_repeated(case, folder_for, values
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('name', sorted({case[1].driver for case in CASES}))
+@pytest.mark.parametrize(
+    'name',
+    [
+        pytest.param(name, marks=ON_CEPH if name == 'cephfs' else [])
+        for name in sorted({case[1].driver for case in CASES})
+    ],
+)
 @pytest.mark.parametrize('seed', sampling.seeds(150, 3))
 def test_operation_killed_again_and_again_can_be_repeated(
     name, seed, folder_for, values_for

@@ -362,7 +362,7 @@ def replicated(clusters, folder):
         yield Replicated(deployment, clusters, share, replicas)
 
 
-@sampling.enumeration
+@sampling.suite('stories of two clusters', 0)
 @pytest.mark.timeout(600, method='thread')
 def test_share_outlives_each_of_two_clusters(ceph, ceph_root, tmp_path):
     """It moves to the other cluster with all its bytes, and later without asking."""
