@@ -50,14 +50,14 @@ class CephfsAccess:
     def _for_role(self, share: base.ShareForDriver, rules: RuleChanges) -> RuleChanges:
         """Return the rules as they apply to a replica that is not active."""
         if self._roles.denies_all(share):
-            return RuleChanges(access_rules=[])
+            return RuleChanges(access_rules=[], delete_rules=rules.delete_rules)
         if not self._roles.is_read_only(share):
             return rules
         return RuleChanges(
-            access_rules=[
-                dataclasses.replace(rule, access_level='ro')
-                for rule in rules.access_rules
-            ]
+            access_rules=_read_only(rules.access_rules),
+            add_rules=_read_only(rules.add_rules),
+            delete_rules=_read_only(rules.delete_rules),
+            update_rules=_read_only(rules.update_rules),
         )
 
     def _apply(
@@ -115,6 +115,10 @@ class CephfsAccess:
         if before == 'rw' and level == 'r':
             self._backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
         return {'state': 'active', 'access_key': key.strip()}
+
+
+def _read_only(rules: base.AccessRules) -> base.AccessRules:
+    return [dataclasses.replace(rule, access_level='ro') for rule in rules]
 
 
 def _unsupported(rule: base.AccessRuleForDriver) -> str | None:

@@ -75,6 +75,7 @@ class CephfsDriver(
         **kwargs: Any,
     ):
         super().__init__(False, *args, **kwargs)
+        self._is_lost = False  # since the last check of its health
         self.backend = CephfsBackend(self.configuration, clock, sleep)
         self.exports = CephfsExports(self.backend)
         self.copies = CephfsCopies(self.backend)
@@ -122,11 +123,14 @@ class CephfsDriver(
 
     def check_health(self) -> None:
         """Check that manager, metadata server and OSDs answer."""
+        was_lost, self._is_lost = self._is_lost, True
         self.backend.claim(self.disks)
         self.backend.run('subvolumegroup getpath')
         self.backend.records.try_to_write()
         self.backend.records.forget_old_tokens()
-        self._demote_superseded()
+        self._is_lost = False
+        if was_lost:
+            self._demote_superseded()
 
     def keep_serving(self) -> None:
         """Cut off NFS gateways that have died, and let in those that are back."""

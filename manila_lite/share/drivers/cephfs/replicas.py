@@ -85,7 +85,12 @@ class ReplicaState:
 
     @property
     def has_content(self) -> bool:
-        return self.copy is not None
+        return self.role != Role.PASSIVE or self.copy is not None
+
+    @property
+    def term(self) -> tuple[object, ...]:
+        """What changes with the role, or with who is to take over."""
+        return self.role, self.generation, self.source, self.until
 
     @property
     def is_whole(self) -> bool:
@@ -145,6 +150,14 @@ class Replica:
             raise ReplicaUnreachable(msg=f'{self.name} is {state}')
         return record
 
+    @property
+    def _subvolume(self) -> str:
+        """The subvolume of a share, whatever its content."""
+        record = self.find()
+        if record is None:
+            raise ReplicaUnreachable(msg=f'{self.name} is missing')
+        return record['subvolume']
+
     def find_snapshot(self, name: str) -> Record | None:
         """Return the record of a snapshot that is complete, or None."""
         record = self.backend.records.get(SNAPSHOT + name)
@@ -174,12 +187,12 @@ class Replica:
 
     def snapshots(self, prefix: str = SYNC) -> set[str]:
         """Return the names of those that synchronisation has made."""
-        found = list_snapshots(self.backend, self.record()['subvolume'])
+        found = list_snapshots(self.backend, self._subvolume)
         return {name for name in found if name.startswith(prefix)}
 
     def discard(self, names: set[str]) -> None:
         """Remove such snapshots."""
-        subvolume = self.record()['subvolume']
+        subvolume = self._subvolume
         for name in sorted(names):
             self.backend.order(
                 'subvolume snapshot rm', sub_name=subvolume, snap_name=name, force=True
@@ -231,8 +244,11 @@ class Replica:
         )
 
     def become_passive(self, leader: 'Replica', replication_type: str | None) -> None:
-        """Become an outdated follower of another replica."""
-        subvolume = self.record()['subvolume']
+        """Become an outdated follower of another replica.
+
+        A revert that is incomplete ends with that.
+        """
+        subvolume = self._subvolume
 
         def decide(state: ReplicaState) -> ReplicaState:
             return ReplicaState(
@@ -247,6 +263,14 @@ class Replica:
             )
 
         state = self.change_state(decide)
+        key = SHARE + self.name
+
+        def end_revert(values: Values) -> Values:
+            record = values[key]
+            is_incomplete = record is not None and record['state'] == State.REVERTING
+            return {key: record | {'state': State.AVAILABLE}} if is_incomplete else {}
+
+        self.backend.records.change(key, decide=end_revert)
         if state.share_proto == NFS:
             self._exports.withdraw(subvolume)
         elif replication_type == READABLE:
@@ -397,30 +421,42 @@ class CephfsRoles:
         """Stop clients from writing to replicas that others have replaced.
 
         That happened while this back end was out of reach. The number of calls does
-        not depend on that of the shares.
+        not depend on that of the shares that still have their roles.
         """
         states_at = functools.cache(self._states_at)
         for name, record in self._backend.records.get_all(REPLICA).items():
             here = _state_of(record)
+            if here.role == Role.PASSIVE:
+                continue
             for other, host in here.others.items():
-                there = (
-                    None if here.role == Role.PASSIVE else states_at(host).get(other)
-                )
+                there = states_at(host).get(other)
                 if (
-                    there is None
-                    or there.role != Role.ACTIVE
-                    or there.generation <= here.generation
+                    there is not None
+                    and there.role == Role.ACTIVE
+                    and there.generation > here.generation
                 ):
-                    continue
-                LOG.warning(
-                    'Replica %(name)s is no longer active: %(other)s has taken over',
-                    {'name': name, 'other': other},
-                )
+                    self._demote(name, other, host, replication_type)
+                    break
+
+    def _demote(
+        self, name: str, other: str, host: str, replication_type: str | None
+    ) -> None:
+        LOG.warning(
+            'Replica %(name)s is no longer active: %(other)s has taken over',
+            {'name': name, 'other': other},
+        )
+        successor = self._peers.replica_at(host, other)
+        try:
+            if successor is not None:
                 own = Replica(*self._own, name, None)
-                found = self._peers.at(host)
-                if found is not None:
-                    own.become_passive(Replica(*found, other, host), replication_type)
-                break
+                own.become_passive(successor, replication_type)
+        except exception.StaleFencingToken:
+            raise
+        except exception.DriverError as error:
+            LOG.warning(
+                'Replica %(name)s cannot become passive: %(error)s',
+                {'name': name, 'error': error},
+            )
 
     @property
     def _own(self) -> tuple[CephfsBackend, CephfsExports]:

@@ -69,12 +69,16 @@ class CephfsSyncing:
             'project_id': share['project_id'],
         }
         for one, other in ((own, leader), (leader, own)):
-            state = one.state()
-            others = state.others | ({other.name: other.host} if other.host else {})
-            new = dataclasses.replace(state, others=others, **values)
-            if new != state:
-                with reaching(one.name):
-                    one.update_state(others=others, **values)
+            hosts = {other.name: other.host} if other.host else {}
+
+            def decide(
+                state: ReplicaState, hosts: dict[str, str] = hosts
+            ) -> ReplicaState:
+                others = state.others | hosts
+                return dataclasses.replace(state, others=others, **values)
+
+            with reaching(one.name):
+                one.change_state(decide)
 
     def follow(self, own: Replica, leader: Replica) -> None:
         """Give a replica the content that the leader has.
@@ -91,6 +95,11 @@ class CephfsSyncing:
                 raise ReplicaUnreachable(msg=f'{leader.name} is not active')
             source = leader.record()
             info = leader.backend.get_info(leader.name, source['subvolume'])
+            # What copies that have failed do not need any more.
+            needed = own.state()
+            leader.discard(
+                leader.snapshots(own.prefix) - {*needed.bases, needed.copy or ''}
+            )
             name = f'{own.prefix}{time.time_ns():x}'
             leader.backend.order(
                 'subvolume snapshot create',
@@ -104,7 +113,7 @@ class CephfsSyncing:
         )
         with reaching(leader.name):
             after = leader.state()
-        if (after.role, after.generation) != (before.role, before.generation):
+        if after.term != before.term:
             raise ReplicaUnreachable(msg=f'{leader.name} has changed its role')
 
         def decide(state: ReplicaState) -> ReplicaState:
@@ -128,10 +137,14 @@ class CephfsSyncing:
                 leader.discard(leader.snapshots(one.prefix) - {name})
 
     def copy(self, own: Replica, leader: Replica, name: str) -> None:
-        """Give a replica the content of a snapshot of the leader."""
+        """Give a replica the content of a snapshot of the leader.
+
+        Raises ReplicaUnreachable if it is not passive: clients write to it.
+        """
         bases = self._bases(own, leader)
 
         def begin(state: ReplicaState) -> ReplicaState:
+            _require_passive(own, state)
             known = [*bases, *([] if name in bases else [name])]
             return dataclasses.replace(
                 state,
@@ -161,12 +174,22 @@ class CephfsSyncing:
         return [common]
 
     def restore(self, own: Replica, name: str) -> None:
-        """Give a replica the content of a snapshot of its own."""
-        own.update_state(bases=[])
+        """Give a passive replica the content of a snapshot of its own."""
+
+        def begin(state: ReplicaState) -> ReplicaState:
+            _require_passive(own, state)
+            return dataclasses.replace(state, bases=[])
+
+        own.change_state(begin)
         record = own.record()
         snapshot = Snapshot(self._backend, record, name)
         with self._copies.prepared(record, snapshot) as copy:
             copy.run()
+
+
+def _require_passive(own: Replica, state: ReplicaState) -> None:
+    if state.role != Role.PASSIVE:
+        raise ReplicaUnreachable(msg=f'{own.name} is {state.role} and is not replaced')
 
 
 class CephfsReplicatedSnapshots(ReplicatedSnapshots[Replica]):
@@ -263,6 +286,8 @@ class CephfsPromotion(Promotion[Replica]):
         try:
             with reaching(active.name):
                 active.retire(own, generation)
+            if own.state().role != Role.PASSIVE:  # it was replaced, out of reach
+                own.become_passive(active, takeover.replication_type)
             self._syncing.follow(own, active)
             self._make_active(own, generation)
         except BaseException:
@@ -274,7 +299,8 @@ class CephfsPromotion(Promotion[Replica]):
         own = takeover.own
         self._copies.cut_off(own.record())
         state = own.state()
-        if not state.is_whole and state.copy is not None:
+        is_passive = state.role == Role.PASSIVE
+        if is_passive and not state.is_whole and state.copy is not None:
             self._syncing.restore(own, state.copy)
         # What was given up is that the active one hands over.
         self._make_active(own, max(generation, state.barred + 1))

@@ -180,6 +180,70 @@ def test_active_replica_has_its_clients_again_if_it_cannot_be_copied(sites):
     assert 'rw' not in sites.levels(sites.here)
 
 
+def test_copies_that_fail_leave_few_snapshots(sites):
+    """Each begins with a snapshot of its own."""
+    run(sites, sites.here, MAKE)
+    sites.create_in_sync()
+    own = sites.there.driver.peers.own_replica(sites.share_for(sites.there))
+    for number in range(8):
+        run(sites, sites.here, f"open('new', 'w').write('{number}')")
+        assert killed_at(1, sites.update, is_copy)
+    assert len(snapshots_of(sites, sites.here)) <= 6
+    assert sites.update() == 'in_sync'
+    assert run(sites, sites.there, SHOW) == run(sites, sites.here, SHOW)
+    assert snapshots_of(sites, sites.here) == {own.state().copy}
+
+
+@only_dr
+def test_replica_whose_revert_was_not_completed_follows_its_successor(sites):
+    run(sites, sites.here, MAKE)
+    id = sites.snapshot()
+    run(sites, sites.here, CHANGE)
+    sites.create_in_sync()
+    step_seconds(sites, 0)
+    assert killed_at(60, lambda: sites.revert(id), is_copy)
+    sites.here.restart()
+    assert sites.status(sites.here)['status'] == 'error'
+    sites.promote()
+    assert sites.levels() == {'rw'}
+    assert sites.levels(sites.here) == set()
+    assert sites.update(sites.here) == 'in_sync'
+    assert run(sites, sites.here, SHOW) == run(sites, sites.there, SHOW)
+
+
+@only_dr
+def test_active_replica_is_never_replaced_by_what_another_one_has(sites):
+    """Even if the database says that it is passive."""
+    sites.create_in_sync()
+    id = sites.snapshot()
+    sites.promote()
+    sites.write('new')
+    sites.there.state, sites.here.state = 'in_sync', 'active'
+    assert sites.update() == 'out_of_sync'
+    sites.update_snapshot(id)
+    assert sites.snapshots[id][0]['there'] == 'creating'
+    assert sites.read() == 'new'
+
+
+@only_dr
+def test_retiring_replica_is_promoted_again_with_all_that_it_has(sites):
+    """The successor was lost in the middle of the promotion."""
+    sites.create_in_sync()
+    sites.promote()
+    assert sites.update(sites.here) == 'in_sync'
+    sites.promote(sites.here)
+    sites.write('newer than its last copy')
+    here, there = (
+        site.driver.peers.own_replica(sites.share_for(site)) for site in sites.sites
+    )
+    here.retire(there, 1 << 40)
+    sites.there.make_unreachable()
+    assert sites.status(sites.here)['status'] == 'error'
+    sites.promote(sites.here)
+    assert sites.read(sites.here) == 'newer than its last copy'
+    assert sites.levels(sites.here) == {'rw'}
+
+
 # NFS
 
 
