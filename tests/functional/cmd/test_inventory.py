@@ -107,7 +107,7 @@ def serving(folder):
 
 CONF = """
 [DEFAULT]
-transport_url = rabbit://a:b@127.0.0.1:{port},a:b@127.0.0.1:{closed}/manila
+transport_url = rabbit://a:word-of-broker@127.0.0.1:{port},a:word-of-broker@127.0.0.1:{closed}/manila
 [oslo_messaging_rabbit]
 ssl = {ssl}
 ssl_ca_file = {folder}/ca.pem
@@ -140,7 +140,7 @@ def test_ends_of_the_certificates_that_servers_present(state, configured, folder
             ssl='true',
             folder=folder,
             state=state,
-            locks=f'redis://:a@127.0.0.1:{port}?ssl=true'
+            locks=f'redis://:word-of-locks@127.0.0.1:{port}?ssl=true'
             f'&ssl_ca_certs={folder}/other/ca.pem',
         )
     tomorrow = time.strftime('%Y-%m-%d', time.gmtime(time.time() + 86400))
@@ -163,7 +163,7 @@ def test_servers_without_tls_have_no_certificates(state, configured, folder):
             ssl='false',
             folder=folder,
             state=state,
-            locks='redis://:a@127.0.0.1:1',
+            locks='redis://:word-of-locks@127.0.0.1:1',
         )
         == []
     )
