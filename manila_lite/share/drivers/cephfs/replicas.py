@@ -211,6 +211,8 @@ class Replica:
         )
 
         def decide(state: ReplicaState) -> ReplicaState:
+            if state.role == Role.PASSIVE:
+                raise ReplicaUnreachable(msg=f'{self.name} is not active')
             return dataclasses.replace(
                 state,
                 role=Role.RETIRING,
@@ -220,38 +222,65 @@ class Replica:
                 suspended=writers or state.suspended,
             )
 
+        # With the clients, before they are denied: another call gives it back.
         state = self.change_state(decide)
         if is_nfs:
             self._exports.withdraw(subvolume)
         else:
             deny_writing(self.backend, subvolume, state.project_id)
 
-    def resume(self, generation: int | None = None) -> None:
-        """Be active again, with the clients that could write before."""
-        record, state = self.record(), self.state()
+    def resume(self, found: ReplicaState, generation: int | None = None) -> None:
+        """Be active again, with the clients that could write before.
+
+        Raises ReplicaUnreachable if its role is not the one found.
+        """
+
+        def decide(state: ReplicaState) -> ReplicaState:
+            if state.term != found.term:
+                raise ReplicaUnreachable(msg=f'{self.name} has changed its role')
+            return dataclasses.replace(
+                state,
+                role=Role.ACTIVE,
+                generation=state.generation if generation is None else generation,
+                source=None,
+                source_host=None,
+            )
+
+        self.restore_clients(self.change_state(decide))
+
+    def restore_clients(self, state: ReplicaState) -> None:
+        """Let those write who could before an active replica was to retire."""
+        record = self.find() if state.suspended else None
+        if record is None:
+            return
         if state.share_proto == NFS:
             self._exports.restore(self.name, record, state.suspended)
         else:
             allow_writing(
                 self.backend, record['subvolume'], state.suspended, state.project_id
             )
-        self.update_state(
-            role=Role.ACTIVE,
-            generation=state.generation if generation is None else generation,
-            source=None,
-            source_host=None,
-            suspended=[],
-        )
+
+        def decide(now: ReplicaState) -> ReplicaState:
+            is_same = now.term == state.term
+            return dataclasses.replace(now, suspended=[]) if is_same else now
+
+        if self.change_state(decide).term != state.term:  # it is to retire again
+            self._deny_clients(state, READABLE)
 
     def become_passive(self, leader: 'Replica', replication_type: str | None) -> None:
         """Become an outdated follower of another replica.
 
-        A revert that is incomplete ends with that.
+        A revert that is incomplete ends with that. Raises ReplicaUnreachable if the
+        other one is not newer.
         """
-        subvolume = self._subvolume
+        generation = leader.state().generation
+        key, share_key = REPLICA + self.name, SHARE + self.name
 
-        def decide(state: ReplicaState) -> ReplicaState:
-            return ReplicaState(
+        def decide(values: Values) -> Values:
+            state, record = _state_of(values[key]), values[share_key]
+            if state.role == Role.ACTIVE and state.generation > generation:
+                raise ReplicaUnreachable(msg=f'{self.name} is active again')
+            new = ReplicaState(
                 role=Role.PASSIVE,
                 generation=state.generation,
                 barred=state.barred,
@@ -261,16 +290,21 @@ class Replica:
                 project_id=state.project_id,
                 others=state.others,
             )
+            changes = {key: dataclasses.asdict(new)}
+            if record is not None and record['state'] == State.REVERTING:
+                changes[share_key] = record | {'state': State.AVAILABLE}
+            return changes
 
-        state = self.change_state(decide)
-        key = SHARE + self.name
+        state = self.state()
+        if state.role == Role.ACTIVE and state.generation > generation:
+            raise ReplicaUnreachable(msg=f'{self.name} is active again')
+        # First, as nobody repeats it for one that is passive.
+        self._deny_clients(state, replication_type)
+        self.backend.records.change(key, share_key, decide=decide)
 
-        def end_revert(values: Values) -> Values:
-            record = values[key]
-            is_incomplete = record is not None and record['state'] == State.REVERTING
-            return {key: record | {'state': State.AVAILABLE}} if is_incomplete else {}
-
-        self.backend.records.change(key, decide=end_revert)
+    def _deny_clients(self, state: ReplicaState, replication_type: str | None) -> None:
+        """Let clients not write, or without READABLE not even read."""
+        subvolume = self._subvolume
         if state.share_proto == NFS:
             self._exports.withdraw(subvolume)
         elif replication_type == READABLE:
@@ -300,7 +334,7 @@ def resume_unless_replaced(retiring: Replica, successor: Replica) -> bool:
     with reaching(successor.name):
         is_barred = successor.change_state(bar).barred >= state.until
     if is_barred:
-        retiring.resume()
+        retiring.resume(state)
     return is_barred
 
 
@@ -400,6 +434,8 @@ class CephfsRoles:
         own = self._peers.own_replica(share)
         state = own.state()
         if state.role != Role.RETIRING:
+            if state.role == Role.ACTIVE:
+                own.restore_clients(state)
             return state.role
         successor = self._peers.replica_at(state.source_host, state.source)
         with contextlib.suppress(ReplicaUnreachable):

@@ -329,7 +329,7 @@ class CephfsPromotion(Promotion[Replica]):
                 active.become_passive(takeover.own, takeover.replication_type)
 
     def _reinstate(self, replica: Replica, generation: int) -> None:
-        replica.resume(generation)
+        replica.resume(replica.state(), generation)
 
     @contextlib.contextmanager
     def _reaching(self, replica: Replica, action: str) -> Iterator[None]:

@@ -244,6 +244,40 @@ def test_retiring_replica_is_promoted_again_with_all_that_it_has(sites):
     assert sites.levels(sites.here) == {'rw'}
 
 
+@pytest.mark.parametrize('sites', ['readable'], indirect=True)
+def test_clients_that_were_to_write_again_are_not_forgotten(sites):
+    """The call that made the replica active again was killed then."""
+    sites.create_in_sync()
+    own, here = (
+        site.driver.peers.own_replica(sites.share_for(site))
+        for site in (sites.there, sites.here)
+    )
+    here.retire(own, 7)
+    assert killed_at(
+        1,
+        lambda: sites.status(sites.here),
+        lambda _, args: args == ('fs subvolume authorize',),
+    )
+    assert (here.state().role, sites.levels(sites.here)) == ('active', {'ro'})
+    assert sites.status(sites.here)['status'] == 'available'
+    assert sites.levels(sites.here) == {'rw'}
+    assert here.state().suspended == []
+
+
+def test_replica_that_was_demoted_half_way_is_demoted_again(sites):
+    sites.create_in_sync()
+    sites.here.make_unreachable()
+    sites.promote()
+    sites.here.is_unreachable = False
+    conf = sites.here._ceph_conf
+    conf.with_suffix('.away').rename(conf)
+    deny = ('fs subvolume deauthorize',), ('fs subvolume authorize',)
+    assert killed_at(1, sites.here.restart, lambda _, args: args in deny)
+    sites.here.restart()
+    assert 'rw' not in sites.levels(sites.here)
+    assert state_of(sites, sites.here).role == 'passive'
+
+
 # NFS
 
 
