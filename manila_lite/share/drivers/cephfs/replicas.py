@@ -298,7 +298,7 @@ class Replica:
         state = self.state()
         if state.role == Role.ACTIVE and state.generation > generation:
             raise ReplicaUnreachable(msg=f'{self.name} is active again')
-        # First, as nobody repeats it for one that is passive.
+        # Before the record: no later call denies the clients of a passive replica.
         self._deny_clients(state, replication_type)
         self.backend.records.change(key, share_key, decide=decide)
 
