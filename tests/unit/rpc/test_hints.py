@@ -264,4 +264,7 @@ def test_lost_hints_are_logged_again_after_a_minute(rpc_transport, caplog):
         for number in range(3):
             sender.send('manila-share', f'host@nobody{number}', 'w')
         sender.stop()
-    assert [record.args[1] for record in caplog.records] == [1, 2, 3]
+    assert len(caplog.records) == 3
+    for number, record in enumerate(caplog.records, 1):
+        # Handlers that earlier tests have set up may have formatted it.
+        assert f'({number} since the start)' in record.getMessage()
