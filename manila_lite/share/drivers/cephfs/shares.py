@@ -90,10 +90,13 @@ class CephfsShares:
         record = self._begin(share)
         if record['state'] == State.CREATING:
             self._backend.order('subvolume create', **self._new_subvolume(share))
-            path = self._backend.find_path(record['subvolume'])
             wanted = Snapshot(there, origin, source['snapshot'])
-            with self._copies.prepared(record | {'path': path}, wanted) as copy:
-                copy.run()
+            with self._removing_orphan(record):
+                path = self._backend.find_path(record['subvolume'])
+                if path is None:
+                    raise exception.ShareResourceNotFound(share_id=share['id'])
+                with self._copies.prepared(record | {'path': path}, wanted) as copy:
+                    copy.run()
             record = self._finish(share, record)
         return self._backend.export_locations(share['share_proto'], record['path'])
 

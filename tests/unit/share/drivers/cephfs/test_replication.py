@@ -3,15 +3,17 @@
 What all drivers have in common is in the contract of replicating drivers.
 """
 
+import contextlib
 import sys
 
 import pytest
 
 from manila_lite import exception
+from manila_lite.context import FencingToken, fenced
 from manila_lite.share.drivers.cephfs.users import INTERNAL
 from tests.drivers.ceph_harness import CephNfsHarness
 from tests.drivers.ceph_replication_sites import CephSites
-from tests.drivers.crashes import killed_at
+from tests.drivers.crashes import interrupted_at, killed_at
 from tests.support import ceph as ceph_support
 from tests.unit.share.drivers.cephfs.test_snapshots import CHANGE, MAKE, SHOW
 
@@ -276,6 +278,29 @@ def test_replica_that_was_demoted_half_way_is_demoted_again(sites):
     sites.here.restart()
     assert 'rw' not in sites.levels(sites.here)
     assert state_of(sites, sites.here).role == 'passive'
+
+
+@only_dr
+def test_late_copy_to_a_share_that_was_deleted_leaves_nothing(sites):
+    sites.write('one')
+    snapshot = sites.instance(sites.snapshot(), sites.here)
+    driver = sites.there.driver
+    share = sites.there.harness.share(host=sites.there.host)
+
+    def act():
+        with (
+            fenced(FencingToken('share', 1)),
+            contextlib.suppress(exception.DriverError),
+        ):
+            driver.create_share_from_snapshot(None, share, snapshot)
+
+    def delete():
+        with fenced(FencingToken('share', 2)):
+            driver.delete_share(None, share)
+
+    create = ('fs subvolume create',)  # past the check for late calls
+    assert interrupted_at(1, act, delete, lambda _, args: args == create)
+    assert driver.backend.ask('subvolume ls') == []
 
 
 # NFS
