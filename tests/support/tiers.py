@@ -4,10 +4,12 @@ Of tests that are marked as combinations or as a suite a sample is selected
 here, in whole runs also of those that have many cases; enumerations choose
 their own. Tests run on SQLite, and those to which
 the SQL dialect matters with one of four cases on a database server, too.
-`make exhaust` runs the cases of all of them. With a time limit it begins at a
-test that the seed selects, and continues from the first one after the last,
-so that runs of different commits cover all of them. Tests that are left out
-count neither as passed nor as skipped.
+`make exhaust` runs the cases of all of them: first one case of each test on each
+database, because a test that is broken usually fails in all of its cases. The
+seed selects these cases and, with a time limit, the test at which they begin, as
+do the others, which continue from the first one after the last, so that runs of
+different commits cover all of them. Tests that are left out count neither as
+passed nor as skipped.
 """
 
 import collections
@@ -45,6 +47,11 @@ def pytest_addoption(parser):
         help='start no more enumerations after so many minutes',
     )
     group.addoption(
+        '--one-of-each',
+        action='store_true',
+        help='with --exhaust, run one case of each test on each database',
+    )
+    group.addoption(
         '--cases',
         type=int,
         metavar='COUNT',
@@ -73,7 +80,7 @@ def pytest_configure(config):
     )
     sampling.try_every_case(config.option.exhaust)
     _configure_hypothesis(config)
-    config.stash[_count] = {'selected': 0, 'left_out': 0}
+    config.stash[_count] = {'selected': 0, 'first': 0, 'left_out': 0}
     limit = config.option.time_limit
     config.stash[_deadline] = time.monotonic() + 60 * limit if limit else float('inf')
 
@@ -110,11 +117,30 @@ def pytest_collection_modifyitems(config, items):
         items,
         lambda item: _is_enumeration(item) or counts[_test_of(item)] > most,
     )
-    enumerations = items[:]
-    limited = config.option.time_limit and enumerations
-    start = sampling.seed() % len(enumerations) if limited else 0
-    items[:] = enumerations[start:] + enumerations[:start]
-    config.stash[_count]['selected'] = len(items)
+    first = _one_of_each(items)
+    if config.option.one_of_each:
+        _select(config, items, first.__contains__)
+    if config.option.time_limit:
+        start = sampling.seed() % max(len(items), 1)
+        items[:] = items[start:] + items[:start]
+    items.sort(key=lambda item: item not in first)
+    config.stash[_count].update(selected=len(items), first=len(first))
+
+
+def _one_of_each(items):
+    """Return one case of each test on each database."""
+    groups = collections.defaultdict(list)
+    for item in items:
+        groups[_test_of(item), _server_of(item)].append(item)
+    return {group[sampling.seed() % len(group)] for group in groups.values()}
+
+
+def next_seed(seed, tried, first):
+    """Return the seed of a run that begins with what another one left out.
+
+    That one has tried so many tests, of which the first were one case of each.
+    """
+    return seed + (tried if tried <= first else tried - first)
 
 
 def _select(config, items, is_wanted):
@@ -146,11 +172,19 @@ def _is_on_server(item):
 
     Not so of combinations: their sample contains one of them anyway.
     """
-    if item.get_closest_marker(COMBINED):
-        return False
-    params = getattr(item, 'callspec', None) and item.callspec.params.values()
-    return bool(params) and not databases.SERVER_KINDS.isdisjoint(
-        one for one in params if isinstance(one, str)
+    return not item.get_closest_marker(COMBINED) and _server_of(item) is not None
+
+
+def _server_of(item):
+    """Return the kind of the database server of the case, None without one."""
+    params = item.callspec.params.values() if hasattr(item, 'callspec') else ()
+    return next(
+        (
+            one
+            for one in params
+            if isinstance(one, str) and one in databases.SERVER_KINDS
+        ),
+        None,
     )
 
 
@@ -260,18 +294,18 @@ def pytest_testnodedown(node):
     count = node.config.stash[_count]
     reported = getattr(node, 'workeroutput', {}).get('enumerations')
     if reported:
-        count['selected'] = reported['selected']
+        count.update(selected=reported['selected'], first=reported['first'])
         count['left_out'] += reported['left_out']
 
 
 def pytest_terminal_summary(terminalreporter, config):
     if not config.option.exhaust:
         return
-    selected, left_out = config.stash[_count].values()
+    selected, first, left_out = config.stash[_count].values()
     tried = selected - left_out
     terminalreporter.write_line(f'enumerations: {tried} of {selected} tests')
     if left_out:
         terminalreporter.write_line(
-            f'{sampling.VARIABLE}={sampling.seed() + tried} begins with those '
-            'that were left out'
+            f'{sampling.VARIABLE}={next_seed(sampling.seed(), tried, first)} begins '
+            'with those that were left out'
         )

@@ -13,11 +13,11 @@ SQLITE, *SERVERS = databases.KINDS
 class Item:
     """A test as it is collected, on one database."""
 
-    def __init__(self, case, *marks):
+    def __init__(self, case, *marks, test='test'):
         self.kind, more = case, ()
         if case in databases.EACH[1:]:
             (self.kind,), more, _ = case
-        self.nodeid = f'test[{self.kind}]'
+        self.nodeid = f'{test}[{self.kind}]'
         self.callspec = types.SimpleNamespace(params={'database_url': self.kind})
         self._marks = {mark.name: mark for mark in (*marks, *more)}
 
@@ -31,10 +31,14 @@ def select(*marks, exhaust):
     return [item.kind for item in select_of(items, exhaust)]
 
 
-def select_of(items, exhaust, cases=None):
+def select_of(items, exhaust, cases=None, **options):
     """Return those of the items that run."""
     config = types.SimpleNamespace(
-        option=types.SimpleNamespace(exhaust=exhaust, time_limit=0.0, cases=cases),
+        option=types.SimpleNamespace(
+            **{'exhaust': exhaust, 'time_limit': 0.0, 'cases': cases}
+            | {'one_of_each': False}
+            | options
+        ),
         hook=types.SimpleNamespace(pytest_deselected=lambda items: None),
         stash=collections.defaultdict(dict),
     )
@@ -86,3 +90,56 @@ def test_many_cases_of_a_test_are_a_sample(marks, count, usual, exhaustive):
     assert len(select_of(items[:], exhaust=False, cases=12)) == usual
     assert len(select_of(items[:], exhaust=True, cases=12)) == exhaustive
     assert len(select_of(items[:], exhaust=False)) == count
+
+
+def enumerations(**counts):
+    """Return tests by their names, with so many cases of each."""
+    return [
+        Item(f'{number}', sampling.enumeration, test=name)
+        for name, count in counts.items()
+        for number in range(count)
+    ]
+
+
+def run_with(monkeypatch, seed, items, **options):
+    """Return the ids of the tests of a run with this seed, in their order."""
+    monkeypatch.setenv(sampling.VARIABLE, str(seed))
+    selected = select_of(items[:], exhaust=True, **options)
+    return [item.nodeid for item in selected]
+
+
+def names_of(ids):
+    return [id.partition('[')[0] for id in ids]
+
+
+@pytest.mark.parametrize('limit', [0.0, 20.0])
+def test_run_begins_with_one_case_of_each_test(monkeypatch, limit):
+    """A test that is broken usually fails in all of its cases."""
+    items = enumerations(short=2, long=500, last=3)
+    begun = set()
+    for seed in range(1000, 1010):
+        run = run_with(monkeypatch, seed, items, time_limit=limit)
+        assert sorted(names_of(run[:3])) == ['last', 'long', 'short']
+        assert sorted(run) == sorted(item.nodeid for item in items)
+        each = run_with(monkeypatch, seed, items, time_limit=limit, one_of_each=True)
+        assert sorted(each) == sorted(run[:3])
+        begun.update(run[:3])
+    assert len(begun) == 2 + 10 + 3
+
+
+def test_one_case_of_each_is_one_on_each_database(monkeypatch):
+    items = [Item(case) for case in [*databases.EACH, *databases.EACH]]
+    run = run_with(monkeypatch, 7, items, one_of_each=True)
+    assert run == [f'test[{kind}]' for kind in SERVERS]
+
+
+def test_runs_together_try_all_cases(monkeypatch):
+    """A run that begins at the seed that the last one printed continues it."""
+    items = enumerations(short=2, long=50, last=9)
+    tried, seed = set(), 12345
+    for _ in range(10):
+        run = run_with(monkeypatch, seed, items, time_limit=20.0)
+        begun = 10
+        tried.update(run[:begun])
+        seed = tiers.next_seed(seed, begun, 3)
+    assert len(tried) == len(items)
