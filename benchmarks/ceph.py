@@ -351,6 +351,7 @@ def _record_failover(verdict: Verdict, cluster: ceph_support.CephCluster) -> Non
     if reason := nfs_gateways.missing():
         verdict.record_missing(name, reason)
         return
+    nfs_gateways.GUARD.build()
     taken = []
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -33,7 +33,7 @@ class CephfsAccess:
 
         Replies have the keys of users, also those that were rotated.
         """
-        record = self._backend.get_share(share)
+        record = self._backend.admit_share(share['id'], share['name'])
         if record['state'] not in (State.AVAILABLE, State.REVERTING):
             raise exception.ShareResourceNotFound(share_id=share['id'])
         subvolume = record['subvolume']

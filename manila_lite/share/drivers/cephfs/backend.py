@@ -61,6 +61,7 @@ class CephfsBackend:
         )
         self.filesystem = ''
         self.data_pool = ''
+        self._monitor_map: dict[str, Any] | None = None  # as of the last check
 
     def find_filesystem(self) -> None:
         """Find the file system and its pools."""
@@ -97,7 +98,7 @@ class CephfsBackend:
     def claim(self, registry: DiskRegistry) -> None:
         """Raise StorageUnavailable if this is not the cluster of the back end."""
         records = self.records
-        dump = self.cluster.mon('mon dump')
+        dump = self._monitor_map = self.cluster.mon('mon dump')
         present = functools.cache(lambda: records.get_all(SHARE))
         identity = disk_identity.claim_with(
             registry,
@@ -178,6 +179,12 @@ class CephfsBackend:
         """Return the record of a share that is on the back end."""
         return require(share['id'], self.records.get(SHARE + share['name']))
 
+    def admit_share(self, share_id: str, name: str) -> Record:
+        """Return the record of a share; record the token of the call with it."""
+        key = SHARE + name
+        values = self.records.change(key, decide=lambda values: None)
+        return require(share_id, values[key])
+
     def get_snapshot(self, snapshot: base.SnapshotForDriver) -> Record:
         record = self.records.get(SNAPSHOT + snapshot['name'])
         if record is None or record['state'] == State.UNMANAGED:
@@ -215,10 +222,14 @@ class CephfsBackend:
         return ','.join(f'[{one}]' for one in sorted(found))
 
     def _monitors(self) -> list[dict[str, str]]:
-        """Return the addresses of each by the version of the protocol."""
+        """Return the addresses of each by the version of the protocol.
+
+        They are as old as the last check of the health of the cluster.
+        """
+        found = self._monitor_map or self.cluster.mon('mon dump')
         return [
             {one['type']: one['addr'] for one in monitor['public_addrs']['addrvec']}
-            for monitor in self.cluster.mon('mon dump')['mons']
+            for monitor in found['mons']
         ]
 
     def export_locations(

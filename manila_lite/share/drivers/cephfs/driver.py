@@ -41,11 +41,16 @@ def _admit_replication(driver: 'CephfsDriver') -> None:
 
 
 _admitted = Delegation['CephfsDriver'](_admit_call)
+_admitting = Delegation['CephfsDriver']()
+"""Parts that record the token of a call with the first that they read."""
+
 _replicating = Delegation['CephfsDriver'](_admit_replication)
 
 
 @_admitted('shares', 'snapshots', 'access', 'managing', 'connections')
 @_replicating('replicas', 'promotion', 'replicated_snapshots')
+@_admitting('shares.create_share', 'shares.delete_share', 'access.update_access')
+@_admitting('snapshots.create_snapshot', 'snapshots.delete_snapshot')
 class CephfsDriver(
     base.ShareDriver,
     base.CreateFromSnapshotSupport,

@@ -59,7 +59,7 @@ class CephfsSnapshots:
         share_id = snapshot['share_id']
         share_key = SHARE + snapshot['share_name']
         key = SNAPSHOT + snapshot['name']
-        share = require(share_id, self._backend.records.get(share_key))
+        share = self._backend.admit_share(share_id, snapshot['share_name'])
         subvolume = share['subvolume']
         if size is None:
             size = quota_gib(self._backend.get_info(share_id, subvolume))

@@ -1,11 +1,13 @@
 """Subvolumes and clones, and what others do to them."""
 
+import contextlib
 import json
 import uuid
 
 import pytest
 
 from manila_lite import exception
+from manila_lite.context import FencingToken, fenced
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.cephfs import shares as cephfs_shares
 from manila_lite.share.manager.disks import DatabaseDisks
@@ -171,15 +173,71 @@ def test_space_is_that_of_the_pool_and_sizes_that_of_the_records(
     assert pool['provisioned_capacity_gb'] == 1
 
 
+@contextlib.contextmanager
+def calls_of(driver):
+    """Provide a list of the calls of the cluster that are made in the block."""
+    calls, call = [], driver.backend.cluster._call
+    driver.backend.cluster._call = lambda *args: calls.append(args[0]) or call(*args)
+    try:
+        yield calls
+    finally:
+        driver.backend.cluster._call = call
+
+
 def test_statistics_need_no_call_for_each_share(harness, driver, share):
-    calls = []
-    driver.backend.cluster._call, call = (
-        lambda *args: calls.append(args[0]) or call(*args),
-        driver.backend.cluster._call,
-    )
-    driver.get_share_stats(refresh=True)
-    driver.ensure_shares(CTX, [harness.share() for _ in range(50)] + [share])
+    with calls_of(driver) as calls:
+        driver.get_share_stats(refresh=True)
+        driver.ensure_shares(CTX, [harness.share() for _ in range(50)] + [share])
     assert len(calls) <= 7
+
+
+def test_token_is_recorded_with_what_is_read_first(harness, driver, share):
+    """Each call of the cluster takes longer than all the rest."""
+    rule = harness.rule(share, '10.0.0.1')
+    with fenced(FencingToken('share:new', 1)):
+        with calls_of(driver) as of_create:
+            driver.create_share(CTX, harness.share())
+        with calls_of(driver) as of_rule:
+            driver.apply_access(CTX, share, [rule], [rule])
+    assert sum('subvolume' in call for call in of_create) == 2
+    assert len(of_create) <= 7, of_create
+    assert sum('subvolume' in call for call in of_rule) == 2
+    assert len(of_rule) <= 5, of_rule
+
+
+def test_late_call_does_nothing_whatever_it_is(harness, driver, share):
+    snapshot, new = harness.snapshot(share), harness.share()
+    rule = harness.rule(share, '10.0.0.1')
+    driver.create_snapshot(CTX, snapshot)
+    with fenced(FencingToken('share:busy', 2)):
+        driver.extend_share(share, 2)
+    before = driver.backend.records.get_all('')
+    with fenced(FencingToken('share:busy', 1)):
+        for late in (
+            lambda: driver.create_share(CTX, new),
+            lambda: driver.create_share_from_snapshot(CTX, new, snapshot),
+            lambda: driver.delete_share(CTX, share),
+            lambda: driver.extend_share(share, 3),
+            lambda: driver.shrink_share(share, 1),
+            lambda: driver.apply_access(CTX, share, [rule], [rule]),
+            lambda: driver.create_snapshot(CTX, harness.snapshot(share)),
+            lambda: driver.delete_snapshot(CTX, snapshot),
+            lambda: driver.revert_to_snapshot(CTX, snapshot, [], []),
+            lambda: driver.unmanage(share),
+            lambda: driver.unmanage_snapshot(snapshot),
+            lambda: driver.connection_get_info(CTX, share),
+        ):
+            with calls_of(driver) as calls, pytest.raises(exception.StaleFencingToken):
+                late()
+            assert len(calls) == 1, calls
+    assert driver.backend.records.get_all('') == before
+
+
+def test_usage_is_what_clients_have_written(harness, driver, share, ceph_root):
+    harness.client = ceph_root
+    harness.users_of(driver, share).fill(0.5)
+    found = driver.update_share_usage_size(CTX, [harness.share(), share])
+    assert [(one['id'], one['used_size']) for one in found] == [(share.id, 0.5)]
 
 
 def test_share_with_rules_is_not_transferred(harness, driver, share):
