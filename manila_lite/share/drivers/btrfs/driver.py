@@ -19,14 +19,9 @@ from manila_lite.share.drivers.btrfs.exports.access import BtrfsAccess
 from manila_lite.share.drivers.btrfs.moves.clones import BtrfsClones
 from manila_lite.share.drivers.btrfs.moves.migration import BtrfsMigration
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
-from manila_lite.share.drivers.btrfs.moves.promotion import BtrfsPromotion
-from manila_lite.share.drivers.btrfs.moves.replication import (
-    BtrfsReplicatedSnapshots,
-    BtrfsReplication,
-)
+from manila_lite.share.drivers.btrfs.moves.replication import BtrfsReplication
 from manila_lite.share.drivers.btrfs.moves.roles import BtrfsRoles
 from manila_lite.share.drivers.btrfs.moves.server_migration import BtrfsServerMigration
-from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
 from manila_lite.share.drivers.btrfs.servers.share_servers import BtrfsShareServers
 from manila_lite.share.drivers.btrfs.volumes.managing import BtrfsManaging
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
@@ -103,7 +98,7 @@ _replicating = Delegation['BtrfsDriver'](_admit_replication, _explained)
     'server_migration',
 )
 @_asked('server_migration.share_server_migration_check_compatibility')
-@_replicating('replicas', 'promotion', 'replicated_snapshots')
+@_replicating('replicas')
 class BtrfsDriver(
     base.ShareDriver,
     base.CreateFromSnapshotSupport,
@@ -125,9 +120,7 @@ class BtrfsDriver(
     migration: BtrfsMigration
     servers: BtrfsShareServers
     server_migration: BtrfsServerMigration
-    promotion: BtrfsPromotion
     replicas: BtrfsReplication
-    replicated_snapshots: BtrfsReplicatedSnapshots
 
     ipv6_implemented = True
 
@@ -144,21 +137,13 @@ class BtrfsDriver(
         self.migration = BtrfsMigration(self.backend, self.peers)
         self.server_migration = BtrfsServerMigration(self.backend, self.peers)
         self.servers = BtrfsShareServers(self.backend, self.server_migration)
-        syncing = BtrfsSyncing(self.backend, self.peers)
-        self.promotion = BtrfsPromotion(self.backend, self.peers, syncing)
-        self.replicated_snapshots = BtrfsReplicatedSnapshots(
-            self.backend, self.peers, self.snapshots, syncing
-        )
         self.replicas = BtrfsReplication(
             self.backend,
             self.peers,
             self.roles,
-            syncing,
             self.shares,
             self.snapshots,
             self.access,
-            self.promotion,
-            self.replicated_snapshots,
         )
 
     # Start

@@ -18,12 +18,7 @@ from manila_lite.share.drivers.cephfs.exports import CephfsExports
 from manila_lite.share.drivers.cephfs.managing import CephfsManaging
 from manila_lite.share.drivers.cephfs.records import SHARE
 from manila_lite.share.drivers.cephfs.replicas import CephfsPeers, CephfsRoles
-from manila_lite.share.drivers.cephfs.replication import (
-    CephfsPromotion,
-    CephfsReplicatedSnapshots,
-    CephfsReplication,
-    CephfsSyncing,
-)
+from manila_lite.share.drivers.cephfs.replication import CephfsReplication
 from manila_lite.share.drivers.cephfs.shares import CephfsShares
 from manila_lite.share.drivers.cephfs.snapshots import CephfsSnapshots
 from manila_lite.share.drivers.delegation import Delegation
@@ -48,7 +43,7 @@ _replicating = Delegation['CephfsDriver'](_admit_replication)
 
 
 @_admitted('shares', 'snapshots', 'access', 'managing', 'connections')
-@_replicating('replicas', 'promotion', 'replicated_snapshots')
+@_replicating('replicas')
 @_admitting('shares.create_share', 'shares.delete_share', 'access.update_access')
 @_admitting('snapshots.create_snapshot', 'snapshots.delete_snapshot')
 class CephfsDriver(
@@ -67,8 +62,6 @@ class CephfsDriver(
     managing: CephfsManaging
     connections: CephfsConnections
     replicas: CephfsReplication
-    promotion: CephfsPromotion
-    replicated_snapshots: CephfsReplicatedSnapshots
 
     ipv6_implemented = True
 
@@ -91,21 +84,14 @@ class CephfsDriver(
         self.access = CephfsAccess(self.backend, self.exports, self.roles)
         self.managing = CephfsManaging(self.backend)
         self.connections = CephfsConnections(self.backend)
-        syncing = CephfsSyncing(self.backend, self.copies, self.shares)
-        self.promotion = CephfsPromotion(self.backend, self.peers, syncing, self.copies)
-        self.replicated_snapshots = CephfsReplicatedSnapshots(
-            self.backend, self.peers, self.snapshots, syncing
-        )
         self.replicas = CephfsReplication(
             self.backend,
             self.peers,
             self.roles,
-            syncing,
             self.shares,
             self.snapshots,
             self.access,
-            self.promotion,
-            self.replicated_snapshots,
+            self.copies,
         )
 
     def check_for_setup_error(self) -> None:

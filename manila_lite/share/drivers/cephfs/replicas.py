@@ -2,25 +2,24 @@
 
     replica:NAME    in the records: the role of a share, and what it is a copy of
 
-A share without that record is active, and has never had replicas. If several
-replicas claim to be active, the one with the highest generation is.
+A share without that record is active, and has never had replicas.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 import contextlib
 import dataclasses
 import functools
 import hashlib
 import math
 import time
-from typing import Any
+from typing import Any, Self
 
 from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.cephfs.backend import NATIVE, NFS, CephfsBackend, State
+from manila_lite.share.drivers.cephfs.backend import NFS, CephfsBackend, State
 from manila_lite.share.drivers.cephfs.exports import CephfsExports
 from manila_lite.share.drivers.cephfs.records import (
     IDENTITY,
@@ -38,16 +37,17 @@ from manila_lite.share.drivers.cephfs.users import (
     revoke_clients,
 )
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.drivers.contract.replication import (
-    ACTIVE,
-    ReplicaList,
-    find_active,
-)
-from manila_lite.share.drivers.files.replication import (
-    DR,
+from manila_lite.share.drivers.files import replicas
+from manila_lite.share.drivers.files.replicas import (
     READABLE,
+    Peers,
     ReplicaUnreachable,
     Role,
+    Roles,
+    ignoring_failures,
+    is_superseded,
+    reaching,
+    warn_of_successor,
 )
 
 LOG = log.getLogger(__name__)
@@ -57,25 +57,20 @@ LOST_SECONDS = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
-class ReplicaState:
+class ReplicaState(replicas.ReplicaState):
     """The content of the record.
 
     A passive replica consists of what `bases` have, snapshots of `source`; without
     any, it is not known what it has. `copy` is the last snapshot that it was a
     complete copy of, as of `synced_at`, and has one of this name itself.
 
-    The source of a retiring replica is its successor, which is to be active with the
-    generation `until`. Promotions up to the generation `barred` were given up.
+    The successor of a retiring replica is to be active with the generation `until`.
+    Promotions up to the generation `barred` were given up.
     `suspended` has who could write before. `others` has the hosts of known replicas.
     """
 
-    role: str = Role.ACTIVE
-    generation: int = 0
-    source: str | None = None
-    source_host: str | None = None
     copy: str | None = None
     bases: list[str] = dataclasses.field(default_factory=list)
-    synced_at: float | None = None
     until: int = 0
     barred: int = 0
     suspended: list[Any] = dataclasses.field(default_factory=list)
@@ -98,19 +93,8 @@ class ReplicaState:
         return self.copy is not None and self.bases == [self.copy]
 
 
-@contextlib.contextmanager
-def reaching(name: str) -> Iterator[None]:
-    """Turn errors of another back end into ReplicaUnreachable."""
-    try:
-        yield
-    except (exception.StaleFencingToken, ReplicaUnreachable):
-        raise
-    except exception.DriverError as error:
-        raise ReplicaUnreachable(msg=f'{name}: {error}') from error
-
-
-class Replica:
-    """One replica, addressed by the name of its share instance."""
+class Replica(replicas.Replica):
+    """One replica in a file system."""
 
     def __init__(
         self,
@@ -163,6 +147,9 @@ class Replica:
         record = self.backend.records.get(SNAPSHOT + name)
         return record if record and record['state'] == State.AVAILABLE else None
 
+    def has_snapshot(self, name: str) -> bool:
+        return self.find_snapshot(name) is not None
+
     def state(self) -> ReplicaState:
         return _state_of(self.backend.records.get(REPLICA + self.name))
 
@@ -180,11 +167,6 @@ class Replica:
     def update_state(self, **values: Any) -> ReplicaState:
         return self.change_state(lambda state: dataclasses.replace(state, **values))
 
-    def locations(self) -> list[base.ExportLocation]:
-        return self.backend.export_locations(
-            self.state().share_proto or NATIVE, self.record()['path']
-        )
-
     def snapshots(self, prefix: str = SYNC) -> set[str]:
         """Return the names of those that synchronisation has made."""
         found = list_snapshots(self.backend, self._subvolume)
@@ -200,7 +182,7 @@ class Replica:
 
     # Changing roles
 
-    def retire(self, successor: 'Replica', generation: int) -> None:
+    def retire(self, successor: Self, generation: int) -> None:
         """Deny writing until the successor is active with this generation."""
         subvolume = self.record()['subvolume']
         is_nfs = self.state().share_proto == NFS
@@ -246,12 +228,14 @@ class Replica:
                 source_host=None,
             )
 
-        self.restore_clients(self.change_state(decide))
+        self.change_state(decide)
+        self.restore_clients()
 
-    def restore_clients(self, state: ReplicaState) -> None:
+    def restore_clients(self) -> None:
         """Let those write who could before an active replica was to retire."""
+        state = self.state()
         record = self.find() if state.suspended else None
-        if record is None:
+        if record is None or state.role != Role.ACTIVE:
             return
         if state.share_proto == NFS:
             self._exports.restore(self.name, record, state.suspended)
@@ -267,19 +251,24 @@ class Replica:
         if self.change_state(decide).term != state.term:  # it is to retire again
             self._deny_clients(state, READABLE)
 
-    def become_passive(self, leader: 'Replica', replication_type: str | None) -> None:
-        """Become an outdated follower of another replica.
+    def become_passive(self, leader: Self, replication_type: str | None) -> None:
+        """Do so, and end a revert that is incomplete.
 
-        A revert that is incomplete ends with that. Raises ReplicaUnreachable if the
-        other one is not newer.
+        Raises ReplicaUnreachable if the other one is not newer.
         """
+        found = self.state()
+        if found.role == Role.PASSIVE and found.source == leader.name:
+            return
         generation = leader.state().generation
         key, share_key = REPLICA + self.name, SHARE + self.name
 
-        def decide(values: Values) -> Values:
-            state, record = _state_of(values[key]), values[share_key]
+        def require_older(state: ReplicaState) -> None:
             if state.role == Role.ACTIVE and state.generation > generation:
                 raise ReplicaUnreachable(msg=f'{self.name} is active again')
+
+        def decide(values: Values) -> Values:
+            state, record = _state_of(values[key]), values[share_key]
+            require_older(state)
             new = ReplicaState(
                 role=Role.PASSIVE,
                 generation=state.generation,
@@ -295,11 +284,9 @@ class Replica:
                 changes[share_key] = record | {'state': State.AVAILABLE}
             return changes
 
-        state = self.state()
-        if state.role == Role.ACTIVE and state.generation > generation:
-            raise ReplicaUnreachable(msg=f'{self.name} is active again')
+        require_older(found)
         # Before the record: no later call denies the clients of a passive replica.
-        self._deny_clients(state, replication_type)
+        self._deny_clients(found, replication_type)
         self.backend.records.change(key, share_key, decide=decide)
 
     def _deny_clients(self, state: ReplicaState, replication_type: str | None) -> None:
@@ -338,7 +325,7 @@ def resume_unless_replaced(retiring: Replica, successor: Replica) -> bool:
     return is_barred
 
 
-class CephfsPeers:
+class CephfsPeers(Peers[Replica]):
     """This back end and the others of its replication domain.
 
     Their sections are in the same configuration.
@@ -397,55 +384,25 @@ class CephfsPeers:
     def own_replica(self, share: base.ShareForDriver) -> Replica:
         return Replica(self._backend, self._exports, share['name'], share['host'])
 
-    def replica_at(self, host: str | None, name: str | None) -> Replica | None:
-        """Return a replica that exists within reach, or None."""
-        found = self.at(host) if host and name else None
-        if found is None or name is None:
-            return None
-        replica = Replica(*found, name, host)
-        try:
-            with reaching(name):
-                return None if replica.find() is None else replica
-        except ReplicaUnreachable as error:
-            LOG.warning('Replica is out of reach: %s', error)
-            return None
-
-    def reachable(self, shares: ReplicaList) -> list[Replica]:
-        found = (self.replica_at(one['host'], one['name']) for one in shares)
-        return [replica for replica in found if replica is not None]
-
-    def reachable_active(self, replica_list: ReplicaList) -> Replica | None:
-        """Return the active replica, or None if it is out of reach."""
-        leader = find_active(replica_list)
-        return next(iter(self.reachable([leader] if leader else [])), None)
+    def _address(self, host: str, name: str) -> Replica | None:
+        found = self.at(host)
+        return None if found is None else Replica(*found, name, host)
 
 
-class CephfsRoles:
-    """The roles of our replicas, which both sides have to agree on."""
-
+class CephfsRoles(Roles[Replica]):
     def __init__(self, backend: CephfsBackend, peers: CephfsPeers):
+        super().__init__(peers)
         self._backend = backend
         self._peers = peers
 
     def role_of(self, share: base.ShareForDriver) -> str:
-        """Return the effective role: both sides have to agree on it."""
-        if share['replica_state'] not in (None, ACTIVE):
-            return Role.PASSIVE
-        own = self._peers.own_replica(share)
-        state = own.state()
-        if state.role != Role.RETIRING:
-            if state.role == Role.ACTIVE:
-                own.restore_clients(state)
-            return state.role
-        successor = self._peers.replica_at(state.source_host, state.source)
-        with contextlib.suppress(ReplicaUnreachable):
-            if successor is not None and resume_unless_replaced(own, successor):
-                return Role.ACTIVE
-        return Role.PASSIVE
+        role = super().role_of(share)
+        if role == Role.ACTIVE:
+            self._peers.own_replica(share).restore_clients()
+        return role
 
-    def denies_all(self, share: base.ShareForDriver) -> bool:
-        """Return whether no clients are admitted, whatever the rules say."""
-        return share['replication_type'] == DR and self.role_of(share) != Role.ACTIVE
+    def _resumes(self, own: Replica, successor: Replica) -> bool:
+        return resume_unless_replaced(own, successor)
 
     def is_read_only(self, share: base.ShareForDriver) -> bool:
         """Return whether clients may only read, whatever the rules say."""
@@ -462,37 +419,21 @@ class CephfsRoles:
         states_at = functools.cache(self._states_at)
         for name, record in self._backend.records.get_all(REPLICA).items():
             here = _state_of(record)
-            if here.role == Role.PASSIVE:
-                continue
             for other, host in here.others.items():
                 there = states_at(host).get(other)
-                if (
-                    there is not None
-                    and there.role == Role.ACTIVE
-                    and there.generation > here.generation
-                ):
+                if there is not None and is_superseded(here, there):
                     self._demote(name, other, host, replication_type)
                     break
 
     def _demote(
         self, name: str, other: str, host: str, replication_type: str | None
     ) -> None:
-        LOG.warning(
-            'Replica %(name)s is no longer active: %(other)s has taken over',
-            {'name': name, 'other': other},
-        )
         successor = self._peers.replica_at(host, other)
-        try:
-            if successor is not None:
-                own = Replica(*self._own, name, None)
+        if successor is not None:
+            own = Replica(*self._own, name, None)
+            warn_of_successor(own, successor)
+            with ignoring_failures(name, 'become passive'):
                 own.become_passive(successor, replication_type)
-        except exception.StaleFencingToken:
-            raise
-        except exception.DriverError as error:
-            LOG.warning(
-                'Replica %(name)s cannot become passive: %(error)s',
-                {'name': name, 'error': error},
-            )
 
     @property
     def _own(self) -> tuple[CephfsBackend, CephfsExports]:

@@ -10,8 +10,6 @@ import contextlib
 import dataclasses
 import time
 
-from oslo_log import log
-
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.access import CephfsAccess
@@ -23,28 +21,19 @@ from manila_lite.share.drivers.cephfs.replicas import (
     CephfsRoles,
     Replica,
     ReplicaState,
-    reaching,
     resume_unless_replaced,
 )
 from manila_lite.share.drivers.cephfs.shares import CephfsShares
-from manila_lite.share.drivers.cephfs.snapshots import CephfsSnapshots, location_of
+from manila_lite.share.drivers.cephfs.snapshots import CephfsSnapshots
 from manila_lite.share.drivers.contract.access import RuleChanges
-from manila_lite.share.drivers.contract.replication import (
-    IN_SYNC,
-    OUT_OF_SYNC,
-    ReplicaList,
-    SnapshotList,
-)
-from manila_lite.share.drivers.files.promotion import Promotion, Takeover
-from manila_lite.share.drivers.files.replicated_snapshots import ReplicatedSnapshots
-from manila_lite.share.drivers.files.replication import (
-    Replication,
+from manila_lite.share.drivers.files.promotion import Takeover
+from manila_lite.share.drivers.files.replicas import (
     ReplicaUnreachable,
     Role,
-    format_time,
+    reaching,
+    require_leading,
 )
-
-LOG = log.getLogger(__name__)
+from manila_lite.share.drivers.files.replication import Creation, Replication, Update
 
 _MOST_BASES = 4
 """So many snapshots may be compared to spare the comparison of content."""
@@ -88,11 +77,7 @@ class CephfsSyncing:
         began_at = self._backend.clock()
         with reaching(leader.name):
             before = leader.state()
-            if (
-                before.role == Role.PASSIVE
-                or before.generation < own.state().generation
-            ):  # a promotion was interrupted and will be repeated
-                raise ReplicaUnreachable(msg=f'{leader.name} is not active')
+            require_leading(leader.name, before, own.state())
             source = leader.record()
             info = leader.backend.get_info(leader.name, source['subvolume'])
             # What copies that have failed do not need any more.
@@ -192,84 +177,76 @@ def _require_passive(own: Replica, state: ReplicaState) -> None:
         raise ReplicaUnreachable(msg=f'{own.name} is {state.role} and is not replaced')
 
 
-class CephfsReplicatedSnapshots(ReplicatedSnapshots[Replica]):
-    def __init__(
-        self,
-        backend: CephfsBackend,
-        peers: CephfsPeers,
-        snapshots: CephfsSnapshots,
-        syncing: CephfsSyncing,
-    ):
-        super().__init__(peers, snapshots)
-        self._backend = backend
-        self._peers = peers
-        self._own = snapshots
-        self._syncing = syncing
-
-    def _copy(
-        self,
-        share_replica: base.ShareForDriver,
-        active: Replica | None,
-        source: base.SnapshotForDriver | None,
-        snapshot: base.SnapshotForDriver,
-    ) -> bool:
-        own = self._peers.own_replica(share_replica)
-        return self.ensure_snapshot(own, active, source, snapshot)
-
-    def _has_snapshot(self, replica: Replica, name: str) -> bool:
-        return replica.find_snapshot(name) is not None
-
-    def _place(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
-        record = self._backend.get_snapshot(snapshot)
-        return {'provider_location': location_of(record), 'size': record['size']}
-
-    def ensure_snapshot(
-        self,
-        own: Replica,
-        leader: Replica | None,
-        source: base.SnapshotForDriver | None,
-        snapshot: base.SnapshotForDriver,
-    ) -> bool:
-        """Return whether a snapshot exists here; copy it if possible.
-
-        Our replica has the content of the snapshot then, until it is synchronised.
-        """
-        name = snapshot['name']
-        if own.find_snapshot(name) is not None:
-            return True
-        if leader is None or source is None or own.find() is None:
-            return False
-        try:
-            with reaching(leader.name):
-                found = leader.find_snapshot(source['name'])
-            if found is None:
-                return False
-            self._syncing.copy(own, leader, found['snapshot'])
-            self._own.create(snapshot, found['size'])
-        except exception.StaleFencingToken:
-            raise
-        except exception.DriverError as error:
-            LOG.warning(
-                'Cannot copy snapshot %(name)s: %(error)s',
-                {'name': name, 'error': error},
-            )
-            return False
-        return True
-
-
-class CephfsPromotion(Promotion[Replica]):
+class CephfsReplication(Replication[Replica]):
     """The roles are in the records of both back ends."""
 
+    _snapshots_first = True
+    _snapshots: CephfsSnapshots
+
     def __init__(
         self,
         backend: CephfsBackend,
         peers: CephfsPeers,
-        syncing: CephfsSyncing,
+        roles: CephfsRoles,
+        shares: CephfsShares,
+        snapshots: CephfsSnapshots,
+        access: CephfsAccess,
         copies: CephfsCopies,
     ):
-        super().__init__(peers, backend.clock, backend.sleep)
-        self._syncing = syncing
+        status_of = shares.get_share_status
+        super().__init__(
+            peers, roles, snapshots, status_of, backend.clock, backend.sleep
+        )
+        self._backend = backend
+        self._syncing = CephfsSyncing(backend, copies, shares)
+        self._shares = shares
+        self._access = access
         self._copies = copies
+
+    def _create(self, own: Replica, new: Creation) -> None:
+        if own.find() is None:
+            # Without a role it would be an active replica.
+            own.change_state(_begin)
+        self._shares.create_share(new.new_replica)
+
+    def _remove(self, own: Replica, share: base.ShareForDriver) -> None:
+        if own.find() is not None:
+            self._shares.delete_share(share)
+        key = REPLICA + own.name
+        self._backend.records.change(key, decide=lambda values: {key: None})
+
+    def _forget(self, own: Replica, other: Replica) -> None:
+        other.discard(other.snapshots(own.prefix))
+        if own.name in other.state().others:
+            other.change_state(_without(own.name))
+
+    def _synchronise(self, own: Replica, leader: Replica, update: Update) -> bool:
+        self._syncing.register(own, leader, update.replica)
+        self._syncing.follow(own, leader)
+        return False  # it is not known
+
+    def _restore_access(self, own: Replica, update: Update, was_active: bool) -> None:
+        if update.replica['share_proto'].upper() == NFS:
+            rules = RuleChanges(access_rules=update.access_rules)
+            self._access.update_access(update.replica, rules)
+
+    def _copy_snapshot(
+        self,
+        own: Replica,
+        leader: Replica,
+        source: str,
+        snapshot: base.SnapshotForDriver,
+    ) -> bool:
+        """Do so; our replica has its content until it is synchronised."""
+        with reaching(leader.name):
+            found = leader.find_snapshot(source)
+        if found is None:
+            return False
+        self._syncing.copy(own, leader, found['snapshot'])
+        self._snapshots.create(snapshot, found['size'])
+        return True
+
+    # Promotion
 
     @contextlib.contextmanager
     def _locked(self, takeover: Takeover[Replica]) -> Iterator[Takeover[Replica]]:
@@ -322,168 +299,8 @@ class CephfsPromotion(Promotion[Replica]):
 
         own.change_state(decide)
 
-    def _demote(self, takeover: Takeover[Replica], active: Replica) -> None:
-        with self._reaching(active, 'become passive'):
-            state = active.state()
-            if state.role != Role.PASSIVE or state.source != takeover.own.name:
-                active.become_passive(takeover.own, takeover.replication_type)
-
     def _reinstate(self, replica: Replica, generation: int) -> None:
         replica.resume(replica.state(), generation)
-
-    @contextlib.contextmanager
-    def _reaching(self, replica: Replica, action: str) -> Iterator[None]:
-        try:
-            yield
-        except exception.StaleFencingToken:
-            raise
-        except exception.DriverError as error:
-            LOG.warning(
-                'Replica %(name)s cannot %(action)s: %(error)s',
-                {'name': replica.name, 'action': action, 'error': error},
-            )
-
-    def _locations(self, own: Replica) -> list[base.ExportLocation]:
-        return own.locations()
-
-
-class CephfsReplication(Replication):
-    def __init__(
-        self,
-        backend: CephfsBackend,
-        peers: CephfsPeers,
-        roles: CephfsRoles,
-        syncing: CephfsSyncing,
-        shares: CephfsShares,
-        snapshots: CephfsSnapshots,
-        access: CephfsAccess,
-        promotion: CephfsPromotion,
-        replicated_snapshots: CephfsReplicatedSnapshots,
-    ):
-        super().__init__(peers, roles.role_of, shares.get_share_status)
-        self._backend = backend
-        self._peers = peers
-        self._syncing = syncing
-        self._shares = shares
-        self._snapshots = snapshots
-        self._access = access
-        self._promotion = promotion
-        self._replicated_snapshots = replicated_snapshots
-
-    def create_replica(
-        self,
-        replica_list: ReplicaList,
-        new_replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
-        replica_snapshots: list[base.ReplicaSnapshot],
-    ) -> base.ReplicaReply:
-        """Create a replica and copy everything, which may take a while."""
-        own = self._peers.own_replica(new_replica)
-        if own.find() is None:
-            if self._peers.reachable_active(replica_list) is None:
-                raise exception.ShareBackendException(
-                    msg=f'replica {own.name} cannot be created: the active '
-                    'replica is out of reach'
-                )
-            # Without a role it would be an active replica.
-            own.change_state(_begin)
-        locations = self._shares.create_share(new_replica)
-        replica_state = self._update(
-            replica_list, new_replica, access_rules, replica_snapshots
-        )
-        return {
-            'replica_state': replica_state or OUT_OF_SYNC,
-            'export_locations': locations,
-        }
-
-    def delete_replica(
-        self,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        replica: base.ShareForDriver,
-    ) -> None:
-        for snapshot in replica_snapshots:
-            self._snapshots.delete_snapshot(snapshot)
-        own = self._peers.own_replica(replica)
-        if own.find() is not None:
-            self._promotion.return_active_role(own, replica_list)
-            self._shares.delete_share(replica)
-        key = REPLICA + own.name
-        self._backend.records.change(key, decide=lambda values: {key: None})
-        others = [each for each in replica_list if each['name'] != own.name]
-        for other in self._peers.reachable(others):
-            with contextlib.suppress(ReplicaUnreachable), reaching(other.name):
-                other.discard(other.snapshots(own.prefix))
-                if own.name in other.state().others:
-                    other.change_state(_without(own.name))
-
-    def _update(
-        self,
-        replica_list: ReplicaList,
-        replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
-        replica_snapshots: list[base.ReplicaSnapshot],
-    ) -> str | None:
-        own = self._peers.own_replica(replica)
-        record = own.find()
-        if record is None:
-            raise exception.ShareResourceNotFound(share_id=replica['id'])
-        leader = self._peers.reachable_active(replica_list)
-        if leader is not None and own.state().role != Role.PASSIVE:
-            self._follow_again(own, leader, replica['replication_type'])
-        # The share follows what is newer than its snapshots.
-        missing = [
-            pair
-            for pair in replica_snapshots
-            if not self._replicated_snapshots.ensure_snapshot(
-                own,
-                leader,
-                pair['active_replica_snapshot'],
-                pair['share_replica_snapshot'],
-            )
-        ]
-        is_synced = leader is not None and self._follow(own, leader, replica)
-        if replica['share_proto'].upper() == NFS and own.state().role == Role.PASSIVE:
-            # It may have been out of reach when the rules were applied.
-            self._access.update_access(replica, RuleChanges(access_rules=access_rules))
-        return IN_SYNC if is_synced and not missing else OUT_OF_SYNC
-
-    def _follow(
-        self, own: Replica, leader: Replica, share: base.ShareForDriver
-    ) -> bool:
-        """Bring a replica up to date; return whether that succeeded."""
-        before = own.state()
-        try:
-            self._syncing.register(own, leader, share)
-            self._syncing.follow(own, leader)
-        except exception.StaleFencingToken:
-            raise
-        except exception.DriverError as error:
-            LOG.warning(
-                'Cannot update replica %(name)s, last synchronised at '
-                '%(at)s: %(error)s',
-                {'name': own.name, 'error': error, 'at': format_time(before.synced_at)},
-            )
-            return False
-        LOG.debug(
-            'Replica %(name)s is synchronised with %(other)s',
-            {'name': own.name, 'other': leader.name},
-        )
-        return True
-
-    def _follow_again(
-        self, own: Replica, leader: Replica, replication_type: str | None
-    ) -> None:
-        """Make a replica passive whose successor was promoted without it."""
-        state = leader.state()
-        if state.role == Role.PASSIVE or state.generation < own.state().generation:
-            return
-        LOG.warning(
-            'Replica %(name)s is no longer active; changes that %(other)s '
-            'does not have will be lost',
-            {'name': own.name, 'other': leader.name},
-        )
-        own.become_passive(leader, replication_type)
 
 
 def _begin(state: ReplicaState) -> ReplicaState:

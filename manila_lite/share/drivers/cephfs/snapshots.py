@@ -52,7 +52,11 @@ class CephfsSnapshots:
                 snap_name=record['snapshot'],
             )
             record = self._finish(snapshot, record)
-        return {'provider_location': location_of(record), 'size': record['size']}
+        return _reply(record)
+
+    def reply(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
+        """Return where a snapshot is, and its size."""
+        return _reply(self._backend.get_snapshot(snapshot))
 
     def _begin(self, snapshot: base.SnapshotForDriver, size: int | None) -> Record:
         """Record that a snapshot is being created, and return the record."""
@@ -145,10 +149,9 @@ class CephfsSnapshots:
         if not is_there(self._backend, record['subvolume'], record['snapshot']):
             raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
         return {
+            **_reply(record),
             'status': 'available',
-            'size': record['size'],
             'share_proto': snapshot['share_proto'],
-            'provider_location': location_of(record),
         }
 
     def revert_to_snapshot(self, snapshot: base.SnapshotForDriver) -> int:
@@ -187,6 +190,10 @@ class CephfsSnapshots:
             return {key: record | {'state': state} | more}
 
         self._backend.records.change(key, source_key, decide=decide)
+
+
+def _reply(record: Record) -> base.SnapshotReply:
+    return {'provider_location': location_of(record), 'size': record['size']}
 
 
 def location_of(record: Record) -> str:

@@ -1,15 +1,10 @@
-"""Promotion of replicas: the active role moves from one to another.
-
-Roles are recorded at the replicas themselves. Of those that claim to be active,
-the one with the highest generation is.
-"""
+"""Promotion of replicas: the active role moves from one to another."""
 
 import abc
 from collections.abc import Callable, Iterable, Sequence
 import contextlib
 import dataclasses
-import pathlib
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
 from oslo_log import log
 
@@ -21,63 +16,24 @@ from manila_lite.share.drivers.contract.replication import (
     ReplicaList,
     find_active,
 )
-from manila_lite.share.drivers.files.replication import (
+from manila_lite.share.drivers.files.replicas import (
+    Peers,
+    R,
+    ReplicaState,
     ReplicaUnreachable,
     Role,
     format_time,
+    ignoring_failures,
 )
 
 LOG = log.getLogger(__name__)
-
-
-class State(Protocol):
-    """What is recorded of a replica."""
-
-    @property
-    def role(self) -> str: ...
-
-    @property
-    def generation(self) -> int: ...
-
-    @property
-    def source(self) -> str | None: ...
-
-    @property
-    def synced_at(self) -> float | None: ...
-
-    @property
-    def has_content(self) -> bool:
-        """Whether it has ever been a complete copy."""
-        ...
-
-
-class Replica(Protocol):
-    name: str
-
-    def find(self) -> object | None: ...
-
-    def state(self) -> State: ...
-
-
-R = TypeVar('R', bound=Replica)
-
-
-class Peers(Protocol[R]):
-    """The back ends that have replicas of a share."""
-
-    def own_replica(self, share: base.ShareForDriver) -> R: ...
-
-    def reachable(self, shares: ReplicaList) -> list[R]: ...
-
-    def reachable_active(self, replica_list: ReplicaList) -> R | None: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Takeover(Generic[R]):
     """A replica that is to be active, and the others within reach.
 
-    `active` is the one of them that was active, or None. While they are locked,
-    a back end may have a directory to `work` in.
+    `active` is the one of them that was active, or None.
     """
 
     own: R
@@ -85,7 +41,6 @@ class Takeover(Generic[R]):
     others: list[R]
     replica_list: ReplicaList
     replication_type: str | None
-    work: pathlib.Path | None = None
 
 
 class Promotion(abc.ABC, Generic[R]):
@@ -123,20 +78,12 @@ class Promotion(abc.ABC, Generic[R]):
         """Make our replica active with the content that it has."""
 
     @abc.abstractmethod
-    def _demote(self, takeover: Takeover[R], active: R) -> None:
-        """Make the previously active replica passive, if possible."""
+    def _locations(self, share: base.ShareForDriver) -> list[base.ExportLocation]:
+        """Return where clients find our replica."""
 
     @abc.abstractmethod
     def _reinstate(self, replica: R, generation: int) -> None:
         """Make a replica active again that was retiring."""
-
-    @abc.abstractmethod
-    def _reaching(self, replica: R, action: str) -> contextlib.AbstractContextManager:
-        """Ignore that a replica is out of reach: it is repaired later."""
-
-    @abc.abstractmethod
-    def _locations(self, own: R) -> list[base.ExportLocation]:
-        """Return where clients find our replica."""
 
     def promote_replica(
         self,
@@ -173,7 +120,8 @@ class Promotion(abc.ABC, Generic[R]):
             if not self._is_complete(takeover):
                 self._take_over(takeover)
             if takeover.active is not None:
-                self._demote(takeover, takeover.active)
+                with ignoring_failures(takeover.active.name, 'become passive'):
+                    takeover.active.become_passive(own, takeover.replication_type)
         return [self._reply(each, own) for each in replica_list]
 
     def _take_over(self, takeover: Takeover[R]) -> None:
@@ -208,7 +156,7 @@ class Promotion(abc.ABC, Generic[R]):
         return {
             'id': each['id'],
             'replica_state': ACTIVE,
-            'export_locations': self._locations(own),
+            'export_locations': self._locations(each),
         }
 
     def return_active_role(self, own: R, replica_list: ReplicaList) -> None:
@@ -219,7 +167,7 @@ class Promotion(abc.ABC, Generic[R]):
         active = self._replicas.reachable_active(replica_list)
         if active is None or active.name == own.name:
             return
-        with self._reaching(active, 'become active again'):
+        with ignoring_failures(active.name, 'become active again'):
             state = active.state()
             if state.role != Role.ACTIVE and state.source == own.name:
                 self._reinstate(active, self._next_generation(active, [own]))
@@ -249,11 +197,11 @@ class Promotion(abc.ABC, Generic[R]):
         highest = max(state.generation for state in states)
         return max(highest + 1, int(self._clock()))
 
-    def _states(self, replicas: Iterable[R]) -> list[State]:
+    def _states(self, replicas: Iterable[R]) -> list[ReplicaState]:
         """Return the states of those replicas that are still within reach."""
         states = []
         for each in replicas:
-            with self._reaching(each, 'be read'):
+            with ignoring_failures(each.name, 'be read'):
                 if each.find() is not None:
                     states.append(each.state())
         return states

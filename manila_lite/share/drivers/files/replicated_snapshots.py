@@ -6,7 +6,9 @@ others copies it from there.
 
 import abc
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol
+
+from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
@@ -15,15 +17,9 @@ from manila_lite.share.drivers.contract.replication import (
     SnapshotList,
     instances_on_active,
 )
+from manila_lite.share.drivers.files.replicas import Peers, R
 
-Replica = TypeVar('Replica')
-Found = TypeVar('Found', covariant=True)
-
-
-class Peers(Protocol[Found]):
-    """The back ends that have replicas of a share."""
-
-    def reachable_active(self, replica_list: ReplicaList) -> Found | None: ...
+LOG = log.getLogger(__name__)
 
 
 class Snapshots(Protocol):
@@ -35,34 +31,26 @@ class Snapshots(Protocol):
 
     def revert_to_snapshot(self, snapshot: base.SnapshotForDriver) -> int | None: ...
 
+    def reply(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
+        """Return where a snapshot is on this back end, and its size.
 
-class ReplicatedSnapshots(abc.ABC, Generic[Replica]):
+        Raises SnapshotResourceNotFound.
+        """
+        ...
+
+
+class ReplicatedSnapshots(abc.ABC, Generic[R]):
     """Snapshots that the back ends of a share copy from the active one."""
 
-    def __init__(self, peers: Peers[Replica], snapshots: Snapshots):
-        self._active = peers
+    def __init__(self, peers: Peers[R], snapshots: Snapshots):
+        self._replicas = peers
         self._snapshots = snapshots
 
     @abc.abstractmethod
-    def _copy(
-        self,
-        share_replica: base.ShareForDriver,
-        active: Replica | None,
-        source: base.SnapshotForDriver | None,
-        snapshot: base.SnapshotForDriver,
+    def _copy_snapshot(
+        self, own: R, leader: R, source: str, snapshot: base.SnapshotForDriver
     ) -> bool:
-        """Return whether a snapshot exists here; copy it if possible."""
-
-    @abc.abstractmethod
-    def _has_snapshot(self, replica: Replica, name: str) -> bool:
-        """Return whether the back end of a replica has a snapshot."""
-
-    @abc.abstractmethod
-    def _place(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
-        """Return where a snapshot is on this back end, and its size.
-
-        Raises SnapshotResourceNotFound if it was deleted meanwhile.
-        """
+        """Copy a snapshot of the leader; return False if it does not have it."""
 
     def create_replicated_snapshot(
         self, replica_list: ReplicaList, replica_snapshots: SnapshotList
@@ -95,18 +83,47 @@ class ReplicatedSnapshots(abc.ABC, Generic[Replica]):
         if replica_snapshot['status'] == 'deleting':
             self._snapshots.delete_snapshot(replica_snapshot)
             raise missing
-        active = self._active.reachable_active(replica_list)
+        active = self._replicas.reachable_active(replica_list)
         source = next(iter(instances_on_active(replica_snapshots, replica_list)), None)
-        if self._copy(share_replica, active, source, replica_snapshot):
-            return self._available_reply(replica_snapshot)
+        own = self._replicas.own_replica(share_replica)
+        with own.copying() as is_free:
+            if is_free and self._ensure(own, active, source, replica_snapshot):
+                return self._available_reply(replica_snapshot)
         if (
             active is not None
             and source is not None
             and source['status'] == 'available'
-            and not self._has_snapshot(active, source['name'])
+            and not active.has_snapshot(source['name'])
         ):
             raise missing
         return {'id': replica_snapshot['id'], 'status': 'creating'}
+
+    def _ensure(
+        self,
+        own: R,
+        leader: R | None,
+        source: base.SnapshotForDriver | None,
+        snapshot: base.SnapshotForDriver,
+    ) -> bool:
+        """Return whether a snapshot exists here; copy it if possible.
+
+        The caller has locked the content of our replica.
+        """
+        name = snapshot['name']
+        if own.has_snapshot(name):
+            return True
+        if leader is None or source is None or own.find() is None:
+            return False
+        try:
+            return self._copy_snapshot(own, leader, source['name'], snapshot)
+        except exception.StaleFencingToken:
+            raise
+        except (OSError, exception.DriverError) as error:
+            LOG.warning(
+                'Cannot copy snapshot %(name)s: %(error)s',
+                {'name': name, 'error': error},
+            )
+        return False
 
     def revert_to_replicated_snapshot(
         self, active_replica_snapshot: base.SnapshotForDriver
@@ -118,7 +135,7 @@ class ReplicatedSnapshots(abc.ABC, Generic[Replica]):
         self, snapshot: base.SnapshotForDriver
     ) -> base.ReplicatedSnapshotReply:
         return {
-            **self._place(snapshot),
+            **self._snapshots.reply(snapshot),
             'id': snapshot['id'],
             'status': 'available',
             'progress': '100%',

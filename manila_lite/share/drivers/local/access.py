@@ -6,7 +6,7 @@ import pathlib
 from manila_lite import exception
 from manila_lite.share.drivers import base, records, samba
 from manila_lite.share.drivers.contract.values import AccessReply, AccessRuleForDriver
-from manila_lite.share.drivers.files.replication import READABLE, Role
+from manila_lite.share.drivers.files.replicas import READABLE, Role
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalRoles
 from manila_lite.share.drivers.local.store import LocalItem
@@ -69,7 +69,7 @@ class LocalAccess:
                 self._backend.get_snapshot(snapshot)
             return {}
         _, record = self._backend.get_snapshot(snapshot)
-        if self._roles.denies_all_access(snapshot['share']):
+        if self._roles.denies_all(snapshot['share']):
             self._backend.store.remove_exports(item)
             return {}
         try:

@@ -22,13 +22,9 @@ from manila_lite.share.drivers.local.access import LocalAccess
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.managing import LocalManaging
 from manila_lite.share.drivers.local.peers import LocalPeers, LocalRoles
-from manila_lite.share.drivers.local.promotion import LocalPromotion
 from manila_lite.share.drivers.local.replication import LocalReplication
 from manila_lite.share.drivers.local.shares import LocalShares
-from manila_lite.share.drivers.local.snapshots import (
-    LocalReplicatedSnapshots,
-    LocalSnapshots,
-)
+from manila_lite.share.drivers.local.snapshots import LocalSnapshots
 from manila_lite.share.drivers.space import GIB
 
 LOG = log.getLogger(__name__)
@@ -57,8 +53,9 @@ _replicating = Delegation['LocalDriver'](_admit_replication)
 _removing = Delegation['LocalDriver'](_admit_removal)
 
 
-@_admitted('shares', 'snapshots', 'managing', 'replicas')
-@_replicating('promotion', 'replicated_snapshots')
+@_replicating('replicas')
+@_admitted('replicas.delete_replica', 'replicas.get_replica_status')
+@_admitted('shares', 'snapshots', 'managing')
 @_removing('access', 'shares.delete_share', 'snapshots.delete_snapshot')
 class LocalDriver(
     base.ShareDriver,
@@ -75,9 +72,7 @@ class LocalDriver(
     snapshots: LocalSnapshots
     access: LocalAccess
     managing: LocalManaging
-    promotion: LocalPromotion
     replicas: LocalReplication
-    replicated_snapshots: LocalReplicatedSnapshots
 
     ipv6_implemented = True
 
@@ -99,19 +94,8 @@ class LocalDriver(
         self.snapshots = LocalSnapshots(self.backend)
         self.access = LocalAccess(self.backend, self.roles)
         self.managing = LocalManaging(self.backend)
-        self.promotion = LocalPromotion(self.backend, peers)
-        self.replicated_snapshots = LocalReplicatedSnapshots(
-            self.backend, peers, self.snapshots
-        )
         self.replicas = LocalReplication(
-            self.backend,
-            peers,
-            self.roles,
-            self.shares,
-            self.snapshots,
-            self.access,
-            self.promotion,
-            self.replicated_snapshots,
+            self.backend, peers, self.roles, self.shares, self.snapshots, self.access
         )
 
     # Start

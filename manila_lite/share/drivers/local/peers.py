@@ -6,26 +6,24 @@ option that names the roots of other services.
 """
 
 from collections.abc import Iterator
-import contextlib
 import dataclasses
 import pathlib
 
-from oslo_log import log
-
 from manila_lite.host import Host
 from manila_lite.share.drivers import base, records
-from manila_lite.share.drivers.contract.replication import (
-    ACTIVE,
-    ReplicaList,
-    find_active,
+from manila_lite.share.drivers.files.replicas import (
+    Peers,
+    Role,
+    Roles,
+    is_superseded,
+    warn_of_successor,
 )
-from manila_lite.share.drivers.files.replication import DR, ReplicaUnreachable, Role
 from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.replica import LocalReplica, ReplicaRecord
+from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.store import SHARES, LocalItem, LocalStore
 
 
-class LocalPeers:
+class LocalPeers(Peers[LocalReplica]):
     """Replicas of this back end and of the others of its domain."""
 
     def __init__(self, backend: LocalBackend):
@@ -34,16 +32,7 @@ class LocalPeers:
     def own_replica(self, share: base.ShareForDriver) -> LocalReplica:
         return LocalReplica(self._backend.store, share['name'], share['host'])
 
-    def peer_replica(self, share: base.ShareForDriver) -> LocalReplica | None:
-        return self.replica_at(share['host'], share['name'])
-
-    def replica_at(self, host: str | None, name: str | None) -> LocalReplica | None:
-        """Return a replica on any back end; None if that cannot replicate.
-
-        The replica need not exist.
-        """
-        if not host or not name:
-            return None
+    def _address(self, host: str, name: str) -> LocalReplica | None:
         root = self._root_at(host, to_replicate=True)
         if root is None:
             return None
@@ -93,68 +82,21 @@ class LocalPeers:
             if other.share_driver == own.share_driver:
                 yield LocalStore(pathlib.Path(other.local_root))
 
-    def reachable(self, shares: ReplicaList) -> list[LocalReplica]:
-        found = (self.peer_replica(each) for each in shares)
-        return [replica for replica in found if replica and _exists(replica)]
 
-    def reachable_active(self, replica_list: ReplicaList) -> LocalReplica | None:
-        """Return the active replica, or None if it is unreachable."""
-        leader = find_active(replica_list)
-        return next(iter(self.reachable([leader] if leader else [])), None)
-
-
-def _exists(replica: LocalReplica) -> bool:
-    with contextlib.suppress(ReplicaUnreachable):
-        return replica.find() is not None
-    return False
-
-
-LOG = log.getLogger(__name__)
-
-
-class LocalRoles:
-    """The roles of our replicas, which both sides have to agree on."""
-
+class LocalRoles(Roles[LocalReplica]):
     def __init__(self, backend: LocalBackend, peers: LocalPeers):
+        super().__init__(peers)
         self._backend = backend
-        self._peers = peers
 
-    def role_of(self, share: base.ShareForDriver) -> str:
-        """Return the effective role: both sides have to agree on it."""
-        own = self._peers.own_replica(share)
-        if share['replica_state'] not in (None, ACTIVE):
-            return Role.PASSIVE
-        state = own.state()
-        if state.role == Role.RETIRING:
-            return self._recovered_role(own, state)
-        return state.role
-
-    def _recovered_role(self, own: LocalReplica, state: ReplicaRecord) -> str:
-        """Become active again if the successor has not become active."""
-        with self._backend.store.try_locked_work_directory(own.name) as work:
-            if work is None or own.state() != state:
-                return Role.PASSIVE  # the promotion is in progress
-            other = self._peers.replica_at(state.source_host, state.source)
-            if other is None:
-                return Role.PASSIVE
-            with contextlib.suppress(ReplicaUnreachable):
-                other.record()
-                successor = other.state()
-                if (
-                    successor.role != Role.ACTIVE
-                    or successor.generation <= state.generation
-                ):
-                    own.write_state(
-                        dataclasses.replace(
-                            state, role=Role.ACTIVE, source=None, source_host=None
-                        )
-                    )
-                    return Role.ACTIVE
-        return Role.PASSIVE
-
-    def denies_all_access(self, share: base.ShareForDriver) -> bool:
-        """Return whether clients are denied whatever the rules say."""
-        return share['replication_type'] == DR and self.role_of(share) != Role.ACTIVE
+    def _resumes(self, own: LocalReplica, successor: LocalReplica) -> bool:
+        is_active = super()._resumes(own, successor)
+        if is_active:
+            own.write_state(
+                dataclasses.replace(
+                    own.state(), role=Role.ACTIVE, source=None, source_host=None
+                )
+            )
+        return is_active
 
     def demote_superseded(self) -> None:
         """Deny writing to replicas that others have replaced meanwhile.
@@ -165,23 +107,7 @@ class LocalRoles:
         for item in self._backend.store.list_items(SHARES):
             own = LocalReplica(self._backend.store, item.name)
             for follower in own.followers():
-                other = self._peers.replica_at(follower['host'], follower['name'])
-                if other is not None and _is_superseded(own, other):
-                    LOG.warning(
-                        'Replica %(name)s is no longer active: '
-                        '%(other)s has taken over',
-                        {'name': own.name, 'other': other.name},
-                    )
+                other = self._replicas.replica_at(follower['host'], follower['name'])
+                if other is not None and is_superseded(own.state(), other.state()):
+                    warn_of_successor(own, other)
                     own.become_passive(other, self._backend.replication_type)
-
-
-def _is_superseded(own: LocalReplica, other: LocalReplica) -> bool:
-    """Return whether the other is active and this one is outdated."""
-    with contextlib.suppress(ReplicaUnreachable, PermissionError):
-        other.record()
-        here, there = own.state(), other.state()
-        return (
-            here.role == there.role == Role.ACTIVE
-            and there.generation > here.generation
-        )
-    return False

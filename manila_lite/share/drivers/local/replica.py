@@ -9,8 +9,7 @@ Beside the data of a share that has or had replicas:
     root/shares/<share>/follower-<other>.json    a replica that copies
                                        it, to be asked after an outage
 
-A share without `replica.json` is active. If several replicas claim to be
-active, the one with the highest generation is.
+A share without `replica.json` is active.
 """
 
 from collections.abc import Iterator
@@ -22,14 +21,17 @@ import pathlib
 import threading
 import time
 import typing
+from typing import Self
 import uuid
 
 from manila_lite.share.drivers import records, trees
-from manila_lite.share.drivers.files.replication import (
+from manila_lite.share.drivers.files import replicas
+from manila_lite.share.drivers.files.replicas import (
     READABLE,
     ReplicaUnreachable,
     Role,
     ignoring_read_only,
+    require_leading,
 )
 from manila_lite.share.drivers.local import tree_changes, tree_sync
 from manila_lite.share.drivers.local.store import (
@@ -61,19 +63,12 @@ _LOST_DISK_ERRNOS = frozenset(
 
 
 @dataclasses.dataclass(frozen=True)
-class ReplicaRecord:
+class ReplicaRecord(replicas.ReplicaState):
     """The content of `replica.json`.
 
-    A passive replica is a copy of `source` as of `synced_at`. The `source`
-    of a retiring replica is its successor. A replica that is not whole has
-    never been a complete copy.
+    A replica that is not whole has never been a complete copy.
     """
 
-    role: str = Role.ACTIVE
-    generation: int = 0
-    source: str | None = None
-    source_host: str | None = None
-    synced_at: float | None = None
     is_whole: bool = True
 
     @property
@@ -113,14 +108,15 @@ def raising_unreachable() -> Iterator[None]:
         raise
 
 
-class LocalReplica:
-    """One replica, addressed by the name of its share instance."""
+class LocalReplica(replicas.Replica):
+    """One replica, which has a directory to work in while it is locked."""
 
     def __init__(self, store: LocalStore, name: str, host: str | None = None):
         self.store = store
         self.name = name
         self.host = host
         self.item: LocalItem = store.share(name)
+        self._work: pathlib.Path | None = None
 
     def find(self) -> records.Record | None:
         """Return the record of the share, or None if it does not exist."""
@@ -152,23 +148,37 @@ class LocalReplica:
     def write_state(self, state: ReplicaRecord) -> None:
         records.write(self.item.path / REPLICA, dataclasses.asdict(state), durable=True)
 
+    def has_snapshot(self, name: str) -> bool:
+        with raising_unreachable():
+            return self.store.snapshot(name).find() is not None
+
+    @contextlib.contextmanager
+    def copying(self) -> Iterator[bool]:
+        with self.store.try_locked_work_directory(self.name) as self._work:
+            yield self._work is not None
+
+    @property
+    def work(self) -> pathlib.Path:
+        assert self._work is not None
+        return self._work
+
     def has_pending_changes(self) -> bool:
         """Return whether changes to its data are incomplete."""
         return (self.item.path / _INCOMING).exists()
 
-    def publish(self, work: pathlib.Path, record: records.Record) -> None:
+    def publish(self, record: records.Record) -> None:
         """Create an empty passive replica."""
-        (work / 'data').mkdir()
+        (self.work / 'data').mkdir()
         records.write(
-            work / REPLICA,
+            self.work / REPLICA,
             dataclasses.asdict(ReplicaRecord(role=Role.PASSIVE, is_whole=False)),
             durable=True,
         )
-        self.item.publish(work, record)
+        self.item.publish(self.work, record)
 
     # Copying another replica
 
-    def apply_pending_changes(self, work: pathlib.Path) -> None:
+    def apply_pending_changes(self) -> None:
         """Apply the changes that a killed process left."""
         incoming = self.item.path / _INCOMING
         plan = tree_changes.find_plan(incoming)
@@ -179,21 +189,22 @@ class LocalReplica:
             (incoming / KNOWN).replace(self.item.path / KNOWN)
         self._flush()
         self.write_state(ReplicaRecord(**plan['state']))
-        incoming.rename(work / f'done-{uuid.uuid4().hex}')
+        incoming.rename(self.work / f'done-{uuid.uuid4().hex}')
         records.sync_directory(self.item.path)
 
     def _flush(self) -> None:
         with trees.opened_directory(self.item.path) as directory:
             trees.sync_file_system(directory)
 
-    def follow(self, other: 'LocalReplica', work: pathlib.Path, now: float) -> int:
+    def follow(self, other: Self, now: float) -> int:
         """Copy the other replica; return the number of changes.
 
         Raises ReplicaUnreachable without changing anything if the other
         replica is incomplete or becomes a follower meanwhile.
         """
-        self.apply_pending_changes(work)
+        self.apply_pending_changes()
         before, leader = self.state(), other.state()
+        require_leading(other.name, leader, before)
         record = other.complete_record()
         with raising_unreachable(), ignoring_read_only():
             self.register_with(other)
@@ -204,7 +215,7 @@ class LocalReplica:
             staged = tree_sync.stage(
                 other.item.data_path(record),
                 self.data_path(),
-                work / _INCOMING,
+                self.work / _INCOMING,
                 known,
                 flushed_ns,
             )
@@ -218,7 +229,7 @@ class LocalReplica:
             source_host=other.host,
             synced_at=now,
         )
-        self._install(staged, after, work, known)
+        self._install(staged, after, known)
         mine = self.record()
         if mine['size'] != record['size']:
             self.item.write_record(mine | {'size': record['size']})
@@ -228,10 +239,9 @@ class LocalReplica:
         self,
         staged: tree_sync.Staged,
         after: ReplicaRecord,
-        work: pathlib.Path,
         known: tree_sync.KnownInodes,
     ) -> None:
-        incoming = work / _INCOMING
+        incoming = self.work / _INCOMING
         if not staged.changes:
             if staged.known != known:
                 records.write(self.item.path / KNOWN, staged.known)
@@ -244,7 +254,7 @@ class LocalReplica:
         )
         incoming.rename(self.item.path / _INCOMING)
         records.sync_directory(self.item.path)
-        self.apply_pending_changes(work)
+        self.apply_pending_changes()
 
     def _read_known_inodes(self) -> tree_sync.KnownInodes:
         return typing.cast(
@@ -253,13 +263,13 @@ class LocalReplica:
 
     # Followers
 
-    def register_with(self, other: 'LocalReplica') -> None:
+    def register_with(self, other: Self) -> None:
         """Record at another replica that this one follows it."""
         file = other.item.path / f'{FOLLOWER}{self.name}.json'
         if not file.exists():
             records.write(file, {'name': self.name, 'host': self.host}, durable=True)
 
-    def unregister_from(self, other: 'LocalReplica') -> None:
+    def unregister_from(self, other: Self) -> None:
         """Remove that record; a missing one is success."""
         file = other.item.path / f'{FOLLOWER}{self.name}.json'
         file.unlink(missing_ok=True)
@@ -278,10 +288,7 @@ class LocalReplica:
         (self.item.path / KNOWN).unlink(missing_ok=True)
         self.write_state(ReplicaRecord(generation=generation))
 
-    def become_passive(
-        self, leader: 'LocalReplica', replication_type: str | None
-    ) -> None:
-        """Become an outdated follower of another replica."""
+    def become_passive(self, leader: Self, replication_type: str | None) -> None:
         self.write_state(
             ReplicaRecord(
                 role=Role.PASSIVE,
@@ -300,7 +307,7 @@ class LocalReplica:
                     self.store.remove_exports(snapshot)
 
     @contextlib.contextmanager
-    def retiring(self, successor: 'LocalReplica') -> Iterator[None]:
+    def retiring(self, successor: Self) -> Iterator[None]:
         """Deny all access; restore it if the body fails."""
         before = self.state()
         texts = {
@@ -329,8 +336,5 @@ class LocalReplica:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the replica, unless it is on a read-only file system."""
-        with contextlib.ExitStack() as stack:
-            with raising_unreachable(), ignoring_read_only():
-                stack.enter_context(self.store.locked_work_directory(self.name))
+        with self.store.locked_work_directory(self.name) as self._work:
             yield

@@ -5,43 +5,36 @@ another back end only to make the previously active replica passive and to
 register as its follower.
 """
 
+from collections.abc import Iterator
 import contextlib
-import pathlib
+import dataclasses
 
-from oslo_log import log
-
-from manila_lite import exception
-from manila_lite.share.drivers import base
+from manila_lite.share.drivers import base, trees
 from manila_lite.share.drivers.contract.replication import (
     IN_SYNC,
     OUT_OF_SYNC,
     ReplicaList,
-    SnapshotList,
     find_active,
 )
-from manila_lite.share.drivers.files.replication import (
-    Replication,
+from manila_lite.share.drivers.files.promotion import Takeover
+from manila_lite.share.drivers.files.replicas import (
     ReplicaUnreachable,
     Role,
-    format_time,
     ignoring_read_only,
 )
+from manila_lite.share.drivers.files.replication import Creation, Replication, Update
 from manila_lite.share.drivers.local.access import LocalAccess
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers, LocalRoles
-from manila_lite.share.drivers.local.promotion import LocalPromotion
 from manila_lite.share.drivers.local.replica import LocalReplica, raising_unreachable
 from manila_lite.share.drivers.local.shares import LocalShares
-from manila_lite.share.drivers.local.snapshots import (
-    LocalReplicatedSnapshots,
-    LocalSnapshots,
-)
+from manila_lite.share.drivers.local.snapshots import LocalSnapshots
 from manila_lite.share.drivers.space import is_out_of_space
 
-LOG = log.getLogger(__name__)
 
+class LocalReplication(Replication[LocalReplica]):
+    """The roles are in files beside the data."""
 
-class LocalReplication(Replication):
     def __init__(
         self,
         backend: LocalBackend,
@@ -50,151 +43,44 @@ class LocalReplication(Replication):
         shares: LocalShares,
         snapshots: LocalSnapshots,
         access: LocalAccess,
-        promotion: LocalPromotion,
-        replicated_snapshots: LocalReplicatedSnapshots,
     ):
-        super().__init__(peers, roles.role_of, shares.get_share_status)
-        self._backend = backend
-        self._peers = peers
-        self._snapshots = snapshots
-        self._access = access
-        self._promotion = promotion
-        self._replicated_snapshots = replicated_snapshots
-
-    def create_replica(
-        self,
-        replica_list: ReplicaList,
-        new_replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
-        replica_snapshots: list[base.ReplicaSnapshot],
-    ) -> base.ReplicaReply:
-        """Create a replica and copy everything, which may take a while."""
-        self._backend.require_replication()
-        own = self._peers.own_replica(new_replica)
-        with self._backend.store.locked_work_directory(own.name) as work:
-            if own.item.find() is None:
-                active = self._peers.reachable_active(replica_list)
-                if active is None:
-                    raise _active_unreachable(new_replica)
-                own.publish(
-                    work,
-                    {
-                        'size': new_replica['size'],
-                        'share_proto': new_replica['share_proto'],
-                    },
-                )
-        replica_state = self._update(
-            replica_list, new_replica, access_rules, replica_snapshots
+        status_of = shares.get_share_status
+        super().__init__(
+            peers, roles, snapshots, status_of, backend.clock, backend.sleep
         )
-        return {
-            'replica_state': replica_state,
-            'export_locations': self._backend.export_locations(own.item, own.record()),
-        }
+        self._backend = backend
+        self._access = access
 
-    def delete_replica(
-        self,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        replica: base.ShareForDriver,
-    ) -> None:
-        for snapshot in replica_snapshots:
-            self._snapshots.delete_snapshot(snapshot)
-        own = self._peers.own_replica(replica)
-        if own.item.find() is not None:
-            self._promotion.return_active_role(own, replica_list)
+    def _create(self, own: LocalReplica, new: Creation) -> None:
+        with own.locked():
+            if own.find() is None:
+                share = new.new_replica
+                own.publish(
+                    {'size': share['size'], 'share_proto': share['share_proto']}
+                )
+
+    def _remove(self, own: LocalReplica, share: base.ShareForDriver) -> None:
         self._backend.store.remove(own.item)
-        active = self._peers.reachable_active(replica_list)
-        if active is not None:
-            with (
-                contextlib.suppress(ReplicaUnreachable),
-                raising_unreachable(),
-                ignoring_read_only(),
-            ):
-                own.unregister_from(active)
 
-    def _update(
-        self,
-        replica_list: ReplicaList,
-        replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
-        replica_snapshots: list[base.ReplicaSnapshot],
-    ) -> str:
-        self._backend.require_replication()
-        own = self._peers.own_replica(replica)
-        if own.item.find() is None:
-            raise exception.ShareResourceNotFound(share_id=replica['id'])
-        active = self._peers.reachable_active(replica_list)
-        was_active = own.state().role != Role.PASSIVE
-        is_synced = False
-        with self._backend.store.try_locked_work_directory(own.name) as work:
-            if work is not None and active is not None:
-                is_synced = self._follow(replica, own, active, work)
-        if was_active and own.state().role == Role.PASSIVE:
-            # It may have been unreachable when the roles changed.
-            self._access.update_access(replica, access_rules)
-        missing = [
-            pair
-            for pair in replica_snapshots
-            if not self._replicated_snapshots.ensure_snapshot(
-                active, pair['active_replica_snapshot'], pair['share_replica_snapshot']
-            )
-        ]
-        is_recent = is_synced or self._is_within_recovery_point(own, replica_list)
-        return IN_SYNC if is_recent and not missing else OUT_OF_SYNC
+    def _forget(self, own: LocalReplica, other: LocalReplica) -> None:
+        own.unregister_from(other)
 
-    def _follow(
-        self,
-        replica: base.ShareForDriver,
-        own: LocalReplica,
-        active: LocalReplica,
-        work: pathlib.Path,
+    def _synchronise(
+        self, own: LocalReplica, leader: LocalReplica, update: Update
     ) -> bool:
-        """Bring a replica up to date; return whether that succeeded."""
-        started_at = self._backend.clock()
-        before = own.state()
-        try:
-            leader = active.state()
-            if leader.role == Role.PASSIVE or (leader.generation < before.generation):
-                # A promotion was interrupted and will be repeated.
-                raise ReplicaUnreachable(
-                    msg=f'{active.item.path} is not recorded as active'
-                )
-            if before.role != Role.PASSIVE:
-                LOG.warning(
-                    'Replica %(name)s is no longer active; changes that '
-                    '%(other)s does not have will be lost',
-                    {'name': own.name, 'other': active.name},
-                )
-                own.become_passive(active, replica['replication_type'])
-            changes = own.follow(active, work, started_at)
-        except ReplicaUnreachable as error:
-            LOG.warning(
-                'Cannot update replica %(name)s, last synchronised at '
-                '%(at)s: %(error)s',
-                {'name': own.name, 'error': error, 'at': format_time(before.synced_at)},
-            )
-        except OSError as error:
-            if not is_out_of_space(error):
-                raise
-            LOG.error(
-                'No space left to update replica %(name)s, last '
-                'synchronised at %(at)s: %(error)s',
-                {'name': own.name, 'error': error, 'at': format_time(before.synced_at)},
-            )
-        else:
-            LOG.log(
-                log.INFO if changes else log.DEBUG,
-                'Replica %(name)s is synchronised with %(other)s as of '
-                '%(at)s after %(changes)s changes',
-                {
-                    'name': own.name,
-                    'other': active.name,
-                    'at': format_time(started_at),
-                    'changes': changes,
-                },
-            )
-            return True
-        return False
+        return own.follow(leader, self._backend.clock()) > 0
+
+    def _outdated_state(
+        self, own: LocalReplica, update: Update, error: Exception | None
+    ) -> str:
+        """Raise the error if a disk of our own has failed."""
+        if isinstance(error, OSError) and not is_out_of_space(error):
+            raise error
+        is_recent = self._is_within_recovery_point(own, update.replica_list)
+        return IN_SYNC if is_recent else OUT_OF_SYNC
+
+    def _state_meanwhile(self, own: LocalReplica, update: Update) -> str:
+        return self._outdated_state(own, update, None)
 
     def _is_within_recovery_point(
         self, own: LocalReplica, replica_list: ReplicaList
@@ -215,11 +101,83 @@ class LocalReplication(Replication):
             and state.synced_at >= oldest
         )
 
+    def _restore_access(
+        self, own: LocalReplica, update: Update, was_active: bool
+    ) -> None:
+        if was_active:
+            self._access.update_access(update.replica, update.access_rules)
 
-def _active_unreachable(
-    replica: base.ShareForDriver,
-) -> exception.ShareBackendException:
-    return exception.ShareBackendException(
-        msg=f'replica {replica["name"]} cannot be created: the active '
-        'replica is unreachable'
-    )
+    def _ensure(
+        self,
+        own: LocalReplica,
+        leader: LocalReplica | None,
+        source: base.SnapshotForDriver | None,
+        snapshot: base.SnapshotForDriver,
+    ) -> bool:
+        store, name = self._backend.store, snapshot['name']
+        if store.has_work_directory(name):
+            with store.try_locked_work_directory(name):
+                pass  # what a killed process has left is removed
+        return super()._ensure(own, leader, source, snapshot)
+
+    def _copy_snapshot(
+        self,
+        own: LocalReplica,
+        leader: LocalReplica,
+        source: str,
+        snapshot: base.SnapshotForDriver,
+    ) -> bool:
+        item = self._backend.store.snapshot(snapshot['name'])
+        of = own.item.relative_data_path(own.record())
+        theirs = leader.store.snapshot(source)
+        with self._backend.store.try_locked_work_directory(item.name) as work:
+            if work is None or item.find() is not None:
+                return work is not None
+            record = theirs.find()
+            if record is None:  # not yet created, or deleted
+                return False
+            trees.copy_tree(theirs.data_path(record), work / 'data')
+            if theirs.find() is None:  # the copy may be incomplete
+                return False
+            proto = record['share_proto']
+            item.publish(work, {'size': record['size'], 'of': of, 'share_proto': proto})
+        return True
+
+    # Promotion
+
+    @contextlib.contextmanager
+    def _locked(
+        self, takeover: Takeover[LocalReplica]
+    ) -> Iterator[Takeover[LocalReplica]]:
+        """Locks are always taken in the order of names to avoid deadlocks."""
+        own, active = takeover.own, takeover.active
+        with contextlib.ExitStack() as stack:
+            for each in sorted([own, *([active] if active else [])], key=_name):
+                if each is own:
+                    stack.enter_context(own.locked())
+                    continue
+                try:
+                    with raising_unreachable(), ignoring_read_only():
+                        stack.enter_context(each.locked())
+                except ReplicaUnreachable:
+                    takeover = dataclasses.replace(takeover, active=None)
+            own.apply_pending_changes()
+            yield takeover
+
+    def _hand_over(
+        self, takeover: Takeover[LocalReplica], active: LocalReplica, generation: int
+    ) -> None:
+        own = takeover.own
+        with raising_unreachable(), active.retiring(own):
+            own.follow(active, self._backend.clock())
+            own.become_active(generation)
+
+    def _activate(self, takeover: Takeover[LocalReplica], generation: int) -> None:
+        takeover.own.become_active(generation)
+
+    def _reinstate(self, replica: LocalReplica, generation: int) -> None:
+        replica.become_active(generation)
+
+
+def _name(replica: LocalReplica) -> str:
+    return replica.name

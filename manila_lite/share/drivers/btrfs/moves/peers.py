@@ -3,20 +3,15 @@
 They are on this machine, and have a section in the same configuration.
 """
 
-from oslo_log import log
-
-from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.moves.replicas import Replica
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.drivers.contract.replication import ReplicaList, find_active
-
-LOG = log.getLogger(__name__)
+from manila_lite.share.drivers.files.replicas import Peers
 
 
-class BtrfsPeers:
+class BtrfsPeers(Peers[Replica]):
     """This back end and the others that it can reach."""
 
     def __init__(self, backend: BtrfsBackend):
@@ -82,34 +77,6 @@ class BtrfsPeers:
     def own_replica(self, share: base.ShareForDriver) -> Replica:
         return Replica(self._backend, share['name'], share['host'])
 
-    def replica_at(self, host: str | None, name: str | None) -> Replica | None:
-        """Return a replica that exists within reach, or None.
-
-        What is on a disk that cannot be read is out of reach.
-        """
-        backend = self.at(host) if host and name else None
-        if backend is None or not name:
-            return None
-        replica = Replica(backend, name, host)
-        try:
-            if replica.find() is None:
-                return None
-            replica.state()
-        except (OSError, exception.ShareBackendException) as error:
-            LOG.warning(
-                'Replica %(name)s is out of reach: %(error)s',
-                {'name': name, 'error': error},
-            )
-            return None
-        return replica
-
-    def reachable(self, shares: ReplicaList) -> list[Replica]:
-        found = (self.replica_at(one['host'], one['name']) for one in shares)
-        return [replica for replica in found if replica is not None]
-
-    def reachable_active(self, replica_list: ReplicaList) -> Replica | None:
-        """Return the active replica, or None if it is out of reach."""
-        leader = find_active(replica_list)
-        if leader is None:
-            return None
-        return self.replica_at(leader['host'], leader['name'])
+    def _address(self, host: str, name: str) -> Replica | None:
+        backend = self.at(host)
+        return None if backend is None else Replica(backend, name, host)

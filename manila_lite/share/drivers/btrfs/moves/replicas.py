@@ -2,37 +2,35 @@
 
     top/records/replicas/<share>.json    its role, and what it is a copy of
 
-A share without that record is active, and has never had replicas. If several
-replicas claim to be active, the one with the highest generation is.
+A share without that record is active, and has never had replicas.
 """
 
+from collections.abc import Callable, Iterator
+import contextlib
 import dataclasses
+from typing import Self
 
 from manila_lite.host import Host
+from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.moves.copies import Copies
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
-from manila_lite.share.drivers.files.replication import DR, ReplicaUnreachable, Role
+from manila_lite.share.drivers.files import replicas
+from manila_lite.share.drivers.files.replicas import DR, ReplicaUnreachable, Role
 from manila_lite.share.drivers.records import Record
 
 
 @dataclasses.dataclass(frozen=True)
-class ReplicaState:
+class ReplicaState(replicas.ReplicaState):
     """The content of the record.
 
-    A passive replica shows the copy `shown` of `source`, as of `synced_at`;
-    without `shown` it is not a copy of it. The source of a retiring one is
-    its successor. `others` has the hosts of the replicas that were known.
+    A passive replica shows the copy `shown` of `source`; without `shown` it is
+    not a copy of it. `others` has the hosts of the replicas that were known.
     """
 
-    role: str = Role.ACTIVE
-    generation: int = 0
-    source: str | None = None
-    source_host: str | None = None
     source_volume: str | None = None
     shown: str | None = None
-    synced_at: float | None = None
     others: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -40,8 +38,8 @@ class ReplicaState:
         return self.shown is not None
 
 
-class Replica:
-    """One replica in a pool, addressed by the name of its share instance."""
+class Replica(replicas.Replica):
+    """One replica in a pool."""
 
     def __init__(self, backend: BtrfsBackend, name: str, host: str | None):
         self.backend = backend
@@ -100,33 +98,52 @@ class Replica:
         """Remove the record of a replica that was not created."""
         self.pool.catalog.replicas.drop(self.name)
 
-    def locations(self) -> list:
-        return self.backend.locations(Kind.SHARE, self.record())
+    def has_snapshot(self, name: str) -> bool:
+        return self.backend.find(Kind.SNAPSHOT, name) is not None
 
-    def become_passive(self, leader: 'Replica', replication_type: str | None) -> None:
-        """Become an outdated follower of another replica, without clients.
+    @contextlib.contextmanager
+    def copying(self) -> Iterator[bool]:
+        with self.backend.try_lock_copies(self.name) as is_free:
+            if is_free:
+                self.backend.fencing.check_call()
+            yield is_free
 
-        The caller has locked it.
-        """
-        ended = self._clients_end_at(replication_type)
-        try:
-            self.record_as_passive(leader)
-        finally:  # clients lose a pool that is read-only, too
-            for kind, volume in ended:
-                self.backend.exports.withdraw(kind, volume)
+    def become_active(self, generation: int, hosts: dict[str, str]) -> None:
+        """Let clients write; `hosts` has those of other replicas."""
+        with self.backend.changing(self.name):
+            kernel.set_read_only(self.pool.path(Kind.SHARE, self.volume), False)
+            others = self.state().others | hosts
+            self.write_state(ReplicaState(generation=generation, others=others))
+            self.pool.commit()
+
+    def become_passive(self, leader: Self, replication_type: str | None) -> None:
+        self._become_passive(leader, replication_type, self.backend.exports.withdraw)
 
     def become_passive_before_exports(
-        self, leader: 'Replica', replication_type: str | None
+        self, leader: Self, replication_type: str | None
     ) -> None:
         """Do the same while the servers may not be running."""
-        ended = self._clients_end_at(replication_type)
-        try:
-            self.record_as_passive(leader)
-        finally:
-            for kind, volume in ended:
-                self.backend.exports.remove_export_record(kind, volume)
+        remove = self.backend.exports.remove_export_record
+        self._become_passive(leader, replication_type, remove)
 
-    def record_as_passive(self, leader: 'Replica') -> None:
+    def _become_passive(
+        self,
+        leader: Self,
+        replication_type: str | None,
+        end_export: Callable[[Kind, str], object],
+    ) -> None:
+        before = self.state()
+        if before.role == Role.PASSIVE and before.source == leader.name:
+            return
+        with self.backend.changing(self.name):
+            ended = self._clients_end_at(replication_type)
+            try:
+                self._record_as_passive(leader)
+            finally:  # clients lose a pool that is read-only, too
+                for kind, volume in ended:
+                    end_export(kind, volume)
+
+    def _record_as_passive(self, leader: Self) -> None:
         before = self.state()
         self.write_state(
             ReplicaState(

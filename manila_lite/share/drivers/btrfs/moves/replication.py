@@ -4,159 +4,75 @@ Each back end copies what its own replicas need. At another one it changes
 only what the promotion of a replica ends there, and the copies that are sent.
 """
 
+from collections.abc import Iterator
 import contextlib
-
-from oslo_log import log
+import dataclasses
+import time
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.exports.access import BtrfsAccess
+from manila_lite.share.drivers.btrfs.moves import closing
 from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
-from manila_lite.share.drivers.btrfs.moves.promotion import BtrfsPromotion
 from manila_lite.share.drivers.btrfs.moves.replicas import Replica, ReplicaState
 from manila_lite.share.drivers.btrfs.moves.roles import BtrfsRoles
 from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
 from manila_lite.share.drivers.btrfs.moves.transfer import TransferFailed
 from manila_lite.share.drivers.btrfs.volumes.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.volumes.snapshots import BtrfsSnapshots
-from manila_lite.share.drivers.contract import replication
 from manila_lite.share.drivers.contract.access import RuleChanges
-from manila_lite.share.drivers.files.replicated_snapshots import ReplicatedSnapshots
-from manila_lite.share.drivers.files.replication import (
-    Replication,
+from manila_lite.share.drivers.contract.replication import ERROR, OUT_OF_SYNC
+from manila_lite.share.drivers.files.promotion import Takeover
+from manila_lite.share.drivers.files.replicas import (
+    DR,
     ReplicaUnreachable,
     Role,
-    format_time,
+    ignoring_failures,
+    ignoring_read_only,
 )
+from manila_lite.share.drivers.files.replication import Creation, Replication, Update
 from manila_lite.share.drivers.space import is_out_of_space
 
 
-class BtrfsReplicatedSnapshots(ReplicatedSnapshots[Replica]):
-    def __init__(
-        self,
-        backend: BtrfsBackend,
-        peers: BtrfsPeers,
-        snapshots: BtrfsSnapshots,
-        syncing: BtrfsSyncing,
-    ):
-        super().__init__(peers, snapshots)
-        self._backend = backend
-        self._own = snapshots
-        self._peers = peers
-        self._syncing = syncing
+class BtrfsReplication(Replication[Replica]):
+    """The roles are in records of the pools.
 
-    def _copy(
-        self,
-        share_replica: base.ShareForDriver,
-        active: Replica | None,
-        source: base.SnapshotForDriver | None,
-        snapshot: base.SnapshotForDriver,
-    ) -> bool:
-        own = self._peers.own_replica(share_replica)
-        with self._backend.try_lock_copies(own.name) as is_locked:
-            return is_locked and self.ensure_snapshot(own, active, source, snapshot)
+    If the active replica is out of reach when another one is promoted, its exports
+    are ended, provided that their server can be reached.
+    """
 
-    def _has_snapshot(self, replica: Replica, name: str) -> bool:
-        return replica.backend.find(Kind.SNAPSHOT, name) is not None
-
-    def _place(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
-        return self._own.reply(*self._backend.get_snapshot(snapshot))
-
-    def ensure_snapshot(
-        self,
-        own: Replica,
-        leader: Replica | None,
-        source: base.SnapshotForDriver | None,
-        snapshot: base.SnapshotForDriver,
-    ) -> bool:
-        """Return whether a snapshot exists here; copy it if possible.
-
-        The caller has locked the copies of our replica.
-        """
-        name = snapshot['name']
-        if self._backend.find(Kind.SNAPSHOT, name) is not None:
-            return True
-        if leader is None or source is None or own.find() is None:
-            return False
-        try:
-            return self._syncing.copy_snapshot(own, leader, source['name'], name)
-        except (OSError, exception.ShareBackendException) as error:
-            LOG.warning(
-                'Cannot copy snapshot %(name)s: %(error)s',
-                {'name': name, 'error': error},
-            )
-        return False
-
-
-LOG = log.getLogger(__name__)
-
-
-class BtrfsReplication(Replication):
     def __init__(
         self,
         backend: BtrfsBackend,
         peers: BtrfsPeers,
         roles: BtrfsRoles,
-        syncing: BtrfsSyncing,
         shares: BtrfsShares,
         snapshots: BtrfsSnapshots,
         access: BtrfsAccess,
-        promotion: BtrfsPromotion,
-        replicated_snapshots: BtrfsReplicatedSnapshots,
     ):
-        super().__init__(peers, roles.role_of, shares.get_share_status)
+        status_of = shares.get_share_status
+        super().__init__(peers, roles, snapshots, status_of, time.time, time.sleep)
         self._backend = backend
         self._peers = peers
-        self._syncing = syncing
+        self._syncing = BtrfsSyncing(backend, peers)
         self._shares = shares
-        self._snapshots = snapshots
         self._access = access
-        self._promotion = promotion
-        self._replicated_snapshots = replicated_snapshots
 
-    def create_replica(
-        self,
-        replica_list: replication.ReplicaList,
-        new_replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
-        replica_snapshots: list[base.ReplicaSnapshot],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ReplicaReply:
-        """Create a replica and copy everything, which may take a while."""
-        own = self._peers.own_replica(new_replica)
-        if own.find() is None:
-            leader = self._peers.reachable_active(replica_list)
-            if leader is None:
-                raise exception.ShareBackendException(
-                    msg=f'replica {own.name} cannot be created: the active '
-                    'replica is out of reach'
-                )
-            if leader.pool.top == own.pool.top:
-                raise exception.ShareBackendException(
-                    msg=f'pool {own.pool.name} has a replica of the share'
-                )
-            self._create(own, new_replica, share_server)
-        replica_state = self._update(
-            replica_list, new_replica, access_rules, replica_snapshots
-        )
-        return {
-            'replica_state': replica_state or replication.OUT_OF_SYNC,
-            'export_locations': own.locations(),
-        }
-
-    def _create(
-        self,
-        own: Replica,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None,
-    ) -> None:
+    def _create(self, own: Replica, new: Creation) -> None:
         """Create the volume of a replica, or leave nothing behind."""
+        if own.find() is not None:
+            return
+        leader = self._peers.reachable_active(new.replica_list)
+        if leader is not None and leader.pool.top == own.pool.top:
+            raise exception.ShareBackendException(
+                msg=f'pool {own.pool.name} has a replica of the share'
+            )
         # Without the state it would be an active replica.
         own.write_state(ReplicaState(role=Role.PASSIVE))
         try:
-            self._shares.create_share(share, share_server)
+            self._shares.create_share(new.new_replica, new.share_server)
         except (OSError, exception.DriverError):
             with (
                 contextlib.suppress(OSError, exception.DriverError),
@@ -168,107 +84,126 @@ class BtrfsReplication(Replication):
                     own.forget_state()
             raise
 
-    def delete_replica(
-        self,
-        replica_list: replication.ReplicaList,
-        replica_snapshots: replication.SnapshotList,
-        replica: base.ShareForDriver,
-    ) -> None:
-        for snapshot in replica_snapshots:
-            self._snapshots.delete_snapshot(snapshot)
-        own = self._peers.own_replica(replica)
-        with self._backend.lock_copies(own.name):
-            if own.find() is not None:
-                self._promotion.return_active_role(own, replica_list)
-            with self._backend.changing(own.name):
-                self._backend.remove(Kind.SHARE, own.name)
-        for other in self._peers.reachable(replica_list):
-            with contextlib.suppress(OSError, exception.ShareBackendException):
-                other.copies.discard(own.name)
-                other.copies.remove_empty()
-
-    def _update(
-        self,
-        replica_list: replication.ReplicaList,
-        replica: base.ShareForDriver,
-        access_rules: base.AccessRules,
-        replica_snapshots: list[base.ReplicaSnapshot],
-    ) -> str | None:
-        own = self._peers.own_replica(replica)
-        if own.find() is None:
-            raise exception.ShareResourceNotFound(share_id=replica['id'])
-        with self._backend.try_lock_copies(own.name) as is_locked:
-            if not is_locked:
-                return None
-            self._backend.fencing.check_call()
-            leader = self._peers.reachable_active(replica_list)
-            replica_state = replication.OUT_OF_SYNC
-            if leader is not None:
-                replica_state = self._follow(own, leader, replica['replication_type'])
-                self._syncing.forget_others(own, leader, replica_list)
-            # All are tried, although one may be missing.
-            missing = [
-                pair
-                for pair in replica_snapshots
-                if not self._replicated_snapshots.ensure_snapshot(
-                    own,
-                    leader,
-                    pair['active_replica_snapshot'],
-                    pair['share_replica_snapshot'],
-                )
-            ]
-        if (
-            own.state().role == Role.PASSIVE
-            and self._backend.exports.listed(Kind.SHARE, own.record()) is None
-        ):
-            # It may have been out of reach when the rules were applied.
-            self._access.update_access(replica, RuleChanges(access_rules=access_rules))
-        if replica_state == replication.IN_SYNC and missing:
-            return replication.OUT_OF_SYNC
-        return replica_state
-
-    def _follow(
-        self, own: Replica, leader: Replica, replication_type: str | None
-    ) -> str:
-        """Bring a replica up to date; return its state."""
-        before = own.state()
-        try:
-            if before.role != Role.PASSIVE:
-                self._follow_again(own, leader, replication_type)
-            is_new = self._syncing.follow(own, leader)
-        except (OSError, exception.ShareBackendException) as error:
-            LOG.warning(
-                'Cannot update replica %(name)s, last synchronised at '
-                '%(at)s: %(error)s',
-                {'name': own.name, 'error': error, 'at': format_time(before.synced_at)},
-            )
-            return replication.ERROR if _is_full(error) else replication.OUT_OF_SYNC
-        LOG.log(
-            log.INFO if is_new else log.DEBUG,
-            'Replica %(name)s is synchronised with %(other)s',
-            {'name': own.name, 'other': leader.name},
-        )
-        return replication.IN_SYNC
-
-    def _follow_again(
-        self, own: Replica, leader: Replica, replication_type: str | None
-    ) -> None:
-        """Make a replica passive whose successor was promoted without it."""
-        state = leader.state()
-        if state.role == Role.PASSIVE or (state.generation < own.state().generation):
-            return
-        LOG.warning(
-            'Replica %(name)s is no longer active; changes that %(other)s '
-            'does not have will be lost',
-            {'name': own.name, 'other': leader.name},
-        )
+    def _remove(self, own: Replica, share: base.ShareForDriver) -> None:
         with self._backend.changing(own.name):
-            own.become_passive(leader, replication_type)
+            self._backend.remove(Kind.SHARE, own.name)
+
+    def _forget(self, own: Replica, other: Replica) -> None:
+        other.copies.discard(own.name)
+        other.copies.remove_empty()
+
+    def _waiting(self, own: Replica) -> contextlib.AbstractContextManager[object]:
+        return self._backend.lock_copies(own.name)
+
+    def _synchronise(self, own: Replica, leader: Replica, update: Update) -> bool:
+        try:
+            return self._syncing.follow(own, leader)
+        finally:
+            self._syncing.forget_others(own, leader, update.replica_list)
+
+    def _outdated_state(
+        self, own: Replica, update: Update, error: Exception | None
+    ) -> str:
+        return ERROR if _is_full(error) else OUT_OF_SYNC
+
+    def _restore_access(self, own: Replica, update: Update, was_active: bool) -> None:
+        if self._backend.exports.listed(Kind.SHARE, own.record()) is None:
+            rules = RuleChanges(access_rules=update.access_rules)
+            self._access.update_access(update.replica, rules)
+
+    def _copy_snapshot(
+        self,
+        own: Replica,
+        leader: Replica,
+        source: str,
+        snapshot: base.SnapshotForDriver,
+    ) -> bool:
+        return self._syncing.copy_snapshot(own, leader, source, snapshot['name'])
+
+    # Promotion
+
+    @contextlib.contextmanager
+    def _locked(self, takeover: Takeover[Replica]) -> Iterator[Takeover[Replica]]:
+        both = [takeover.own, *([takeover.active] if takeover.active else [])]
+        with contextlib.ExitStack() as stack:
+            for each in sorted(both, key=lambda each: each.name):
+                stack.enter_context(each.backend.lock_copies(each.name))
+            yield takeover
+
+    def _hand_over(
+        self, takeover: Takeover[Replica], active: Replica, generation: int
+    ) -> None:
+        own = takeover.own
+        with _retiring(active, own):
+            closing.send_all(active.name, lambda: self._syncing.follow(own, active))
+            self._make_active(takeover, generation)
+
+    def _activate(self, takeover: Takeover[Replica], generation: int) -> None:
+        self._end_exports(takeover.own, takeover.replication_type)
+        self._make_active(takeover, generation)
+
+    def _make_active(self, takeover: Takeover[Replica], generation: int) -> None:
+        hosts = {
+            each['name']: each['host']
+            for each in takeover.replica_list
+            if each['name'] != takeover.own.name and each['host']
+        }
+        takeover.own.become_active(generation, hosts)
+
+    def _reinstate(self, replica: Replica, generation: int) -> None:
+        replica.become_active(generation, {})
+
+    def _end_exports(self, own: Replica, replication_type: str | None) -> None:
+        """End the exports of a source that cannot record that itself."""
+        state = own.state()
+        backend = self._peers.at(state.source_host)
+        if backend is None or state.source_volume is None:
+            return
+        with ignoring_failures(own.name, 'end the export of its source'):
+            backend.exports.withdraw(Kind.SHARE, state.source_volume)
+        if replication_type != DR:
+            return
+        for snapshot in backend.exports.snapshots_of(state.source_volume):
+            with ignoring_failures(own.name, f'end the export of {snapshot}'):
+                backend.exports.withdraw(Kind.SNAPSHOT, snapshot)
 
 
-def _is_full(error: Exception) -> bool:
+@contextlib.contextmanager
+def _retiring(active: Replica, successor: Replica) -> Iterator[None]:
+    """Deny all access to a replica; restore it if the block fails.
+
+    One on a pool that is read-only cannot record it; its exports end.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            with active.backend.changing(active.name):
+                before = active.state()
+                pool, record = active.pool, active.record()
+                path = pool.path(Kind.SHARE, record['volume'])
+                stack.enter_context(
+                    active.backend.exports.suspended(Kind.SHARE, record, path)
+                )
+                retiring = dataclasses.replace(
+                    before,
+                    role=Role.RETIRING,
+                    source=successor.name,
+                    source_host=successor.host,
+                )
+                with ignoring_read_only():
+                    active.write_state(retiring)
+        except exception.ShareBackendException as error:
+            raise ReplicaUnreachable(msg=f'{active.name}: {error}') from error
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(OSError):
+                active.write_state(before)
+            raise
+
+
+def _is_full(error: Exception | None) -> bool:
     """Return whether our own pool has no space for what is new."""
-    if isinstance(error, ReplicaUnreachable):
+    if error is None or isinstance(error, ReplicaUnreachable):
         return False
     if isinstance(error, TransferFailed):
         return error.is_out_of_space

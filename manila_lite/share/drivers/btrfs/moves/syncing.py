@@ -1,12 +1,9 @@
 """Bring a replica up to date: send what has changed since the last copy."""
 
-from collections.abc import Iterator
 import contextlib
 import dataclasses
 import pathlib
 import time
-
-from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import kernel
@@ -23,9 +20,12 @@ from manila_lite.share.drivers.btrfs.moves.sending import (
 )
 from manila_lite.share.drivers.btrfs.moves.transfer import TransferFailed
 from manila_lite.share.drivers.contract.replication import ReplicaList
-from manila_lite.share.drivers.files.replication import ReplicaUnreachable, Role
-
-LOG = log.getLogger(__name__)
+from manila_lite.share.drivers.files.replicas import (
+    ReplicaUnreachable,
+    Role,
+    reaching,
+    require_leading,
+)
 
 
 class BtrfsSyncing:
@@ -45,16 +45,12 @@ class BtrfsSyncing:
         TransferFailed if it could not be; the replica is as before then.
         """
         began_at = time.time()
-        with _reaching(leader):
+        with reaching(leader.name):
             before = leader.state()
-            if (
-                before.role == Role.PASSIVE
-                or before.generation < own.state().generation
-            ):  # a promotion was interrupted and will be repeated
-                raise ReplicaUnreachable(msg=f'{leader.name} is not active')
+            require_leading(leader.name, before, own.state())
             sent, limit = self._take(own, leader)
         copy = self._send(own, leader, sent)
-        with _reaching(leader):
+        with reaching(leader.name):
             after = leader.state()
         if (after.role, after.generation) != (before.role, before.generation):
             raise ReplicaUnreachable(msg=f'{leader.name} has changed its role')
@@ -95,13 +91,13 @@ class BtrfsSyncing:
         """Return the copy on our side that equals the one to be sent."""
         ours = own.copies
         ours.prepare()
-        with _reaching(leader):
+        with reaching(leader.name):
             sources = by_content(leader.copies.whole())
         common = common_copy(sources, ours)
         received = self._transfer(sent, common, ours)
         if received is None:
             assert common is not None
-            with _reaching(leader):
+            with reaching(leader.name):
                 kernel.destroy(sent)
             return common[1]
         return ours.confirm(received)
@@ -134,7 +130,10 @@ class BtrfsSyncing:
         for target in (own.name, leader.name, ONCE):
             own.copies.discard(target, copy)
         shown = kernel.content_id(copy)
-        with contextlib.suppress(exception.ShareBackendException), _reaching(leader):
+        with (
+            contextlib.suppress(exception.ShareBackendException),
+            reaching(leader.name),
+        ):
             theirs = leader.copies
             kept = [path for path in theirs.whole() if kernel.content_id(path) == shown]
             for target in (leader.name, own.name):
@@ -165,7 +164,7 @@ class BtrfsSyncing:
         self, own: Replica, leader: Replica, source: str, name: str
     ) -> bool:
         """Copy a snapshot; return False if the leader does not have it."""
-        with _reaching(leader):
+        with reaching(leader.name):
             found = leader.backend.find(Kind.SNAPSHOT, source)
             if found is None:
                 return False
@@ -178,7 +177,7 @@ class BtrfsSyncing:
                 )
                 limit = pool.limit_bytes(Kind.SNAPSHOT, record['volume'])
         try:
-            with _reaching(leader):
+            with reaching(leader.name):
                 sources = by_content(theirs.whole())
             common = common_copy(sources, ours)
             received = self._transfer(sent, common, ours)
@@ -202,16 +201,3 @@ class BtrfsSyncing:
                 if sent.exists():
                     kernel.destroy(sent)
         return True
-
-
-@contextlib.contextmanager
-def _reaching(replica: Replica) -> Iterator[None]:
-    """Turn errors of another back end into ReplicaUnreachable."""
-    try:
-        yield
-    except exception.StaleFencingToken:
-        raise
-    except (OSError, exception.ShareBackendException) as error:
-        if isinstance(error, ReplicaUnreachable):
-            raise
-        raise ReplicaUnreachable(msg=f'{replica.name}: {error}') from error

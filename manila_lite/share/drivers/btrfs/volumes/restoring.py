@@ -14,7 +14,7 @@ from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.volumes.limits import Volume
 from manila_lite.share.drivers.btrfs.volumes.pool import Pool
 from manila_lite.share.drivers.file_locks import Locks
-from manila_lite.share.drivers.files.replication import Role
+from manila_lite.share.drivers.files.replicas import Role
 
 LOG = log.getLogger(__name__)
 

@@ -87,8 +87,7 @@ class BtrfsSnapshots:
     def create_snapshot(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
         name = snapshot['name']
         with self._backend.changing(name, snapshot['share_name']):
-            found = self._backend.find(Kind.SNAPSHOT, name)
-            if found is None:
+            if self._backend.find(Kind.SNAPSHOT, name) is None:
                 pool, share = self._backend.get_share(snapshot['share_name'])
                 if not self._backend.is_leftover(Kind.SNAPSHOT, name):
                     raise exception.ShareBackendException(
@@ -104,12 +103,11 @@ class BtrfsSnapshots:
                 with pool.catalog.putting(Kind.SNAPSHOT, name, record):
                     pool.take_snapshot(share['volume'], name)
                 pool.commit_new(Kind.SNAPSHOT)
-            else:
-                pool, record = found
-        return self.reply(pool, record)
+        return self.reply(snapshot)
 
-    def reply(self, pool: Pool, record: Record) -> base.SnapshotReply:
+    def reply(self, snapshot: base.SnapshotForDriver) -> base.SnapshotReply:
         """Return where a snapshot is, and its size."""
+        pool, record = self._backend.get_snapshot(snapshot)
         volume = record['volume']
         return {
             'provider_location': volume,
@@ -127,7 +125,7 @@ class BtrfsSnapshots:
         if not pool.has(Kind.SNAPSHOT, volume):
             return {'status': 'error'}
         return {
-            **self.reply(pool, record),
+            **self.reply(snapshot),
             'status': 'available',
             'share_proto': record['share_proto'],
         }

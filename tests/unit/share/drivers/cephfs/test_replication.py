@@ -176,7 +176,7 @@ def test_active_replica_has_its_clients_again_if_it_cannot_be_copied(sites):
     assert state_of(sites, sites.here).role == 'active'
     assert state_of(sites, sites.there).barred == 5 * 10**9
     with pytest.raises(exception.ShareBackendException, match='given up'):
-        sites.there.driver.promotion._make_active(own, 5 * 10**9)
+        sites.there.driver.replicas._make_active(own, 5 * 10**9)
     sites.promote()
     assert sites.levels() == {'rw'}
     assert 'rw' not in sites.levels(sites.here)

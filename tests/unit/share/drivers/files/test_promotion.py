@@ -7,7 +7,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.files.promotion import Promotion
-from manila_lite.share.drivers.files.replication import ReplicaUnreachable, Role
+from manila_lite.share.drivers.files.replicas import Peers, ReplicaUnreachable, Role
 from tests.drivers.driver_harness import DriverHarness
 
 NOW = 1_000
@@ -42,21 +42,19 @@ class Replica:
     def change(self, **state):
         self._state = dataclasses.replace(self._state, **state)
 
+    def become_passive(self, leader, replication_type):
+        self.change(role=Role.PASSIVE, source=leader.name)
 
-class Peers:
+
+class MemoryPeers(Peers):
     def __init__(self, *replicas):
         self.by_name = {each.name: each for each in replicas}
 
     def own_replica(self, share):
         return self.by_name[share['name']]
 
-    def reachable(self, shares):
-        found = [self.by_name[share['name']] for share in shares]
-        return [each for each in found if each.is_reachable]
-
-    def reachable_active(self, replica_list):
-        active = [one for one in replica_list if one['replica_state'] == 'active']
-        return next(iter(self.reachable(active)), None)
+    def _address(self, host, name):
+        return self.by_name[name]
 
 
 class MemoryPromotion(Promotion):
@@ -78,17 +76,11 @@ class MemoryPromotion(Promotion):
     def _activate(self, takeover, generation):
         takeover.own.change(role=Role.ACTIVE, generation=generation)
 
-    def _demote(self, takeover, active):
-        active.change(role=Role.PASSIVE, source=takeover.own.name)
-
     def _reinstate(self, replica, generation):
         replica.change(role=Role.ACTIVE, generation=generation, source=None)
 
-    def _reaching(self, replica, action):
-        return contextlib.suppress(ReplicaUnreachable)
-
-    def _locations(self, own):
-        return [{'path': own.name, 'is_admin_only': False, 'metadata': {}}]
+    def _locations(self, share):
+        return [{'path': share['name'], 'is_admin_only': False, 'metadata': {}}]
 
 
 class Site:
@@ -102,7 +94,7 @@ class Site:
         names = [share['name'] for share in self.shares]
         self.active, self.own, self.third = map(Replica, names)
         self.active.change(role=Role.ACTIVE, generation=7)
-        self.promotion = MemoryPromotion(Peers(self.active, self.own, self.third))
+        self.promotion = MemoryPromotion(MemoryPeers(self.active, self.own, self.third))
 
     def promote(self, **kwargs):
         return self.promotion.promote_replica(self.shares, self.shares[1], **kwargs)

@@ -89,7 +89,7 @@ class TestOptions:
             )
         )
         _configure(sites.there, file)
-        with pytest.raises(exception.ShareBackendException, match='unreachable'):
+        with pytest.raises(exception.ShareBackendException, match='out of reach'):
             sites.create()
 
     def test_back_end_of_another_service_is_named_by_an_option(self, sites, tmp_path):
