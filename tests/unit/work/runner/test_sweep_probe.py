@@ -28,9 +28,12 @@ def statements(db):
         if 'FROM work' in statement:
             found.append(statement)
 
-    sa.event.listen(db.engine, 'before_cursor_execute', note)
+    engines = {db.engine, db._read_engine}
+    for engine in engines:
+        sa.event.listen(engine, 'before_cursor_execute', note)
     yield found
-    sa.event.remove(db.engine, 'before_cursor_execute', note)
+    for engine in engines:
+        sa.event.remove(engine, 'before_cursor_execute', note)
 
 
 def test_runners_share_an_answer_for_a_quarter_of_the_interval(db, statements):
