@@ -11,6 +11,7 @@ import ipaddress
 import os
 import pathlib
 import re
+import socket
 import sys
 import threading
 import time
@@ -31,6 +32,7 @@ _MANAGER = DBusAddress(
 _SAFE_PATH = re.compile(r'[A-Za-z0-9/][A-Za-z0-9/._+-]*')
 _RETRY_INTERVAL = 0.02
 _REPLY_TIMEOUT = 30.0
+_CONNECT_TIMEOUT = 1.0
 
 
 class Export(NamedTuple):
@@ -170,6 +172,22 @@ def bus_config(socket: pathlib.Path) -> str:
   </policy>
 </busconfig>
 """  # noqa: E501 (the published identifier)
+
+
+def is_listening(
+    port: int, open_socket: Callable[[], socket.socket] = socket.socket
+) -> bool:
+    """Return whether clients can connect to a server.
+
+    One that starts answers on its bus first, on a busy machine a second before.
+    """
+    try:
+        with open_socket() as client:
+            client.settimeout(_CONNECT_TIMEOUT)
+            client.connect(('127.0.0.1', port))
+    except OSError:
+        return False
+    return True
 
 
 class Ganesha:

@@ -364,7 +364,7 @@ class Daemons:
     def silent_server(self, seconds: float = RESTART_TIMEOUT) -> str:
         """Return which server does not answer; wait while it restarts."""
         deadline = time.monotonic() + seconds
-        servers = {'NFS': self.server.is_answering}
+        servers = {'NFS': self._is_nfs_answering}
         if self.smb_server:
             servers['SMB'] = self.smb_server.is_answering
         for name, is_answering in servers.items():
@@ -373,6 +373,9 @@ class Daemons:
                     return name
                 time.sleep(INTERVAL)
         return ''
+
+    def _is_nfs_answering(self) -> bool:
+        return self.server.is_answering() and ganesha.is_listening(self._port)
 
     def require_guarded(self) -> None:
         """End the NFS server if clients could leave their shares."""

@@ -20,6 +20,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import time
 from typing import NamedTuple
 
@@ -177,12 +178,20 @@ class ShareServer:
 
     def silent_daemon(self) -> str:
         """Return which daemon does not run with the settings it should."""
+        wanted = self._wanted()
         running = records.find(self._daemons / supervisor.RUNNING)
-        if self._wanted() != running or not self.nfs.is_answering():
+        if (
+            wanted != running
+            or not self.nfs.is_answering()
+            or not ganesha.is_listening(wanted['nfs_port'], self._open_socket)
+        ):
             return 'NFS'
         if self.runs_smb() and not self._smbd.is_answering():
             return 'SMB'
         return ''
+
+    def _open_socket(self) -> socket.socket:
+        return kernel.socket_in(self.network.namespace, socket.AF_INET)
 
     def log_of(self, daemon: str) -> pathlib.Path:
         """Return where a daemon says why it does not start."""

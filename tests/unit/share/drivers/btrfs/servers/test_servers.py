@@ -5,6 +5,7 @@ import itertools
 import json
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -13,6 +14,7 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.daemons import processes
 from manila_lite.share.drivers.btrfs.daemons.daemons import Supervision
 from manila_lite.share.drivers.btrfs.servers import server_supervisor
+from manila_lite.share.drivers.btrfs.servers.servers import ShareServer
 from tests.drivers.driver_harness import CTX
 from tests.support import storage, tenant_network
 from tests.support.failing_disk import FailingDisk
@@ -240,6 +242,16 @@ def test_everything_is_back_after_a_restart_of_the_machine(site, tenant, server,
 
 
 # What is lost
+
+
+def test_server_is_silent_as_long_as_nobody_can_connect(site, server):
+    """One that is starting answers on its bus before."""
+    found = ShareServer(site.folder(server))
+    namespace = f'--net={found.network.namespace}'
+    for state, silent in (('down', 'NFS'), ('up', '')):
+        command = 'nsenter', namespace, 'ip', 'link', 'set', 'lo', state
+        subprocess.run(command, check=True)
+        assert found.silent_daemon() == silent
 
 
 def test_lost_link_is_repaired(site, tenant, server, path):
