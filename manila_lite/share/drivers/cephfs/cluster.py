@@ -257,9 +257,11 @@ class Cluster:
         """Return the values of those keys of an object that exist."""
         return self._on_object('read', name, namespace, keys=list(keys))['values']
 
-    def read_all(self, name: str, prefix: str) -> dict[str, str]:
+    def read_all(
+        self, name: str, prefix: str, namespace: str = NAMESPACE
+    ) -> dict[str, str]:
         """Return the values of all keys of an object with a prefix."""
-        return self._on_object('read', name, NAMESPACE, prefix=prefix)['values']
+        return self._on_object('read', name, namespace, prefix=prefix)['values']
 
     def write(
         self,

@@ -83,6 +83,16 @@ class Gateways:
         self._cluster = cluster
         self._seen: dict[str, tuple[str, float]] = {}
 
+    def states(self, name: str) -> dict[str, Record]:
+        """Return what the gateways of a back end have published."""
+        keys = [GATEWAY + gateway for gateway in self.names]
+        found = self._cluster.read(name, keys, GATEWAYS) if keys else {}
+        return {
+            gateway: json.loads(found[key])
+            for gateway, key in zip(self.names, keys, strict=True)
+            if key in found
+        }
+
     def alive(self, name: str) -> dict[str, Record]:
         """Return the states of the gateways of a back end that are alive."""
         return self.alive_and_silent(name)[0]
@@ -91,16 +101,10 @@ class Gateways:
         self, name: str
     ) -> tuple[dict[str, Record], dict[str, Record]]:
         """Return the states of gateways that are alive, and of those that are not."""
-        keys = [GATEWAY + gateway for gateway in self.names]
-        found = self._cluster.read(name, keys, GATEWAYS) if keys else {}
         alive: dict[str, Record] = {}
         silent: dict[str, Record] = {}
         now = time.monotonic()
-        for gateway in self.names:
-            text = found.get(GATEWAY + gateway)
-            if text is None:
-                continue
-            state = json.loads(text)
+        for gateway, state in self.states(name).items():
             beat, since = self._seen.get(gateway, ('', now))
             if beat != state['beat']:
                 since = now
@@ -300,7 +304,10 @@ class CephfsExports:
             return
         alive, silent = self._gateways.alive_and_silent(self._backend.records.name)
         for name, state in silent.items():
-            self._fence(name, state.get('generation', 0), state['beat'])
+            self._fence(name, state['generation'], state['beat'])
+        for name, state in alive.items():
+            if ended := state.get('ended'):
+                self._fence(name, ended, f'{ended}')
         version = self._find_version()
         found = version, sorted(alive)
         if self._complete == found:
@@ -314,19 +321,25 @@ class CephfsExports:
         if version == self._find_version():
             self._complete = found
 
-    def _fence(self, gateway: str, generation: int, beat: str) -> None:
-        """Evict the sessions of a gateway, and let it know that it needs new ones."""
-        if self._fenced.get(gateway) == beat:
+    def _fence(self, gateway: str, generation: int, life: str) -> None:
+        """Evict the sessions of a gateway, and let it know that it needs new ones.
+
+        Of all generations that were not evicted before; of the last one in any case,
+        as another share service may have been killed before it did so.
+        """
+        if self._fenced.get(gateway) == life:
             return
         key, records = FENCE + gateway, self._backend.records
+        fence = records.get(key) or 0
 
         def raise_fence(values: Values) -> Values:
             return {key: max(generation, values[key] or 0)}
 
         LOG.warning('NFS gateway %s has died; its sessions are evicted', gateway)
         records.change(key, decide=raise_fence)
-        self._backend.evict(sessions_of(records.name, gateway, generation))
-        self._fenced[gateway] = beat
+        for each in range(min(fence + 1, generation), generation + 1):
+            self._backend.evict(sessions_of(records.name, gateway, each))
+        self._fenced[gateway] = life
 
     def _find_version(self) -> int:
         return (self._backend.records.get(CHANGES) or NO_CHANGE)['version']

@@ -57,7 +57,8 @@ GUARD = HandleGuard(
 
 LEASE, GRACE = 10, 12
 """Seconds. A client that is disconnected for longer than the lease loses its locks. In
-the grace period after the start of a gateway, clients of all gateways only reclaim."""
+the grace period after the start of a gateway, clients of all gateways only reclaim. It
+begins before the server reads its exports, a second for more than ten of them."""
 
 GONE_SECONDS = 30.0
 """After this time without a sign of life, others no longer wait for a gateway whose
@@ -68,7 +69,9 @@ _POLL_SECONDS = 0.1
 _BEAT_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
 _ATTEMPTS = 5
+_LONGEST_GRACE = 180  # that the server accepts
 _PR_SET_PDEATHSIG = 1
+_NEEDED, _ENFORCED = 1, 2  # flags of nodes in the object of ganesha-rados-grace
 
 
 class _Served(NamedTuple):
@@ -108,6 +111,10 @@ class Gateway:
         self._is_started = False
         self._life, self._beats, self._beaten_at = uuid.uuid4().hex, 0, 0.0
         self._generation = 0
+        # The last generation of earlier processes: before and when it may be evicted.
+        self._left, self._ended = 0, 0
+        self._has_begun_grace = False
+        self._own = Gateways(self._backend.cluster, [address])
         peers = [one for one in configuration.cephfs_nfs_gateways if one != address]
         self._peers = Gateways(self._backend.cluster, peers)
         self._peers_seen: dict[str, float] = {}
@@ -140,13 +147,19 @@ class Gateway:
         exports.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in exports.iterdir():
             file.unlink()
-        self._begin_generation((self._backend.records.get(self._fence) or 0) + 1)
+        own = self._own.states(self._backend.records.name).get(self.name)
+        fence, last = self._find_fence(), own['generation'] if own else 0
+        self._begin_generation(max(fence, last) + 1)
         self._beat()
         self._set_member(self.name, True)
+        self._left = last if last > fence else 0
 
     @property
     def _fence(self) -> str:
         return FENCE + self.name
+
+    def _find_fence(self) -> int:
+        return self._backend.records.get(self._fence) or 0
 
     def _begin_generation(self, generation: int) -> None:
         """Mark new sessions, so that an eviction of earlier ones does not hit them."""
@@ -161,6 +174,22 @@ class Gateway:
             )
         records.write_text(self._folder / 'ceph.conf', text)
         self._generation = generation
+
+    def _let_evict(self) -> None:
+        """Let a share service evict the sessions that an earlier process has left.
+
+        The server does so one after the other, which takes a second for each export.
+        Not before no client of any gateway can take a lock that its owner is about to
+        reclaim: all gateways let clients only reclaim, or ours have nothing to reclaim.
+        """
+        found = self._backend.cluster.read_all(self._grace, '', GATEWAYS)
+        flags = {node: ord(text or '\0') for node, text in found.items()}
+        is_needed = bool(flags.get(self._node(self.name), 0) & _NEEDED)
+        if all(each & _ENFORCED for each in flags.values()) or (
+            self._has_begun_grace and not is_needed
+        ):
+            self._ended, self._left = self._left, 0
+        self._has_begun_grace = is_needed
 
     def _call_grace(self, verb: str, gateway: str) -> int:
         done = subprocess.run(
@@ -208,7 +237,8 @@ class Gateway:
             records.write_text(self._file(export.number), export.text)
             includes += f'%include "{self._file(export.number)}"\n'
         (folder / 'bus.conf').write_text(ganesha.bus_config(socket))
-        (folder / 'server.conf').write_text(self._server_config() + includes)
+        grace = min(GRACE + len(self._served) // 10, _LONGEST_GRACE)
+        (folder / 'server.conf').write_text(self._server_config(grace) + includes)
         socket.unlink(missing_ok=True)
         self._run(
             'dbus-daemon',
@@ -225,10 +255,10 @@ class Gateway:
         self._is_started = True
         LOG.info('Gateway %s serves port %s', self.name, self._port)
 
-    def _server_config(self) -> str:
+    def _server_config(self, grace: int) -> str:
         options, pool = self._options, self._backend.cluster.pool
         recovery = ganesha.Recovery(
-            f'Lease_Lifetime = {LEASE};\n    Grace_Period = {GRACE};',
+            f'Lease_Lifetime = {LEASE};\n    Grace_Period = {grace};',
             'RecoveryBackend = rados_cluster;',
         )
         text = ganesha.base_config(self._port, recovery, GUARD.require().parent)
@@ -262,6 +292,8 @@ class Gateway:
             self._require_processes()
             if time.monotonic() > deadline:
                 raise exception.FileServerUnresponsive(server='NFS')
+            if self._left:
+                self._let_evict()
             self._beat()
             time.sleep(_POLL_SECONDS)
 
@@ -367,6 +399,7 @@ class Gateway:
         state = {
             'beat': f'{self._life}.{self._beats}',
             'generation': self._generation,
+            'ended': self._ended,
             'version': self._version,
             'failed': self._failed,
         }

@@ -312,6 +312,32 @@ def test_gateway_started_again_serves_what_was_changed_meanwhile(
 
 
 @restarts
+def test_sessions_of_a_gateway_that_starts_again_are_evicted_together(
+    harness, driver, gateways
+):
+    """Its NFS server would evict one after the other, which takes a second each."""
+    one = gateways.each[0]
+    shares = [Shared(harness, driver) for _ in range(3)]
+    for shared in shares:
+        shared.write(one, 'notes', b'hello')
+    generation = generation_of(driver, one)
+    one.kill()
+    one.start()
+    assert commands_until_evicted(driver) == ['session evict']
+    one.wait()
+    assert driver.backend.records.get(exports.FENCE + one.name) == generation
+    assert generation_of(driver, one) == generation + 1
+    for shared in shares:
+        shared.write(one, 'notes', b'again')
+
+
+def generation_of(driver, gateway) -> int:
+    backend = driver.backend
+    states = exports.Gateways(backend.cluster, [gateway.address])
+    return states.states(backend.records.name)[gateway.name]['generation']
+
+
+@restarts
 def test_client_denied_while_a_gateway_starts_is_not_let_in(shared, gateways):
     """Its NFS server begins with what was allowed before."""
     one = gateways.each[0]
