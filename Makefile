@@ -117,7 +117,7 @@ define SERVERS
 Without these servers their tests are skipped. On a Debian for tests, as root:
 
   apt-get install postgresql mariadb-server redis-server rabbitmq-server \\
-      memcached haproxy prometheus logrotate libfaketime
+      memcached haproxy prometheus logrotate libfaketime keepalived
   # Tests connect from this machine, as administrators without passwords.
   sed -i '1i host all postgres 127.0.0.1/32 trust' \\
       /etc/postgresql/*/main/pg_hba.conf

@@ -67,6 +67,14 @@ OPTS = [
         '"manila-lite-nfs-gateway". With it there are shares with the protocol NFS. '
         'Each share prefers one of them, and its clients may mount it from any.',
     ),
+    cfg.ListOpt(
+        'cephfs_nfs_virtual_addresses',
+        item_type=cfg.types.IPAddress(),
+        default=[],
+        help='Addresses that move from one NFS gateway to another when it fails, such '
+        'as those of keepalived. Shares prefer one of them as their export location, '
+        'and have the addresses of the gateways as further ones.',
+    ),
     cfg.StrOpt(
         'cephfs_nfs_auth_id',
         default='manila_lite_nfs',

@@ -1,6 +1,6 @@
 """What all parts of the driver use: options, names, commands."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import contextlib
 import errno
 import functools
@@ -198,11 +198,13 @@ class CephfsBackend:
         """The protocols that shares may have."""
         return (NATIVE, NFS) if self.configuration.cephfs_nfs_gateways else (NATIVE,)
 
-    def gateways_of(self, path: str) -> list[str]:
-        """Return the addresses of the gateways, the one a share prefers first."""
-        found = sorted(self.configuration.cephfs_nfs_gateways)
-        first = zlib.crc32(path.encode()) % len(found)
-        return found[first:] + found[:first]
+    def nfs_addresses_of(self, path: str) -> list[str]:
+        """Return where a share is exported, the address that it prefers first."""
+        options = self.configuration
+        return [
+            *_rotated(options.cephfs_nfs_virtual_addresses, path),
+            *_rotated(options.cephfs_nfs_gateways, path),
+        ]
 
     def monitors(self) -> str:
         """Return the addresses of the monitors, as clients name them.
@@ -236,7 +238,7 @@ class CephfsBackend:
         self, share_proto: str, path: str, monitors: str | None = None
     ) -> list[base.ExportLocation]:
         if share_proto.upper() == NFS:
-            hosts = [netutils.escape_ipv6(one) for one in self.gateways_of(path)]
+            hosts = [netutils.escape_ipv6(one) for one in self.nfs_addresses_of(path)]
         else:
             hosts = [monitors or self.monitors()]
         return [
@@ -247,6 +249,13 @@ class CephfsBackend:
             }
             for host in hosts
         ]
+
+
+def _rotated(addresses: Iterable[str], path: str) -> list[str]:
+    """Return addresses from one of them on, so that shares divide them."""
+    found = sorted(addresses)
+    first = zlib.crc32(path.encode()) % max(len(found), 1)
+    return found[first:] + found[:first]
 
 
 def cluster_as(

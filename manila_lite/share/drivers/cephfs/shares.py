@@ -366,11 +366,13 @@ class CephfsShares:
         return replies
 
     def get_backend_info(self) -> dict[str, str]:
+        options = self._backend.configuration
         return {
             'filesystem': self._backend.filesystem,
             'group': self._backend.group,
             'monitors': self._backend.monitors(),
-            'nfs_gateways': ' '.join(self._backend.configuration.cephfs_nfs_gateways),
+            'nfs_gateways': ' '.join(options.cephfs_nfs_gateways),
+            'nfs_virtual_addresses': ' '.join(options.cephfs_nfs_virtual_addresses),
         }
 
     def ensure_shares(

@@ -4,11 +4,13 @@ import contextlib
 import os
 import signal
 import sys
+import time
 
 import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.cephfs import exports
+from manila_lite.share.drivers.cephfs.backend import CephfsBackend
 from manila_lite.share.drivers.cephfs.exports import EXPORT
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.ceph_harness import CephNfsHarness
@@ -106,6 +108,43 @@ def test_locations_are_those_of_all_gateways_and_one_is_preferred(harness, drive
         ]
         preferred.add(one)
     assert len(preferred) == 2
+
+
+def test_address_that_moves_is_preferred_to_those_of_gateways(ceph):
+    addresses = {'cephfs_nfs_virtual_addresses': ['192.0.2.8', '192.0.2.9']}
+    gateways = {'cephfs_nfs_gateways': ['192.0.2.1', '192.0.2.2']}
+    options = Configuration.from_values(ceph.options(**gateways, **addresses))
+    backend = CephfsBackend(options, time.time, time.sleep)
+    preferred = set()
+    for number in range(12):
+        locations = backend.export_locations('NFS', f'/volumes/g/{number}')
+        hosts = [one['path'].partition(':/')[0] for one in locations]
+        assert set(hosts[:2]) == {'192.0.2.8', '192.0.2.9'}
+        assert set(hosts[2:]) == {'192.0.2.1', '192.0.2.2'}
+        assert [one['metadata']['preferred'] for one in locations].count('True') == 1
+        preferred.add(hosts[0])
+    assert len(preferred) == 2
+
+
+@restarts
+def test_client_whose_address_moves_opens_its_file_by_the_handle_that_it_has(
+    shared, gateways
+):
+    one, two = gateways.each
+    with contextlib.closing(one.client(WRITER)) as client:
+        folder = client.look_up(shared.path)
+        file = open_and_write(client, shared, b'one')
+        one.kill()
+    commands_until_evicted(shared.driver)
+    with contextlib.closing(two.client(WRITER)) as client:
+        with pytest.raises(NfsError, match='STATEID'):
+            client.write_at(file, 0, b'lost')
+        again = in_time(lambda: client.open_below(folder, 'log', create=True))
+        assert again.handle == file.handle
+        client.write_at(again, 3, b' two')
+    assert shared.read(two, 'log') == b'one two'
+    one.start()
+    one.wait()
 
 
 def test_denied_client_loses_its_open_file_and_others_go_on(shared, gateways):
