@@ -9,7 +9,14 @@ from manila_lite.share.drivers.cephfs.backend import MISSING, NFS, CephfsBackend
 from manila_lite.share.drivers.cephfs.cluster import CommandFailed
 from manila_lite.share.drivers.cephfs.exports import CephfsExports
 from manila_lite.share.drivers.cephfs.replicas import CephfsRoles
-from manila_lite.share.drivers.cephfs.users import CEPHX, INTERNAL, list_users, revoke
+from manila_lite.share.drivers.cephfs.users import (
+    CEPHX,
+    INTERNAL,
+    authorize,
+    evict,
+    list_users,
+    revoke,
+)
 from manila_lite.share.drivers.contract.access import RuleChanges
 
 _LEVELS = {'rw': 'rw', 'ro': 'r'}
@@ -101,20 +108,14 @@ class CephfsAccess:
         if user == self._backend.cluster.client_id:
             return {'state': 'error', 'reason': f'{user} is the user of the service'}
         try:
-            key = self._backend.order(
-                'subvolume authorize',
-                sub_name=subvolume,
-                auth_id=user,
-                access_level=level,
-                tenant_id=share['project_id'],
-            )
+            key = authorize(self._backend, subvolume, user, level, share['project_id'])
         except CommandFailed as error:
             if error.errno not in _REFUSED:
                 raise
             return {'state': 'error', 'reason': error.status}
         if before == 'rw' and level == 'r':
-            self._backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
-        return {'state': 'active', 'access_key': key.strip()}
+            evict(self._backend, subvolume, user)
+        return {'state': 'active', 'access_key': key}
 
 
 def _read_only(rules: base.AccessRules) -> base.AccessRules:

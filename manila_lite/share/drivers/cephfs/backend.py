@@ -12,7 +12,7 @@ from oslo_utils import netutils
 
 from manila_lite import exception
 from manila_lite.share.drivers import base, disk_identity
-from manila_lite.share.drivers.cephfs.cluster import Cluster, CommandFailed
+from manila_lite.share.drivers.cephfs.cluster import Cluster, CommandFailed, ignoring
 from manila_lite.share.drivers.cephfs.records import (
     OWNER,
     SHARE,
@@ -145,12 +145,9 @@ class CephfsBackend:
 
     def find_path(self, subvolume: str) -> str | None:
         """Return the path of a subvolume in its file system, or None."""
-        try:
+        with ignoring(MISSING):
             return self.run('subvolume getpath', sub_name=subvolume).strip()
-        except CommandFailed as error:
-            if error.errno == MISSING:
-                return None
-            raise
+        return None
 
     def get_info(self, share_id: str, subvolume: str) -> dict[str, Any]:
         """Return what Ceph knows of a subvolume."""

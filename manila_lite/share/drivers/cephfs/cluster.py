@@ -4,7 +4,7 @@ Every call has a limit of its own, after which the process that makes it is
 killed: what was not sent by then is never sent.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import errno
 import json
@@ -56,6 +56,16 @@ class CommandFailed(exception.ShareBackendException):
     @property
     def status(self) -> str:
         return str(self.params['status'])
+
+
+@contextlib.contextmanager
+def ignoring(*numbers: int) -> Iterator[None]:
+    """Ignore that a command is refused with one of these error numbers."""
+    try:
+        yield
+    except CommandFailed as error:
+        if error.errno not in numbers:
+            raise
 
 
 class ConnectionRefused(exception.ShareBackendException):
@@ -276,7 +286,7 @@ class Cluster:
         Nothing is changed if one of the compared keys has another value; a
         key that does not exist has the value ''.
         """
-        try:
+        with ignoring(errno.ECANCELED):
             self._on_object(
                 'write',
                 name,
@@ -285,11 +295,8 @@ class Cluster:
                 set=dict(values),
                 remove=list(remove),
             )
-        except CommandFailed as error:
-            if error.errno == errno.ECANCELED:
-                return False
-            raise
-        return True
+            return True
+        return False
 
     def _on_object(
         self, kind: str, name: str, namespace: str, **values: Any

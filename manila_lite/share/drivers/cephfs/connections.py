@@ -10,7 +10,7 @@ import uuid
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.backend import CephfsBackend, refuse_reverting
-from manila_lite.share.drivers.cephfs.users import COPYING, INTERNAL, revoke_all
+from manila_lite.share.drivers.cephfs.users import COPYING, authorize, revoke_all
 
 
 class CephfsConnections:
@@ -25,20 +25,14 @@ class CephfsConnections:
         subvolume = record['subvolume']
         revoke_all(self._backend, subvolume, COPYING)
         user = f'{COPYING}{uuid.uuid4().hex}'
-        key = self._backend.order(
-            'subvolume authorize',
-            sub_name=subvolume,
-            auth_id=user,
-            access_level='rw',
-            tenant_id=INTERNAL,
-        )
+        key = authorize(self._backend, subvolume, user, 'rw')
         return {
             'ceph': {
                 'monitors': self._backend.all_monitors(),
                 'filesystem': self._backend.filesystem,
                 'path': record['path'],
                 'user': user,
-                'key': key.strip(),
+                'key': key,
             }
         }
 

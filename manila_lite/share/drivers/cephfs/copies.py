@@ -19,9 +19,9 @@ from manila_lite.share.drivers.cephfs.backend import CephfsBackend
 from manila_lite.share.drivers.cephfs.cluster import Process, error_for
 from manila_lite.share.drivers.cephfs.records import Record
 from manila_lite.share.drivers.cephfs.users import (
-    INTERNAL,
     READING,
     WRITING,
+    authorize,
     revoke_all,
 )
 
@@ -95,15 +95,13 @@ def _mount(
     """
     user = f'{prefix}{uuid.uuid4().hex}'
     names = {'sub_name': share['subvolume'], 'auth_id': user}
-    key = backend.order(
-        'subvolume authorize', access_level=level, tenant_id=INTERNAL, **names
-    )
+    key = authorize(backend, share['subvolume'], user, level)
     is_unmounted = False
     try:
         yield {
             'conffile': backend.configuration.cephfs_conf_path,
             'user': user,
-            'key': key.strip(),
+            'key': key,
             'filesystem': backend.filesystem,
             'root': share['path'],
         }

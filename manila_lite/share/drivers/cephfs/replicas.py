@@ -167,6 +167,30 @@ class Replica(replicas.Replica):
     def update_state(self, **values: Any) -> ReplicaState:
         return self.change_state(lambda state: dataclasses.replace(state, **values))
 
+    def update_passive(self, **values: Any) -> None:
+        """Do the same before the content is replaced.
+
+        Raises ReplicaUnreachable if it is not passive: clients write to it.
+        """
+
+        def decide(state: ReplicaState) -> ReplicaState:
+            if state.role != Role.PASSIVE:
+                raise ReplicaUnreachable(
+                    msg=f'{self.name} is {state.role} and is not replaced'
+                )
+            return dataclasses.replace(state, **values)
+
+        self.change_state(decide)
+
+    def register(self, other: Self, **values: Any) -> None:
+        """Do the same, and record where another replica is."""
+        hosts = {other.name: other.host} if other.host else {}
+        self.change_state(
+            lambda state: dataclasses.replace(
+                state, others=state.others | hosts, **values
+            )
+        )
+
     def snapshots(self, prefix: str = SYNC) -> set[str]:
         """Return the names of those that synchronisation has made."""
         found = list_snapshots(self.backend, self._subvolume)

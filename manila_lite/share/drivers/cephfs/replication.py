@@ -58,16 +58,8 @@ class CephfsSyncing:
             'project_id': share['project_id'],
         }
         for one, other in ((own, leader), (leader, own)):
-            hosts = {other.name: other.host} if other.host else {}
-
-            def decide(
-                state: ReplicaState, hosts: dict[str, str] = hosts
-            ) -> ReplicaState:
-                others = state.others | hosts
-                return dataclasses.replace(state, others=others, **values)
-
             with reaching(one.name):
-                one.change_state(decide)
+                one.register(other, **values)
 
     def follow(self, own: Replica, leader: Replica) -> None:
         """Give a replica the content that the leader has.
@@ -101,19 +93,15 @@ class CephfsSyncing:
         if after.term != before.term:
             raise ReplicaUnreachable(msg=f'{leader.name} has changed its role')
 
-        def decide(state: ReplicaState) -> ReplicaState:
-            return dataclasses.replace(
-                state,
-                role=Role.PASSIVE,
-                generation=after.generation,
-                source=leader.name,
-                source_host=leader.host,
-                copy=name,
-                bases=[name],
-                synced_at=began_at,
-            )
-
-        own.change_state(decide)
+        own.update_state(
+            role=Role.PASSIVE,
+            generation=after.generation,
+            source=leader.name,
+            source_host=leader.host,
+            copy=name,
+            bases=[name],
+            synced_at=began_at,
+        )
         if (size := quota_gib(info)) is not None:
             self._shares.set_size(own.name, size)
         own.discard(own.snapshots() - {name})
@@ -127,22 +115,16 @@ class CephfsSyncing:
         Raises ReplicaUnreachable if it is not passive: clients write to it.
         """
         bases = self._bases(own, leader)
-
-        def begin(state: ReplicaState) -> ReplicaState:
-            _require_passive(own, state)
-            known = [*bases, *([] if name in bases else [name])]
-            return dataclasses.replace(
-                state,
-                source=leader.name,
-                source_host=leader.host,
-                bases=known if bases and len(known) <= _MOST_BASES else [],
-            )
-
+        known = [*bases, *([] if name in bases else [name])]
         with reaching(leader.name):
             source = leader.record()
         snapshot = Snapshot(leader.backend, source, name)
         with self._copies.prepared(own.record(), snapshot, bases) as copy:
-            own.change_state(begin)
+            own.update_passive(
+                source=leader.name,
+                source_host=leader.host,
+                bases=known if bases and len(known) <= _MOST_BASES else [],
+            )
             copy.run()
         own.update_state(bases=[name])
 
@@ -160,21 +142,11 @@ class CephfsSyncing:
 
     def restore(self, own: Replica, name: str) -> None:
         """Give a passive replica the content of a snapshot of its own."""
-
-        def begin(state: ReplicaState) -> ReplicaState:
-            _require_passive(own, state)
-            return dataclasses.replace(state, bases=[])
-
-        own.change_state(begin)
+        own.update_passive(bases=[])
         record = own.record()
         snapshot = Snapshot(self._backend, record, name)
         with self._copies.prepared(record, snapshot) as copy:
             copy.run()
-
-
-def _require_passive(own: Replica, state: ReplicaState) -> None:
-    if state.role != Role.PASSIVE:
-        raise ReplicaUnreachable(msg=f'{own.name} is {state.role} and is not replaced')
 
 
 class CephfsReplication(Replication[Replica]):

@@ -20,7 +20,7 @@ from manila_lite.share.drivers.cephfs.backend import (
     removing_orphan,
     require,
 )
-from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+from manila_lite.share.drivers.cephfs.cluster import CommandFailed, ignoring
 from manila_lite.share.drivers.cephfs.copies import CephfsCopies, Snapshot
 from manila_lite.share.drivers.cephfs.exports import CephfsExports
 from manila_lite.share.drivers.cephfs.records import REPLICA, SHARE, Record, Values
@@ -326,12 +326,9 @@ class CephfsShares:
         self, share: base.ShareForDriver, record: Record
     ) -> base.StatusReply:
         """Return the progress of a clone; complete the share when it is done."""
-        try:
+        clone: dict[str, Any] = {'state': 'not started'}
+        with ignoring(MISSING):
             clone = self._clone(record)
-        except CommandFailed as error:
-            if error.errno != MISSING:
-                raise
-            return {'status': 'error'}  # it was not started
         if clone['state'] == 'complete':
             return self._status(share, self._finish(share, record))
         if clone['state'] not in ('pending', 'in-progress'):
@@ -423,7 +420,7 @@ def remove(backend: CephfsBackend, subvolume: str) -> None:
 
     The caller has checked that the call is not late.
     """
-    try:
+    with ignoring(MISSING):
         try:
             backend.run('subvolume rm', sub_name=subvolume)
         except CommandFailed as error:
@@ -433,9 +430,6 @@ def remove(backend: CephfsBackend, subvolume: str) -> None:
                 _remove_clone(backend, subvolume)
             else:
                 raise
-    except CommandFailed as error:
-        if error.errno != MISSING:
-            raise
 
 
 def _remove_with_snapshots(backend: CephfsBackend, subvolume: str) -> None:
@@ -449,9 +443,6 @@ def _remove_with_snapshots(backend: CephfsBackend, subvolume: str) -> None:
 
 def _remove_clone(backend: CephfsBackend, subvolume: str) -> None:
     """Remove a clone that is incomplete, or was when the caller looked."""
-    try:
+    with ignoring(errno.EINVAL, errno.EOPNOTSUPP):
         backend.run('clone cancel', clone_name=subvolume)
-    except CommandFailed as error:
-        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
-            raise
     backend.run('subvolume rm', sub_name=subvolume, force=True)

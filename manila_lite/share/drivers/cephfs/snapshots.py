@@ -22,7 +22,7 @@ from manila_lite.share.drivers.cephfs.backend import (
     removing_orphan,
     require,
 )
-from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+from manila_lite.share.drivers.cephfs.cluster import ignoring
 from manila_lite.share.drivers.cephfs.copies import CephfsCopies, Snapshot
 from manila_lite.share.drivers.cephfs.records import SHARE, SNAPSHOT, Record, Values
 
@@ -132,15 +132,12 @@ class CephfsSnapshots:
 
     def _remove(self, record: Record) -> None:
         """Remove a snapshot of Ceph; the caller has checked its token."""
-        try:
+        with ignoring(MISSING):
             self._backend.run(
                 'subvolume snapshot rm',
                 sub_name=record['subvolume'],
                 snap_name=record['snapshot'],
             )
-        except CommandFailed as error:
-            if error.errno != MISSING:
-                raise
 
     def get_snapshot_status(self, snapshot: base.SnapshotForDriver) -> base.StatusReply:
         record = self._backend.get_snapshot(snapshot)
@@ -208,10 +205,7 @@ def list_snapshots(backend: CephfsBackend, subvolume: str) -> list[str]:
 
 
 def is_there(backend: CephfsBackend, subvolume: str, snapshot: str) -> bool:
-    try:
+    with ignoring(MISSING):
         backend.ask('subvolume snapshot info', sub_name=subvolume, snap_name=snapshot)
-    except CommandFailed as error:
-        if error.errno != MISSING:
-            raise
-        return False
-    return True
+        return True
+    return False

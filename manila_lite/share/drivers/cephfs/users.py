@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from manila_lite.share.drivers.cephfs.backend import MISSING, CephfsBackend
-from manila_lite.share.drivers.cephfs.cluster import CommandFailed
+from manila_lite.share.drivers.cephfs.cluster import CommandFailed, ignoring
 
 CEPHX = 'cephx'
 """The type of access rules that name one."""
@@ -36,31 +36,50 @@ def _list_all(backend: CephfsBackend, subvolume: str) -> dict[str, str]:
     return {user: level for one in found for user, level in one.items()}
 
 
+def authorize(
+    backend: CephfsBackend,
+    subvolume: str,
+    user: str,
+    level: str,
+    project_id: str | None = INTERNAL,
+) -> str:
+    """Let a user read or write, and return its key."""
+    return backend.order(
+        'subvolume authorize',
+        sub_name=subvolume,
+        auth_id=user,
+        access_level=level,
+        tenant_id=project_id,
+    ).strip()
+
+
+def evict(backend: CephfsBackend, subvolume: str, user: str) -> None:
+    """End the sessions of a user, with the files that its clients have open."""
+    backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
+
+
 def revoke(backend: CephfsBackend, subvolume: str, user: str) -> None:
-    """Deauthorize a user, then evict its clients, with the files they have open.
+    """Deauthorize a user, then evict its clients.
 
     In this order: a client that was evicted first could mount again. A process of
     ours never does; it is evicted first, as another call finds it by its user.
     """
     if user.startswith(_MOUNTED_ONCE):
-        backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
+        evict(backend, subvolume, user)
     try:
         backend.order('subvolume deauthorize', sub_name=subvolume, auth_id=user)
     except CommandFailed as error:
         if error.errno != MISSING or not error.status.startswith('auth ID'):
             raise
-    backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
+    evict(backend, subvolume, user)
 
 
 def revoke_all(backend: CephfsBackend, subvolume: str, prefix: str = '') -> None:
     """Revoke all users whose names have a prefix, if the subvolume is there."""
-    try:
+    with ignoring(MISSING):
         for user in _list_all(backend, subvolume):
             if user.startswith(prefix):
                 revoke(backend, subvolume, user)
-    except CommandFailed as error:
-        if error.errno != MISSING:
-            raise
 
 
 def list_writers(backend: CephfsBackend, subvolume: str) -> list[str]:
@@ -77,8 +96,8 @@ def deny_writing(
     Those that could write are evicted: what they have not sent is lost to them.
     """
     for user in list_writers(backend, subvolume):
-        _authorize(backend, subvolume, user, 'r', project_id)
-        backend.order('subvolume evict', sub_name=subvolume, auth_id=user)
+        authorize(backend, subvolume, user, 'r', project_id)
+        evict(backend, subvolume, user)
 
 
 def allow_writing(
@@ -88,23 +107,7 @@ def allow_writing(
     known = list_users(backend, subvolume)
     for user in users:
         if user in known:
-            _authorize(backend, subvolume, user, 'rw', project_id)
-
-
-def _authorize(
-    backend: CephfsBackend,
-    subvolume: str,
-    user: str,
-    level: str,
-    project_id: str | None,
-) -> None:
-    backend.order(
-        'subvolume authorize',
-        sub_name=subvolume,
-        auth_id=user,
-        access_level=level,
-        tenant_id=project_id,
-    )
+            authorize(backend, subvolume, user, 'rw', project_id)
 
 
 def revoke_clients(backend: CephfsBackend, subvolume: str) -> None:
