@@ -143,6 +143,7 @@ class BtrfsSyncing:
         self, own: Replica, leader: Replica, replica_list: ReplicaList
     ) -> None:
         """Remove the copies that replicas can no longer use."""
+        self._backend.fencing.check_call()  # a late call has another list
         hosts = {one['name']: one['host'] for one in replica_list}
         for name in own.copies.targets() - {own.name, leader.name}:
             if name not in hosts:
