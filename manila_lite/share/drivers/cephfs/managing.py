@@ -1,6 +1,6 @@
 """Managing and unmanaging existing subvolumes and their snapshots."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import re
 
 from manila_lite import exception
@@ -57,7 +57,14 @@ class CephfsManaging:
         info = self._backend.get_info(share['id'], subvolume)
         quota = quota_gib(info)
         size = managed_size(quota or 0, info['bytes_used'], requested)
-        record = self._take(share, subvolume, path, size)
+        new = {
+            'state': State.AVAILABLE,
+            'subvolume': subvolume,
+            'size': size,
+            'path': path,
+        }
+        earlier = self._earlier(SHARE, share['name'], new)
+        record = self._own(SHARE, share['name'], new, earlier)
         if record['size'] != quota:
             self._backend.resize(subvolume, record['size'])
         return record
@@ -77,29 +84,19 @@ class CephfsManaging:
             raise ValueError('there is no subvolume with this path')
         return name
 
-    def _take(
-        self, share: base.ShareForDriver, subvolume: str, path: str, size: int
-    ) -> Record:
-        """Make a share the owner of a subvolume, unless another one owns it."""
-        key, owner = SHARE + share['name'], owner_key(subvolume)
-        # The records of its former owners.
-        earlier = [
-            SHARE + name
-            for name, record in self._backend.records.get_all(SHARE).items()
-            if record['subvolume'] == subvolume and SHARE + name != key
-        ]
-        new = {
-            'state': State.AVAILABLE,
-            'subvolume': subvolume,
-            'size': size,
-            'path': path,
+    def _earlier(self, kind: str, name: str, new: Record) -> dict[str, Record]:
+        """Return the records of former owners of a subvolume or snapshot."""
+        return {
+            kind + other: record
+            for other, record in self._backend.records.get_all(kind).items()
+            if _owned(record) == _owned(new) and other != name
         }
-        return self._own(share['name'], key, owner, earlier, new)
 
     def _own(
-        self, name: str, key: str, owner: str, earlier: Iterable[str], new: Record
+        self, kind: str, name: str, new: Record, earlier: Mapping[str, Record]
     ) -> Record:
         """Record something that nothing else owns, in place of earlier records."""
+        key, owner = kind + name, _owned(new)
 
         def decide(values: Values) -> Values:
             if values[owner] == name:
@@ -114,22 +111,25 @@ class CephfsManaging:
 
     def unmanage(self, share: base.ShareForDriver) -> None:
         """Stop managing a share; its clients keep their access."""
-        key = SHARE + share['name']
+        if not self._release(SHARE + share['name']):
+            raise exception.ShareResourceNotFound(share_id=share['id'])
+
+    def _release(self, key: str) -> bool:
+        """Stop managing something; return whether it is known."""
         record = self._backend.records.get(key)
         if record is None:
-            raise exception.ShareResourceNotFound(share_id=share['id'])
-        owner = owner_key(record['subvolume'])
+            return False
+        owner = _owned(record)
 
         def decide(values: Values) -> Values:
             present = values[key]
-            if present is not None and present['state'] == State.UNMANAGED:
+            if present is None or present['state'] == State.UNMANAGED:
                 return {}
-            present = require(share['id'], present)
-            # Managed again, it would be an available share.
-            refuse_reverting(share['name'], present)
+            # Managed again, it would be available.
+            refuse_reverting(key.partition(':')[2], present)
             return {key: present | {'state': State.UNMANAGED}, owner: None}
 
-        self._backend.records.change(key, owner, decide=decide)
+        return self._backend.records.change(key, owner, decide=decide)[key] is not None
 
     def manage_existing_snapshot(
         self, snapshot: base.SnapshotForDriver, driver_options: Mapping[str, str]
@@ -152,51 +152,37 @@ class CephfsManaging:
                 self._backend, share['subvolume'], name
             ):
                 raise ValueError('the share has no such snapshot')
-            requested = driver_options.get('size')
-            record = self._take_snapshot(snapshot, share, name, requested)
+            record = self._manage_snapshot(
+                snapshot, share, name, driver_options.get('size')
+            )
         except ValueError as error:
             raise exception.ManageInvalidShareSnapshot(
                 reason=f'{location}: {error}'
             ) from error
         return {'size': record['size'], 'provider_location': location_of(record)}
 
-    def _take_snapshot(
+    def _manage_snapshot(
         self,
         snapshot: base.SnapshotForDriver,
         share: Record,
         name: str,
         requested: str | None,
     ) -> Record:
-        """Own a snapshot of Ceph, unless another snapshot of ours does."""
-        key = SNAPSHOT + snapshot['name']
-        owner = owner_key(share['subvolume'], name)
-        earlier = {
-            SNAPSHOT + other: record
-            for other, record in self._backend.records.get_all(SNAPSHOT).items()
-            if (record['subvolume'], record['snapshot']) == (share['subvolume'], name)
-            and SNAPSHOT + other != key
-        }
-        known = next(iter(earlier.values()), share)
         new = {
             'state': State.AVAILABLE,
             'subvolume': share['subvolume'],
             'snapshot': name,
-            'size': managed_size(known['size'], 0, requested),
         }
-        return self._own(snapshot['name'], key, owner, earlier, new)
+        earlier = self._earlier(SNAPSHOT, snapshot['name'], new)
+        known = next(iter(earlier.values()), share)
+        new['size'] = managed_size(known['size'], 0, requested)
+        return self._own(SNAPSHOT, snapshot['name'], new, earlier)
 
     def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         """Stop managing a snapshot; one that is unknown is success."""
-        key = SNAPSHOT + snapshot['name']
-        record = self._backend.records.get(key)
-        if record is None:
-            return
-        owner = owner_key(record['subvolume'], record['snapshot'])
+        self._release(SNAPSHOT + snapshot['name'])
 
-        def decide(values: Values) -> Values:
-            present = values[key]
-            if present is None or present['state'] == State.UNMANAGED:
-                return {}
-            return {key: present | {'state': State.UNMANAGED}, owner: None}
 
-        self._backend.records.change(key, owner, decide=decide)
+def _owned(record: Record) -> str:
+    """Return the key of what a share or snapshot owns."""
+    return owner_key(record['subvolume'], record.get('snapshot', ''))

@@ -110,6 +110,10 @@ class Records:
             time.sleep(random.uniform(0, 0.005 * attempt))
         raise exception.ShareBackendException(msg=f'others keep changing {self.name}')
 
+    def update(self, key: str, decide: Callable[[Any], Any]) -> Any:
+        """Change one key to what `decide` makes of its value, and return that."""
+        return self.change(key, decide=lambda values: {key: decide(values[key])})[key]
+
     def find_identity(self) -> str | None:
         return _value(self._cluster.read(self.name, [IDENTITY]).get(IDENTITY, ''))
 

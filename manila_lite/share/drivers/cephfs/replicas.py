@@ -157,12 +157,12 @@ class Replica(replicas.Replica):
         self, decide: Callable[[ReplicaState], ReplicaState]
     ) -> ReplicaState:
         """Change what is recorded as `decide` says, and return it."""
-        key = REPLICA + self.name
-
-        def changed(values: Values) -> Values:
-            return {key: dataclasses.asdict(decide(_state_of(values[key])))}
-
-        return _state_of(self.backend.records.change(key, decide=changed)[key])
+        return _state_of(
+            self.backend.records.update(
+                REPLICA + self.name,
+                lambda record: dataclasses.asdict(decide(_state_of(record))),
+            )
+        )
 
     def update_state(self, **values: Any) -> ReplicaState:
         return self.change_state(lambda state: dataclasses.replace(state, **values))

@@ -184,8 +184,7 @@ class CephfsReplication(Replication[Replica]):
     def _remove(self, own: Replica, share: base.ShareForDriver) -> None:
         if own.find() is not None:
             self._shares.delete_share(share)
-        key = REPLICA + own.name
-        self._backend.records.change(key, decide=lambda values: {key: None})
+        self._backend.records.update(REPLICA + own.name, lambda state: None)
 
     def _forget(self, own: Replica, other: Replica) -> None:
         other.discard(other.snapshots(own.prefix))

@@ -166,7 +166,7 @@ class CephfsShares:
                 self._forget(share)
                 raise
         with self._removing_orphan(record):
-            self._record_size(share, record['size'])
+            self._set_size(share['id'], share['name'], record['size'])
 
     def _forget(self, share: base.ShareForDriver) -> None:
         """Remove the record of a share of which nothing was created."""
@@ -238,12 +238,10 @@ class CephfsShares:
     def delete_share(self, share: base.ShareForDriver) -> None:
         """Remove a subvolume; its data are removed later, by Ceph."""
         key = SHARE + share['name']
-
-        def decide(values: Values) -> Values:
-            record = require(share['id'], values[key])
-            return {key: record | {'state': State.DELETING}}
-
-        record = self._backend.records.change(key, decide=decide)[key]
+        deleting = {'state': State.DELETING}
+        record = self._backend.records.update(
+            key, lambda record: require(share['id'], record) | deleting
+        )
         subvolume = record['subvolume']
         if share['share_proto'].upper() == NFS:
             self._exports.withdraw(subvolume)
@@ -261,7 +259,7 @@ class CephfsShares:
         info = self._backend.get_info(share['id'], record['subvolume'])
         if (quota_gib(info) or 0) < new_size:
             self._backend.resize(record['subvolume'], new_size)
-        self._record_size(share, max(quota_gib(info) or 0, new_size))
+        self._set_size(share['id'], share['name'], max(quota_gib(info) or 0, new_size))
 
     def shrink_share(self, share: base.ShareForDriver, new_size: int) -> None:
         """Shrink the quota; Ceph refuses it below what is used.
@@ -281,7 +279,7 @@ class CephfsShares:
                     share_id=share['id']
                 ) from error
             present = new_size
-        self._record_size(share, present)
+        self._set_size(share['id'], share['name'], present)
 
     def set_size(self, name: str, size: int) -> None:
         """Give a share a size in GiB that its content fits into."""
@@ -290,16 +288,10 @@ class CephfsShares:
             self._backend.resize(record['subvolume'], size)
             self._set_size(name, name, size)
 
-    def _record_size(self, share: base.ShareForDriver, size: int) -> None:
-        self._set_size(share['id'], share['name'], size)
-
     def _set_size(self, share_id: str, name: str, size: int) -> None:
-        key = SHARE + name
-
-        def decide(values: Values) -> Values:
-            return {key: require(share_id, values[key]) | {'size': size}}
-
-        self._backend.records.change(key, decide=decide)
+        self._backend.records.update(
+            SHARE + name, lambda record: require(share_id, record) | {'size': size}
+        )
 
     # State
 

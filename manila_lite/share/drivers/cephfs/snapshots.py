@@ -96,31 +96,26 @@ class CephfsSnapshots:
         )
 
     def _finish(self, snapshot: base.SnapshotForDriver, record: Record) -> Record:
-        key = SNAPSHOT + snapshot['name']
-
-        def decide(values: Values) -> Values:
-            present = values[key]
+        def decide(present: Record | None) -> Record:
             if present is None:
                 raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
-            if present['state'] != State.CREATING:
-                return {}
-            return {key: present | {'state': State.AVAILABLE}}
+            is_new = present['state'] == State.CREATING
+            return present | ({'state': State.AVAILABLE} if is_new else {})
 
         owner = owner_key(record['subvolume'], record['snapshot'])
         with removing_orphan(self._backend, owner, lambda: self._remove(record)):
-            return self._backend.records.change(key, decide=decide)[key]
+            return self._backend.records.update(SNAPSHOT + snapshot['name'], decide)
 
     def delete_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         """Remove a snapshot; Ceph refuses it while it is being cloned."""
         key = SNAPSHOT + snapshot['name']
 
-        def decide(values: Values) -> Values:
-            record = values[key]
+        def decide(record: Record | None) -> Record | None:
             if record is None or record['state'] == State.UNMANAGED:
-                return {}
-            return {key: record | {'state': State.DELETING}}
+                return record
+            return record | {'state': State.DELETING}
 
-        record = self._backend.records.change(key, decide=decide)[key]
+        record = self._backend.records.update(key, decide)
         if record is None or record['state'] == State.UNMANAGED:
             return
         self._backend.records.check_call()
