@@ -23,10 +23,16 @@ from manila_lite.db.queries.shares.placements import Place, Placement
 from manila_lite.db.session import Database, Session
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.scheduler import PlacementRpc
-from manila_lite.scheduler.allocation import HANDED_OVER, PoolChanged, log_choice
+from manila_lite.scheduler.allocation import (
+    HANDED_OVER,
+    MAX_CANDIDATES,
+    PoolChanged,
+    log_choice,
+)
 from manila_lite.scheduler.filters.capacity import allocation_limits
 from manila_lite.scheduler.manager import PlacementEndpoint, expression_values
 from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.rankings import Rankings
 from manila_lite.scheduler.request import PlacementRequest, required_capabilities
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.work import table
@@ -70,6 +76,10 @@ class AtOnce:
         self.db = db
         self.placement = placement
         self.release = release
+        rules = placement.rules
+        self._rankings = Rankings(
+            rules.filters, rules.weighers, placement.allocator.rng, MAX_CANDIDATES
+        )
 
     def place(self, work_ids: list[str]) -> Collection[str]:
         """Place what is plain, or nothing; return the ids of the work."""
@@ -114,12 +124,14 @@ class AtOnce:
         self, one: Placement, request: PlacementRequest, pools: Collection[Pool]
     ) -> Pool | None:
         rules = self.placement.rules
-        choice = self.placement.allocator.rank(
-            request,
-            pools,
-            rules.extend_filters if request.is_extend else rules.filters,
-            rules.weighers,
-        )
+        choice = self._rankings.choose(request, pools)
+        if choice is None:
+            choice = self.placement.allocator.rank(
+                request,
+                pools,
+                rules.extend_filters if request.is_extend else rules.filters,
+                rules.weighers,
+            )
         if not choice.ranked:
             return None
         with logged_as(_context(one)):

@@ -3,7 +3,6 @@
 import collections
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-import heapq
 from math import isfinite
 import random
 from typing import Any, Literal, NamedTuple, overload
@@ -191,30 +190,45 @@ def _rank(
     rng: random.Random | None,
     most: int | None,
 ) -> list[RankedPool]:
-    order: Iterable[float]
-    if rng is None:
-        pools = sorted(pools, key=lambda pool: pool.host)
-        order = range(len(pools), 0, -1)
-    else:
-        draw = rng.random
-        order = [draw() for _ in pools]
+    scores = [
+        (weigher.multiplier, weigher.scores(pools, request))
+        for weigher in weighers
+        if weigher.applies(request)
+    ]
+    best = rank_scores(pools, scores, rng, most)
+    return [RankedPool(pools[place], weight) for place, weight in best]
+
+
+def rank_scores(
+    pools: Sequence[Pool],
+    scores: Iterable[tuple[float, list[float]]],
+    rng: random.Random | None,
+    most: int | None,
+) -> list[tuple[int, float]]:
+    """Return the places and weights of the best pools, best first.
+
+    `scores` has the multiplier and the scores of each weigher.
+    """
+    if not pools:
+        return []
     weights = [0.0] * len(pools)
-    for weigher in weighers:
-        if not weigher.applies(request):
-            continue
-        scores = _normalize(weigher.scores(pools, request))
-        if not any(scores):
+    for multiplier, of_weigher in scores:
+        found = _normalize(of_weigher)
+        if not any(found):
             continue
         weights = [
-            weight + weigher.multiplier * score
-            for weight, score in zip(weights, scores, strict=True)
+            weight + multiplier * score
+            for weight, score in zip(weights, found, strict=True)
         ]
-    # Sorting all of a thousand would take longer than the filters do.
-    best = heapq.nlargest(
-        len(pools) if most is None else most,
-        zip(weights, order, range(len(pools)), strict=True),
-    )
-    return [RankedPool(pools[place], weight) for weight, _, place in best]
+    # The best of a thousand are found by their weights alone.
+    worst = sorted(weights)[-most] if most and most < len(pools) else min(weights)
+    best = [place for place, weight in enumerate(weights) if weight >= worst]
+    if rng is None:
+        best.sort(key=lambda place: pools[place].host)
+    else:
+        rng.shuffle(best)
+    best.sort(key=weights.__getitem__, reverse=True)
+    return [(place, weights[place]) for place in best[:most]]
 
 
 def _normalize(values: list[float]) -> list[float]:

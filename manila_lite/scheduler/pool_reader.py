@@ -60,6 +60,11 @@ class PoolReader:
             for row in allocations
             if row.service_host in serving and row.host in reports
         }
+        before = self._pools
+        # What was said of a pool is kept with it, see `rankings`.
+        for host, pool in pools.items():
+            if before.get(host) == pool:
+                pools[host] = before[host]
         with self._lock:
             if number > self._shown:
                 self._shown, self._read_at = number, read_at

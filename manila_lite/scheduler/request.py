@@ -57,6 +57,30 @@ class PlacementRequest:
         )
 
     @property
+    def kind(self) -> Hashable | None:
+        """Return what requests have in common that are alike to most filters.
+
+        None if more than the demand, the size, the zones and the hint `only_host`
+        makes a difference.
+        """
+        plain = PlacementRequest(
+            size=self.size,
+            share_proto=self.share_proto,
+            extra_specs=self.extra_specs,
+            availability_zones=self.availability_zones,
+            share=self.share,
+            only_host=self.only_host,
+        )
+        if self != plain:
+            return None
+        return (
+            self.size,
+            self.capacity_demand,
+            self.availability_zones,
+            self.only_host,
+        )
+
+    @property
     def stays(self) -> bool:
         """Whether the share is on its pool already."""
         return self.is_extend or self.is_manage

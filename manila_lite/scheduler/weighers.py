@@ -21,9 +21,12 @@ class Weigher(abc.ABC):
     """Scores pools; its multiplier sets its weight and direction."""
 
     name: ClassVar[str]
+    repeatable: ClassVar[bool] = False
+    """As that of filters."""
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.__name__
+        cls.repeatable = cls.__dict__.get('repeatable', False)
 
     def __init__(self, multiplier: float = 1.0):
         self.multiplier = multiplier
@@ -48,6 +51,8 @@ class CapacityWeigher(Weigher):
     A pool of unknown capacity comes last either way.
     """
 
+    repeatable = True
+
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
         return self.scores([pool], request)[0]
 
@@ -62,6 +67,8 @@ class CapacityWeigher(Weigher):
 
 class GoodnessWeigher(Weigher):
     """Evaluate the pool's `goodness_function`; 0 unless within 0..100."""
+
+    repeatable = True
 
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
         function = pool.capabilities.get('goodness_function')
@@ -89,6 +96,8 @@ class GoodnessWeigher(Weigher):
 class HostAffinityWeigher(Weigher):
     """Prefer the pool, the back end or the machine of the snapshot."""
 
+    repeatable = True
+
     def applies(self, request: PlacementRequest) -> bool:
         return request.from_snapshot and request.host is not None
 
@@ -106,6 +115,8 @@ class HostAffinityWeigher(Weigher):
 
 class PoolWeigher(Weigher):
     """Prefer fewer share servers; a negative multiplier packs them."""
+
+    repeatable = True
 
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
         servers = pool.capabilities.get('server_pools_mapping') or {}

@@ -39,9 +39,13 @@ class Filter(abc.ABC):
     detail: ClassVar[str] = '002'
     circumstantial: ClassVar[bool] = False
     """Whether state, place or room decide, not what a pool can do."""
+    repeatable: ClassVar[bool] = False
+    """Whether the answer for a pool depends on `request.kind` only, if the pool
+    reports no function that judges shares."""
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.__name__
+        cls.repeatable = cls.__dict__.get('repeatable', False)
 
     def applies(self, request: PlacementRequest) -> bool:
         """Whether the filter can reject any pool for this request."""

@@ -139,6 +139,7 @@ class CapabilitiesFilter(Filter):
     """
 
     detail = '008'
+    repeatable = True
 
     def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         return pool.capabilities.cached(request.demand, _mismatch, pool, request)
@@ -171,6 +172,7 @@ class ShareBackendNameFilter(Filter):
     """Require the back end name in the extra spec `share_backend_name`."""
 
     detail = '008'
+    repeatable = True
 
     def applies(self, request: PlacementRequest) -> bool:
         return request.spec('share_backend_name') is not None
@@ -190,6 +192,7 @@ class ShareReplicationFilter(Filter):
     """
 
     detail = '014'
+    repeatable = True
 
     def applies(self, request: PlacementRequest) -> bool:
         return request.spec('replication_type') is not None
@@ -218,6 +221,7 @@ class CreateFromSnapshotFilter(Filter):
     """
 
     detail = '016'
+    repeatable = True
 
     def applies(self, request: PlacementRequest) -> bool:
         return request.from_snapshot
@@ -256,6 +260,7 @@ class DriverFilter(Filter):
 
     detail = '010'
     circumstantial = True
+    repeatable = True
 
     def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         function = pool.capabilities.get('filter_function')

@@ -15,6 +15,7 @@ class CapacityFilter(Filter):
 
     detail = '009'
     circumstantial = True
+    repeatable = True
 
     def applies(self, request: PlacementRequest) -> bool:
         return request.size != 0

@@ -16,6 +16,7 @@ class ServiceUp(Filter):
     """Require the service of the pool; always applied, and first."""
 
     circumstantial = True
+    repeatable = True
 
     def rejection_reason(self, pool: Pool, request: PlacementRequest) -> str | None:
         if not pool.service_up:
@@ -61,6 +62,7 @@ class AvailabilityZoneFilter(Filter):
 
     detail = '007'
     circumstantial = True
+    repeatable = True
 
     def applies(self, request: PlacementRequest) -> bool:
         return bool(request.availability_zones) or request.subnets is not None
@@ -93,6 +95,8 @@ def _network_mismatch(pool: Pool, subnets: Mapping[str | None, int]) -> str | No
 class OnlyHostFilter(Filter):
     """Require the pool or the back end in the hint `only_host`."""
 
+    repeatable = True
+
     def applies(self, request: PlacementRequest) -> bool:
         return request.only_host is not None
 
@@ -106,6 +110,8 @@ class OnlyHostFilter(Filter):
 class AffinityFilter(Filter):
     """Require a pool with one of the shares in the hint `same_host`."""
 
+    repeatable = True
+
     def applies(self, request: PlacementRequest) -> bool:
         return bool(request.same_host)
 
@@ -117,6 +123,8 @@ class AffinityFilter(Filter):
 
 class AntiAffinityFilter(Filter):
     """Require a pool without the shares in the hint `different_host`."""
+
+    repeatable = True
 
     def applies(self, request: PlacementRequest) -> bool:
         return bool(request.different_host)
@@ -132,6 +140,7 @@ class RetryFilter(Filter):
 
     detail = '013'
     circumstantial = True
+    repeatable = True
 
     def applies(self, request: PlacementRequest) -> bool:
         return bool(request.attempted)
