@@ -41,12 +41,12 @@ def remove_instance(
         _remove_rules(session, instance.id) if instance.mount_snapshot_support else ()
     )
     fire(session, SNAPSHOT_INSTANCE, instance.id, event)
-    if snapshots.has_instances(session, instance.snapshot_id):
-        snapshot_rules.RULES.remove_unmapped(session, rules)
-        private_data.delete_all(session, [instance.id])
-        return False
-    private_data.delete_all(session, [instance.id, instance.snapshot_id])
-    return snapshots.remove(session, instance.snapshot_id)
+    if snapshots.remove(session, instance.snapshot_id):
+        private_data.delete_all(session, [instance.id, instance.snapshot_id])
+        return True
+    snapshot_rules.RULES.remove_unmapped(session, rules)
+    private_data.delete_all(session, [instance.id])
+    return False
 
 
 def _remove_rules(session: Session, snapshot_instance_id: str) -> list[str]:

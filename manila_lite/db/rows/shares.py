@@ -23,6 +23,7 @@ class ShareTarget(OwnedRow, Protocol):
     status: str
     host: str | None
     share_type_id: str | None
+    access_rules_status: str
     replica_state: str | None
     share_server_id: str | None
 

@@ -47,7 +47,7 @@ def test_revert(cloud, size, accepted, carried_out):
 def test_delete_snapshot(cloud):
     snapshot = taken(cloud, created(cloud), metadata={'color': 'red'})
     assert cost(cloud, delete_snapshot, cloud.api, snapshot)[1] == 6
-    assert cost(cloud, budgets.carry_out, cloud)[1] == 10
+    assert cost(cloud, budgets.carry_out, cloud)[1] == 9
 
 
 @pytest.mark.parametrize('version', ['2.0', '2.99'])

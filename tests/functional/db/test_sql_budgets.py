@@ -154,8 +154,8 @@ def test_shares_that_are_placed_together(cloud):
         ('extend', {'new_size': 5, 'force': True}, 8, 7),
         ('shrink', {'new_size': 1}, 6, 8),
         # It reads whether the share is being migrated.
-        ('force_delete', None, 10, 13),
-        ('soft_delete', None, 8, 0),
+        ('force_delete', None, 9, 13),
+        ('soft_delete', None, 7, 0),
         ('restore', None, 1, 0),
         # It reads whether the share has replicas or is being migrated.
         ('reset_status', {'status': 'error'}, 5, 0),
@@ -171,7 +171,7 @@ def test_action(cloud, action, args, accepted, carried_out):
 
 def test_delete_share(cloud):
     share = created(cloud, metadata={'color': 'red'})
-    assert cost(cloud, cloud.api.delete, share)[1] == 9
+    assert cost(cloud, cloud.api.delete, share)[1] == 8
     # Two record that the removal begins, once the driver has the share.
     assert cost(cloud, carry_out, cloud)[1] == 15
 
@@ -200,7 +200,7 @@ def test_rules_of_any_number(cloud, rules):
     let_in(cloud, share, rules)
     rule, accepted = cost(cloud, allow, cloud, share, '10.0.0.1')
     _, carried_out = cost(cloud, carry_out, cloud)
-    assert (accepted, accepted + carried_out) == (7, 16)
+    assert (accepted, accepted + carried_out) == (6, 15)
     _, changed = cost(
         cloud,
         cloud.api.request,
@@ -210,10 +210,10 @@ def test_rules_of_any_number(cloud, rules):
         expect=200,
     )
     _, carried_out = cost(cloud, carry_out, cloud)
-    assert (changed, carried_out) == (13, 9)
+    assert (changed, carried_out) == (12, 9)
     _, denied = cost(cloud, cloud.api.act, share, 'deny_access', {'access_id': rule})
     _, carried_out = cost(cloud, carry_out, cloud)
-    assert (denied, carried_out) == (8, 12)
+    assert (denied, carried_out) == (7, 12)
 
 
 def test_many_rules_in_one_sync(cloud):

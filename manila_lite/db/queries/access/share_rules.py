@@ -17,6 +17,8 @@ from manila_lite.db.rows import (
 )
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import ACCESS_RULE, RuleState
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_network import NetworkStatus
 
 RULE = access.AccessRule.__table__
 METADATA = access.AccessRuleMetadata.__table__
@@ -91,6 +93,18 @@ ANY_UNSETTLED = sa.exists().where(
     MAPPING.c.state != RuleState.ACTIVE,
 )
 """Whether a rule of an instance is not active."""
+NOT_SIMPLY_EDITABLE = sa.or_(
+    INSTANCE.c.status != InstanceStatus.AVAILABLE,
+    INSTANCE.c.replica_state.is_not(None),
+    sa.and_(
+        INSTANCE.c.share_network_id.is_not(None),
+        ~sa.exists().where(
+            NETWORK.c.id == INSTANCE.c.share_network_id,
+            NETWORK.c.status == NetworkStatus.ACTIVE,
+        ),
+    ),
+)
+"""Whether a look at all instances decides if rules of the share may change."""
 _SET_KEY = (
     sa.update(MAPPING)
     .where(

@@ -109,12 +109,15 @@ _OF_SHARE = (
     SNAPSHOT.c.share_id == sa.bindparam('of_share'),
     SNAPSHOT_INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
 )
-_KINDS_OF_SNAPSHOTS = sa.select(
+_DEPENDENTS = sa.select(
     sa.or_(
         sa.exists().where(*_OF_SHARE, _IS_KEPT),
         sa.exists().where(GROUP_MEMBER.c.share_id == sa.bindparam('of_share')),
-    ),
-    sa.exists().where(*_OF_SHARE, _IS_LEAVING),
+    ).label('has_kept_snapshots'),
+    sa.exists().where(*_OF_SHARE, _IS_LEAVING).label('has_leaving_snapshots'),
+    sa.exists()
+    .where(BACKUP.c.share_id == sa.bindparam('of_share'))
+    .label('has_backups'),
 )
 _OF_INSTANCE: sa.BindParameter[str] = sa.bindparam('of_instance')
 _NEEDS_INSTANCE = sa.select(
@@ -235,16 +238,21 @@ def has_snapshots(session: Session, share_id: str) -> bool:
 
 def has_kept_snapshots(session: Session, share_id: str) -> bool:
     """Like `has_snapshots`, without those in deferred deletion."""
-    return has_kept_or_leaving(session, share_id)[0]
+    return find_dependents(session, share_id).has_kept_snapshots
 
 
-def has_kept_or_leaving(session: Session, share_id: str) -> tuple[bool, bool]:
-    """Whether a share has snapshots to keep, and some that are deleted.
+class Dependents(typing.NamedTuple):
+    """What depends on a share; leaving snapshots are in deferred deletion."""
 
-    The latter are in deferred deletion.
-    """
-    kept, leaving = session.rows(_KINDS_OF_SNAPSHOTS, of_share=share_id)[0]
-    return bool(kept), bool(leaving)
+    has_kept_snapshots: bool
+    has_leaving_snapshots: bool
+    has_backups: bool
+
+
+def find_dependents(session: Session, share_id: str) -> Dependents:
+    """Return what depends on a share."""
+    (row,) = session.rows(_DEPENDENTS, of_share=share_id)
+    return Dependents(*map(bool, row))
 
 
 def is_needed(session: Session, share_instance_id: str) -> tuple[bool, bool]:

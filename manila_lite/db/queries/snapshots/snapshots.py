@@ -221,15 +221,13 @@ _SUM_UP = sa.select(
     sa.func.count(), sa.func.coalesce(sa.func.sum(SNAPSHOT.c.size), 0)
 ).where(SNAPSHOT.c.share_id == sa.bindparam('of_share'))
 _INSERT = sa.insert(SNAPSHOT)
-_COUNT_INSTANCES = (
-    sa.select(sa.func.count())
-    .select_from(INSTANCE)
-    .where(INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot'))
-)
 _METADATA_OF = sa.select(
     _METADATA_TABLE.c.share_snapshot_id, _METADATA_TABLE.c.key, _METADATA_TABLE.c.value
 ).where(_METADATA_TABLE.c.share_snapshot_id.in_(_IDS))
-_REMOVE = sa.delete(SNAPSHOT).where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
+_REMOVE = sa.delete(SNAPSHOT).where(
+    SNAPSHOT.c.id == sa.bindparam('snapshot_id'),
+    ~sa.exists().where(INSTANCE.c.snapshot_id == SNAPSHOT.c.id),
+)
 _LOCK = (
     sa.select(SNAPSHOT.c.id)
     .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
@@ -314,13 +312,8 @@ def insert(
     METADATA.insert(session, str(values['id']), metadata)
 
 
-def has_instances(session: Session, snapshot_id: str) -> bool:
-    """Whether the snapshot has any instance left."""
-    return bool(session.value(_COUNT_INSTANCES, of_snapshot=snapshot_id))
-
-
 def remove(session: Session, snapshot_id: str) -> bool:
-    """Delete a snapshot without instances; return whether it existed."""
+    """Delete a snapshot unless it has instances; return whether it was deleted."""
     return session.run(_REMOVE, snapshot_id=snapshot_id) == 1
 
 

@@ -64,6 +64,13 @@ class NewAccessRule(typing.NamedTuple):
     updated_at: datetime.datetime | None
 
 
+class MarkedInstance(typing.NamedTuple):
+    """An instance that may take the change, and is marked already."""
+
+    id: str
+    access_rules_status: str = RulesStatus.OUT_OF_SYNC
+
+
 class RuleLockOptions(typing.NamedTuple):
     """The locks that a new rule is created with."""
 
@@ -124,7 +131,8 @@ class Access:
 
         `target` is `access_to` in the form of `targets.normalise`.
         """
-        instances = self._begin(session, ctx, share, allow_in_error)
+        moves = TransitionBatch(session)
+        instances = self._begin(session, ctx, share, moves, allow_in_error)
         if not allow_rules_in_error and any(
             row.access_rules_status == RulesStatus.ERROR for row in instances
         ):
@@ -140,7 +148,6 @@ class Access:
             'created_at': session.now,
         }
         share_rules.insert(session, {**rule, 'target': target}, metadata or {})
-        moves = TransitionBatch(session)
         moves.insert_rows(
             ACCESS_RULE,
             'allow',
@@ -184,10 +191,10 @@ class Access:
 
         With `unrestrict`, locks that the caller may remove are removed.
         """
-        instances = self._begin(session, ctx, share, allow_in_error)
+        moves = TransitionBatch(session)
+        instances = self._begin(session, ctx, share, moves, allow_in_error)
         instance_ids = {row.id for row in instances}
         rules = share_rules.list_mappings(session, share.id, access_id)
-        moves = TransitionBatch(session)
         moves.fire(
             ACCESS_RULE,
             'deny',
@@ -226,14 +233,14 @@ class Access:
             == level
         ):
             return
-        instances = self._begin(session, ctx, share, allow_in_error)
+        moves = TransitionBatch(session)
+        instances = self._begin(session, ctx, share, moves, allow_in_error)
         rules = share_rules.list_mappings(session, share.id, access_id)
         if any(row.state in DENIED for row in rules):
             raise exception.InvalidShareAccess(
                 reason=f'rule {access_id} is being denied'
             )
         share_rules.set_level(session, access_id, level)
-        moves = TransitionBatch(session)
         # Rules that are still queued are applied with the new level.
         instance_ids = {row.id for row in instances}
         moves.fire(
@@ -252,11 +259,13 @@ class Access:
         session: Session,
         ctx: RequestContext,
         share: rows.ShareTarget,
+        moves: TransitionBatch,
         allow_in_error: bool,
-    ) -> Sequence[rows.RuleInstanceRow]:
+    ) -> Sequence[rows.RuleInstanceRow | MarkedInstance]:
         """Submit the work, lock the instances and check them.
 
-        A replica that could not be placed gets no rules.
+        A replica that could not be placed gets no rules. If the share is as
+        most are, the move that marks its rules as changing does both.
         """
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
@@ -271,6 +280,8 @@ class Access:
         for id, host in instance_hosts.items():
             if host:
                 self._submit(session, ctx, id, host)
+        if self._mark_at_once(moves, share):
+            return [MarkedInstance(share.instance_id)]
         if share.replica_state is not None:
             # A replica may have been added since the hosts were read.
             replicas.lock_instances(session, share.id)
@@ -291,8 +302,24 @@ class Access:
     ) -> None:
         self.access.on(host).sync_access(session, ctx, instance_id=instance_id)
 
+    def _mark_at_once(self, moves: TransitionBatch, share: rows.ShareTarget) -> bool:
+        """Mark the rules of the only instance as changing, if that is all it takes.
+
+        What was read only says whether to try: the guard proves it.
+        """
+        if share.host is None or share.access_rules_status != RulesStatus.ACTIVE:
+            return False
+        return moves.fire_unless(
+            SHARE_INSTANCE_ACCESS,
+            share.instance_id,
+            'change',
+            share_rules.NOT_SIMPLY_EDITABLE,
+        )
+
     def _mark_changing(
-        self, moves: TransitionBatch, instances: Sequence[rows.RuleInstanceRow]
+        self,
+        moves: TransitionBatch,
+        instances: Sequence[rows.RuleInstanceRow | MarkedInstance],
     ) -> str:
         """Mark the rules as changing; return the share's rules status."""
         moves.fire(

@@ -5,7 +5,6 @@ import contextlib
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
-from manila_lite.db.queries import share_backups
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances, shares
@@ -30,15 +29,15 @@ def refuse_dependents(
     Returns whether the share has snapshots in deferred deletion.
     """
     locks.check_share_not_locked(session, share.id)
-    kept, leaving = shares.has_kept_or_leaving(session, share.id)
-    if kept:
+    found = shares.find_dependents(session, share.id)
+    if found.has_kept_snapshots:
         raise error(
             reason=f'share {share.id} has snapshots, or is in a snapshot of '
             'its share group; delete them first'
         )
-    if share_backups.has_any(session, share.id):
+    if found.has_backups:
         raise error(reason=f'share {share.id} has backups; delete them first')
-    return leaving
+    return found.has_leaving_snapshots
 
 
 def retry_snapshots(
