@@ -1,7 +1,8 @@
 """manila-lite-api: the API alone; also a WSGI module for other servers.
 
 `manila_lite.cmd.api:application` parses no arguments: it reads the
-configuration from the usual places or from MANILA_LITE_CONF.
+configuration from the usual places or from MANILA_LITE_CONF, which may name
+several files with `:` between them.
 """
 
 import argparse
@@ -64,7 +65,7 @@ def arguments(prog: str, argv: list[str] | None = None) -> typing.Any:
 @functools.cache
 def _application() -> typing.Callable:
     files = os.environ.get('MANILA_LITE_CONF')
-    conf = start.configure(PROG, config_files=files and [files])
+    conf = start.configure(PROG, config_files=files and files.split(os.pathsep))
     db = start.database(conf, pause=time.sleep)
     start.check_database(conf, db)
     transport = running.connect(conf)

@@ -44,9 +44,17 @@ def port(text: str) -> int:
 
 
 def configure(args: argparse.Namespace) -> cfg.ConfigOpts:
-    """Return the configuration of the installation that is selected."""
+    """Return the configuration of the installation that is selected.
+
+    For that of the machine, root reads what the user of the services cannot,
+    and then acts as this user: files that are written belong to the services.
+    """
+    of_machine = args.config_file is None and args.state_dir is None
     return start.configure(
-        PROG, config_files=args.config_file, state_dir=args.state_dir
+        PROG,
+        config_files=args.config_file,
+        state_dir=args.state_dir,
+        as_owner=of_machine,
     )
 
 
@@ -77,7 +85,8 @@ def _no_database() -> str:
     return (
         'no database: connection in section [database] is not set. Name the '
         'state directory of "manila-lite serve" or "make run" with '
-        f'--state-dir{there}, or a configuration file with --config-file'
+        f'--state-dir{there}, or a configuration file with --config-file. On a '
+        'node of "deploy" run the command as root, without --config-file'
     )
 
 

@@ -6,6 +6,7 @@ from importlib import metadata
 import itertools
 import logging
 import os
+import pwd
 import sqlite3
 import sys
 import typing
@@ -90,13 +91,15 @@ def configure(
     *,
     config_files: Sequence[str] | None = None,
     state_dir: str | None = None,
+    as_owner: bool = False,
     conf: cfg.ConfigOpts = cfg.CONF,
 ) -> cfg.ConfigOpts:
     """Read and check the configuration, set up the log; return the conf.
 
     `config_files` apply when `argv` names no file; when they are None,
     the default locations are searched. `state_dir` also holds a SQLite
-    database unless a file configures another one.
+    database unless a file configures another one. With `as_owner`, root
+    becomes the owner of the state directory when the files are read.
     """
     conf.reset()
     options.register_all(conf)
@@ -113,6 +116,9 @@ def configure(
         )
     if state_dir is not None:
         _use_state_dir(conf, os.path.abspath(state_dir))
+    if as_owner and conf.config_file and os.geteuid() == 0:
+        wrong_values.remember_sections(conf)
+        _become_owner(conf.state_path)
     options.check(conf)
     _set_up_log(conf)
     return conf
@@ -198,6 +204,20 @@ def _use_state_dir(conf: cfg.ConfigOpts, folder: str) -> None:
     conf.set_override('state_path', folder)
     url = sa.URL.create('sqlite', database=f'{folder}/{DATABASE_FILE}')
     conf.set_default('connection', url.render_as_string(), 'database')
+
+
+def _become_owner(folder: str) -> None:
+    """Give up the rights of root for those of another owner of a directory."""
+    try:
+        owner = pwd.getpwuid(os.stat(folder).st_uid)
+    except (FileNotFoundError, KeyError):  # not there, or of no known user
+        return
+    if owner.pw_uid == 0:
+        return
+    os.initgroups(owner.pw_name, owner.pw_gid)
+    os.setgid(owner.pw_gid)
+    os.setuid(owner.pw_uid)
+    os.environ['HOME'] = owner.pw_dir
 
 
 def _set_up_log(conf: cfg.ConfigOpts) -> None:

@@ -28,6 +28,13 @@ OPTS = [
         'nodes. To end all tokens, delete the file and restart the API.',
     ),
     cfg.StrOpt(
+        'token_key',
+        secret=True,
+        help='The key that signs tokens, 32 random bytes in base64, instead of '
+        'a file. Set it in a file that only root can read, which systemd hands '
+        'to the API as a credential.',
+    ),
+    cfg.StrOpt(
         'revoked_tokens_file',
         default='$state_path/revoked_tokens',
         help='File of the tokens that were revoked before they expired, for '

@@ -133,9 +133,26 @@ def sections(conf: cfg.ConfigOpts) -> Iterator[tuple[str, Sections]]:
     folders = [pathlib.Path(path) for path in conf.config_dir or ()]
     more = [str(one) for path in folders for one in sorted(path.glob('*.conf'))]
     for path in [*conf.config_file, *more]:
-        found: Sections = {}
+        yield path, _parse(path)
+
+
+_remembered: dict[str, Sections] = {}
+
+
+def remember_sections(conf: cfg.ConfigOpts) -> None:
+    """Read the files for `sections`, before this process may no longer do so."""
+    _remembered.update(sections(conf))
+
+
+def _parse(path: str) -> Sections:
+    found: Sections = {}
+    try:
         cfg.ConfigParser(path, found).parse()
-        yield path, found
+    except PermissionError:
+        if path not in _remembered:
+            raise
+        return _remembered[path]
+    return found
 
 
 def _find_file(conf: cfg.ConfigOpts, section: str, name: str) -> str | None:

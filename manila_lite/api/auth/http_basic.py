@@ -5,6 +5,7 @@ Tokens are those of the identity API of `manila_lite.api.identity`.
 
 import base64
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from oslo_config import cfg
 from webob import exc
@@ -13,7 +14,13 @@ from manila_lite import exception
 from manila_lite.api.auth import caller, users
 from manila_lite.api.auth.caller import App, Authenticated, Run, run_here
 from manila_lite.api.auth.passwords import PasswordVerifier
-from manila_lite.api.auth.tokens import RevokedTokens, Tokens, read_key
+from manila_lite.api.auth.tokens import (
+    KEY_BYTES,
+    RevokedTokens,
+    Tokens,
+    decode_key,
+    read_key,
+)
 from manila_lite.api.auth.users import CurrentUsers
 from manila_lite.api.identity.api import IdentityApi
 from manila_lite.api.identity.sign_in import TokenRequests
@@ -37,7 +44,7 @@ def authenticate(
         sign_in = SignIn(enforcer, passwords)
         return Authenticated(HttpBasicMiddleware(app, sign_in))
     tokens = Tokens(
-        read_key(options.token_key_file),
+        _token_key(options),
         options.token_lifetime,
         current_users,
         revoked=RevokedTokens(options.revoked_tokens_file),
@@ -52,6 +59,19 @@ def authenticate(
         region=options.region,
     )
     return Authenticated(HttpBasicMiddleware(app, sign_in), identity_api)
+
+
+def _token_key(options: Any) -> bytes:
+    """Return the key of tokens, of the option or of the file."""
+    if options.token_key is None:
+        return read_key(options.token_key_file)
+    key = decode_key(options.token_key)
+    if key is None:
+        raise cfg.Error(
+            f'token_key in section [http_basic] is not a key of {KEY_BYTES} bytes '
+            'in base64'
+        )
+    return key
 
 
 class HttpBasicMiddleware:

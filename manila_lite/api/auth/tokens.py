@@ -69,16 +69,21 @@ def _read_key(path: str) -> bytes:
                 'others than the owner may read or write this key; '
                 'delete the file or change its mode to 0600',
             )
-        text = file.read(1024)
-    try:
-        key = base64.b64decode(text.strip(), validate=True)
-    except ValueError:
-        key = b''
-    if len(key) < KEY_BYTES:
+        key = decode_key(file.read(1024))
+    if key is None:
         raise cfg.ConfigFileParseError(
             path, f'not a key of {KEY_BYTES} bytes in base64'
         )
     return key
+
+
+def decode_key(text: bytes | str) -> bytes | None:
+    """Return the key that is written in base64; None if it is no key."""
+    try:
+        key = base64.b64decode(text.strip(), validate=True)
+    except ValueError:
+        return None
+    return key if len(key) >= KEY_BYTES else None
 
 
 def _create_key(path: str) -> None:

@@ -1,14 +1,17 @@
 """Arguments, versions, exit codes and errors of all commands."""
 
 from importlib import metadata
+import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest.mock
 
 import pytest
 
 from manila_lite.cmd import console
-from tests.support import command_line
+from tests.support import command_line, ordinary_user
 from tests.support.manage_command import COMMAND, manage
 
 
@@ -80,3 +83,76 @@ def test_state_directory_of_make_run_is_suggested(tmp_path, monkeypatch):
     manage('db', 'sync', '--state-dir', 'state')
     output = manage('work', 'list', code=1)
     assert '"--state-dir state" for the one in ./state' in output
+
+
+@pytest.fixture
+def machine():
+    """The configuration of a machine, with a secret that only root can read."""
+    ordinary_user.require()
+    # Where other users can go, unlike in the directories of pytest.
+    with tempfile.TemporaryDirectory() as name:
+        home = pathlib.Path(name)
+        home.chmod(0o755)
+        for folder in ('state', 'log'):
+            (home / folder).mkdir()
+            os.chown(home / folder, ordinary_user.USER, ordinary_user.USER)
+        etc = home / '.manila_lite'
+        etc.mkdir()
+        (etc / 'manila_lite.conf').write_text(
+            f'[DEFAULT]\nstate_path = {home}/state\nlog_dir = {home}/log\n'
+        )
+        secrets = etc / 'manila-lite-manage.conf'
+        secrets.write_text(
+            f'[database]\nconnection = sqlite:///{home}/state/db\nno_option = 1\n'
+        )
+        secrets.chmod(0o600)
+        yield home
+
+
+def as_in(home, *command, prefix=()):
+    return subprocess.run(
+        [*prefix, *COMMAND, *command],
+        capture_output=True,
+        text=True,
+        env=os.environ | {'HOME': str(home), 'PYTHONDONTWRITEBYTECODE': '1'},
+    )
+
+
+def test_root_reads_secrets_and_then_acts_as_the_owner_of_the_state(machine):
+    ended = as_in(machine, 'db', 'sync')
+    assert ended.returncode == 0, ended.stderr
+    written = [*(machine / 'state').iterdir(), *(machine / 'log').iterdir()]
+    assert len(written) >= 2
+    assert {path.stat().st_uid for path in written} == {ordinary_user.USER}
+
+
+SETTINGS = """
+from manila_lite.cmd import known_options, start
+conf = start.configure('manila-lite-manage', as_owner=True)
+for setting in known_options.settings(conf):
+    print(setting.name)
+"""
+
+
+def test_what_only_root_can_read_is_checked_when_it_acts_as_the_owner(machine):
+    ended = subprocess.run(
+        [sys.executable, '-c', SETTINGS],
+        capture_output=True,
+        text=True,
+        env=os.environ | {'HOME': str(machine)},
+    )
+    assert ended.stdout.split() == [
+        *('state_path', 'log_dir', 'connection', 'no_option')
+    ], ended.stderr
+
+
+def test_user_of_the_services_cannot_read_the_secrets_of_root(machine):
+    user = str(ordinary_user.USER)
+    ended = as_in(
+        *(machine, 'db', 'version'),
+        prefix=('setpriv', f'--reuid={user}', f'--regid={user}', '--clear-groups'),
+    )
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert 'manila-lite-manage.conf' in line
+    assert 'sqlite' not in line

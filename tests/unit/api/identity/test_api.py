@@ -1,8 +1,11 @@
 """What the identity API serves, and to whom."""
 
+import base64
 import datetime
 import logging
+import os
 
+from oslo_config import cfg
 import pytest
 
 from manila_lite.api.auth import users
@@ -387,6 +390,23 @@ def test_log_names_the_users_of_requests(client, caplog):
     client.sign_in(by_password(id='id-of-x', password='wrong'), expect=401)
     assert r"Sign-in of user 'al\nice' from - refused" in caplog.text
     assert 'Sign-in of user id-of-x from - refused' in caplog.text
+
+
+def test_key_of_the_configuration_needs_no_file(build, tmp_path):
+    key = base64.b64encode(os.urandom(32)).decode()
+    text = f'[http_basic]\ntoken_key = {key}\n'
+    token = Client(build(text)).token('alice')
+    # As another node does.
+    assert Client(build(text)).get('/v2/caller', 'alice')
+    assert Client(build(text))('GET', '/v2/caller', X_Auth_Token=token)
+    assert not (tmp_path / 'token_key').exists()
+    Client(build())('GET', '/v2/caller', X_Auth_Token=token, expect=401)
+
+
+def test_key_of_the_configuration_that_is_none_is_refused_and_not_shown(build):
+    with pytest.raises(cfg.Error, match='token_key in section') as refused:
+        build('[http_basic]\ntoken_key = no-such-key\n')
+    assert 'no-such-key' not in str(refused.value)
 
 
 def test_nothing_secret_is_logged_or_shown(client, tmp_path, caplog):
