@@ -12,7 +12,12 @@ from oslo_utils import netutils
 
 from manila_lite import exception
 from manila_lite.share.drivers import base, disk_identity
-from manila_lite.share.drivers.cephfs.cluster import Cluster, CommandFailed, ignoring
+from manila_lite.share.drivers.cephfs.cluster import (
+    Cluster,
+    CommandFailed,
+    Fenced,
+    ignoring,
+)
 from manila_lite.share.drivers.cephfs.records import (
     OWNER,
     SHARE,
@@ -130,8 +135,13 @@ class CephfsBackend:
 
     def order(self, command: str, **arguments: Any) -> str:
         """Run a command that changes something, unless a later call has come."""
-        self.records.check_call()
-        return self.run(command, **arguments)
+        try:
+            return self.run(command, fence=self.records.fence(), **arguments)
+        except Fenced as error:
+            self.records.check_call()
+            raise exception.ShareBackendException(
+                msg=f'the records changed before "{command}"'
+            ) from error
 
     def evict(self, metadata: str) -> None:
         """Cut off all clients of the file system whose sessions have this metadata."""

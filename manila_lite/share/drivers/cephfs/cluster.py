@@ -68,6 +68,10 @@ def ignoring(*numbers: int) -> Iterator[None]:
             raise
 
 
+class Fenced(Exception):
+    """A command was not sent."""
+
+
 class ConnectionRefused(exception.ShareBackendException):
     message = 'The Ceph cluster refused the connection: {status}'
 
@@ -246,9 +250,18 @@ class Cluster:
             'limit': limit + _MARGIN,
         }
 
-    def mgr(self, prefix: str, **arguments: Any) -> str:
-        """Run a command of the manager; return its output."""
-        return self._command('mgr', {'prefix': prefix, **arguments})
+    def mgr(
+        self, prefix: str, fence: Mapping[str, Any] | None = None, **arguments: Any
+    ) -> str:
+        """Run a command of the manager; return its output.
+
+        It is not sent, and Fenced is raised, if the omap of an object forbids it.
+        """
+        command = {'prefix': prefix, **arguments}
+        if fence is None:
+            return self._command('mgr', command)
+        place = {'pool': self.pool, 'namespace': NAMESPACE}
+        return self._command('mgr', command, fence={**fence, **place})
 
     def mon(self, prefix: str, **arguments: Any) -> Any:
         """Run a command of the monitors; return its output from JSON."""
@@ -312,9 +325,12 @@ class Cluster:
             },
         )
 
-    def _command(self, kind: str, command: dict[str, Any], **more: str) -> str:
+    def _command(self, kind: str, command: dict[str, Any], **more: Any) -> str:
         request = {'kind': kind, 'command': command, **more}
-        output: str = self._call(command['prefix'], request)['output']
+        reply = self._call(command['prefix'], request)
+        if 'fenced' in reply:
+            raise Fenced
+        output: str = reply['output']
         return output
 
     def _call(self, what: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -111,7 +111,20 @@ class Worker:
         return _said(*self._cluster.mon_command(json.dumps(request['command']), b''))
 
     def _mgr(self, request: Request) -> Reply:
+        """Send a command, unless a later call has come or the records are others.
+
+        Compared here, not by the caller: that may be paused before it is sent.
+        """
+        if (fence := request.get('fence')) and self._is_fenced(fence):
+            return {'code': 0, 'fenced': True}
         return _said(*self._cluster.mgr_command(json.dumps(request['command']), b''))
+
+    def _is_fenced(self, fence: Request) -> bool:
+        wanted = fence['compare']
+        found = self._read(fence | {'keys': [fence['key'], *wanted]})['values']
+        token = found.pop(fence['key'], None)
+        seen = json.loads(token)[0] if token else 0
+        return seen > fence['value'] or found != wanted
 
     def _mds(self, request: Request) -> Reply:
         import cephfs  # only back ends with NFS gateways need the module

@@ -168,6 +168,18 @@ class Records:
         if current_fencing_token() is not None:
             self.change(decide=lambda values: None)
 
+    def fence(self) -> dict[str, Any] | None:
+        """Return what forbids a command of the current call, for `Cluster.mgr`."""
+        token = current_fencing_token()
+        if token is None:
+            return None
+        return {
+            'object': self.name,
+            'key': _token_key(token),
+            'value': token.value,
+            'compare': self._own,
+        }
+
     def check_call(self) -> None:
         """Raise StaleFencingToken if a later call came during this one.
 

@@ -1,6 +1,6 @@
 """Shares of the CephFS driver: subvolumes, and clones of snapshots."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 import contextlib
 import errno
 from typing import Any
@@ -230,7 +230,9 @@ class CephfsShares:
     ) -> contextlib.AbstractContextManager[None]:
         name = record['subvolume']
         return removing_orphan(
-            self._backend, owner_key(name), lambda: remove(self._backend, name)
+            self._backend,
+            owner_key(name),
+            lambda: _remove(self._backend, self._backend.run, name),
         )
 
     # Deletion
@@ -247,8 +249,7 @@ class CephfsShares:
             self._exports.withdraw(subvolume)
         if 'clone' not in record:
             revoke_all(self._backend, subvolume)
-        self._backend.records.check_call()
-        remove(self._backend, subvolume)
+        _remove(self._backend, self._backend.order, subvolume)
         ended = key, owner_key(subvolume), REPLICA + share['name']
         self._backend.records.change(*ended, decide=lambda values: dict.fromkeys(ended))
 
@@ -407,34 +408,36 @@ class CephfsShares:
             raise exception.DriverCannotTransferShareWithRules()
 
 
-def remove(backend: CephfsBackend, subvolume: str) -> None:
+def _remove(backend: CephfsBackend, run: Callable[..., str], subvolume: str) -> None:
     """Remove a subvolume if it is there; snapshots that are left are kept.
 
-    The caller has checked that the call is not late.
+    `run` sends the commands, of late calls, too, or of no late call.
     """
     with ignoring(MISSING):
         try:
-            backend.run('subvolume rm', sub_name=subvolume)
+            run('subvolume rm', sub_name=subvolume)
         except CommandFailed as error:
             if error.errno == errno.ENOTEMPTY:
-                _remove_with_snapshots(backend, subvolume)
+                _remove_with_snapshots(backend, run, subvolume)
             elif error.errno == errno.EAGAIN:
-                _remove_clone(backend, subvolume)
+                _remove_clone(run, subvolume)
             else:
                 raise
 
 
-def _remove_with_snapshots(backend: CephfsBackend, subvolume: str) -> None:
+def _remove_with_snapshots(
+    backend: CephfsBackend, run: Callable[..., str], subvolume: str
+) -> None:
     """Remove it with what synchronisation has made; others are kept."""
     names = {'sub_name': subvolume}
     for name in list_snapshots(backend, subvolume):
         if name.startswith(SYNC):
-            backend.run('subvolume snapshot rm', snap_name=name, force=True, **names)
-    backend.run('subvolume rm', retain_snapshots=True, **names)
+            run('subvolume snapshot rm', snap_name=name, force=True, **names)
+    run('subvolume rm', retain_snapshots=True, **names)
 
 
-def _remove_clone(backend: CephfsBackend, subvolume: str) -> None:
+def _remove_clone(run: Callable[..., str], subvolume: str) -> None:
     """Remove a clone that is incomplete, or was when the caller looked."""
     with ignoring(errno.EINVAL, errno.EOPNOTSUPP):
-        backend.run('clone cancel', clone_name=subvolume)
-    backend.run('subvolume rm', sub_name=subvolume, force=True)
+        run('clone cancel', clone_name=subvolume)
+    run('subvolume rm', sub_name=subvolume, force=True)

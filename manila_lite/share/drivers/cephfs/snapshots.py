@@ -10,6 +10,8 @@ changed, and after the process has mounted it. A call that ends on the way leave
 that: the share is in error until another call has completed it.
 """
 
+from collections.abc import Callable
+
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.cephfs.backend import (
@@ -103,7 +105,8 @@ class CephfsSnapshots:
             return present | ({'state': State.AVAILABLE} if is_new else {})
 
         owner = owner_key(record['subvolume'], record['snapshot'])
-        with removing_orphan(self._backend, owner, lambda: self._remove(record)):
+        run = self._backend.run
+        with removing_orphan(self._backend, owner, lambda: _remove(run, record)):
             return self._backend.records.update(SNAPSHOT + snapshot['name'], decide)
 
     def delete_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
@@ -118,21 +121,11 @@ class CephfsSnapshots:
         record = self._backend.records.update(key, decide)
         if record is None or record['state'] == State.UNMANAGED:
             return
-        self._backend.records.check_call()
-        self._remove(record)
+        _remove(self._backend.order, record)
         owner = owner_key(record['subvolume'], record['snapshot'])
         self._backend.records.change(
             key, owner, decide=lambda values: {key: None, owner: None}
         )
-
-    def _remove(self, record: Record) -> None:
-        """Remove a snapshot of Ceph; the caller has checked its token."""
-        with ignoring(MISSING):
-            self._backend.run(
-                'subvolume snapshot rm',
-                sub_name=record['subvolume'],
-                snap_name=record['snapshot'],
-            )
 
     def get_snapshot_status(self, snapshot: base.SnapshotForDriver) -> base.StatusReply:
         record = self._backend.get_snapshot(snapshot)
@@ -182,6 +175,16 @@ class CephfsSnapshots:
             return {key: record | {'state': state} | more}
 
         self._backend.records.change(key, source_key, decide=decide)
+
+
+def _remove(run: Callable[..., str], record: Record) -> None:
+    """Remove a snapshot of Ceph if it is there."""
+    with ignoring(MISSING):
+        run(
+            'subvolume snapshot rm',
+            sub_name=record['subvolume'],
+            snap_name=record['snapshot'],
+        )
 
 
 def _reply(record: Record) -> base.SnapshotReply:
