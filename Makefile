@@ -81,8 +81,8 @@ stop-cluster: venv
 BUDGET :=
 budget = $(if $(ARGS),,--budget $1 $(BUDGET))
 
-# A usual run tries so many cases of each test, `make check` half as many,
-# `make exhaust` all of them.
+# A usual run tries so many cases of each unit test and half as many of any other
+# one, `make check` half of these, `make exhaust` all of them.
 CASES := --cases 8
 FEWER := --cases 4
 

@@ -3,7 +3,8 @@
 Of tests that are marked as combinations or as a suite a sample is selected
 here, in whole runs also of those that have many cases; enumerations choose
 their own. Tests run on SQLite, and those to which
-the SQL dialect matters with one of four cases on a database server, too.
+the SQL dialect matters with one of four cases on a database server, too; half of
+these where a whole service runs on it.
 `make exhaust` runs the cases of all of them: first one case of each test on each
 database, because a test that is broken usually fails in all of its cases. The
 seed selects these cases and, with a time limit, the test at which they begin, as
@@ -27,6 +28,9 @@ COMBINED = sampling.combinations.name
 DIALECTS = sampling.dialects.name
 ON_SERVER = sampling.on_server.name
 SUITE = sampling.suite.name
+
+UNITS = 'tests/unit/'
+SERVICES = ('tests/functional/api/', 'tests/functional/share/')
 
 _deadline = pytest.StashKey[float]()
 _count = pytest.StashKey[dict[str, int]]()
@@ -55,8 +59,8 @@ def pytest_addoption(parser):
         '--cases',
         type=int,
         metavar='COUNT',
-        help='try so many cases of a parametrised test at most; with '
-        '--exhaust, run those that have more of them',
+        help='try so many cases of a parametrised unit test at most, and half '
+        'as many of any other; with --exhaust, run those that have more of them',
     )
 
 
@@ -90,7 +94,7 @@ def _configure_hypothesis(config):
     config.option.hypothesis_seed = config.option.hypothesis_seed or sampling.seed()
     hypothesis.settings.register_profile(
         'manila_lite',
-        max_examples=sampling.examples(1000, 100),
+        max_examples=sampling.examples(1000, 50),
         deadline=None,  # an example may be slow because the machine is busy
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
@@ -105,17 +109,19 @@ def pytest_report_header(config):
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     if not config.option.exhaust:
-        sample = _in_sample(items, config.option.cases or len(items))
+        sample = _in_sample(items, config.option.cases or 2 * len(items))
         _select(config, items, sample.__contains__)
         if hasattr(config, 'workerinput'):
             items.sort(key=_is_short)
         return
     counts = collections.Counter(map(_test_of, items))
-    most = config.option.cases or len(items)
+    most = config.option.cases or 2 * len(items)
     _select(
         config,
         items,
-        lambda item: _is_enumeration(item) or counts[_test_of(item)] > most,
+        lambda item: (
+            _is_enumeration(item) or counts[_test_of(item)] > _most_of(item, most)
+        ),
     )
     first = _one_of_each(items)
     if config.option.one_of_each:
@@ -198,14 +204,26 @@ def _is_further_database(item):
 
 
 def _some_on_servers(items):
-    """Return a quarter of the cases of each test, at least one."""
+    """Return a quarter of the cases of each test, at least one.
+
+    On a whole service they take several times as long as on SQLite: of those, half
+    of each module is returned.
+    """
     groups = collections.defaultdict(list)
     for item in items:
         groups[_test_of(item)].append(item)
+    services = collections.defaultdict(list)
     for name, group in groups.items():
         rng = random.Random(f'{sampling.seed()} of {name}')
         # Tests of a module share what they have prepared on a server.
-        yield from rng.sample(_on_one_server(group), math.ceil(len(group) / 4))
+        chosen = rng.sample(_on_one_server(group), math.ceil(len(group) / 4))
+        if name.startswith(SERVICES):
+            services[_module_of(chosen[0])] += chosen
+        else:
+            yield from chosen
+    for module, chosen in services.items():
+        rng = random.Random(f'{sampling.seed()} of {module}')
+        yield from rng.sample(chosen, math.ceil(len(chosen) / 2))
 
 
 def _on_one_server(items):
@@ -213,8 +231,7 @@ def _on_one_server(items):
 
     It is the same for all tests of a module.
     """
-    module = items[0].nodeid.partition('::')[0]
-    left_out = random.Random(f'{sampling.seed()} of {module}').choice(
+    left_out = random.Random(f'{sampling.seed()} of {_module_of(items[0])}').choice(
         sorted(databases.SERVER_KINDS)
     )
     return [
@@ -226,23 +243,38 @@ def _test_of(item):
     return item.nodeid.partition('[')[0]
 
 
+def _module_of(item):
+    return item.nodeid.partition('::')[0]
+
+
+def _most_of(item, most):
+    """Return how many cases of a test are tried.
+
+    Where each of them needs a service or a driver, half as many as of a unit test:
+    they take ten times as long.
+    """
+    return most if item.nodeid.startswith(UNITS) else math.ceil(most / 2)
+
+
 def _limited(items, most):
-    """Yield so many cases of each test that has more of them."""
+    """Yield some cases of each test that has many."""
     groups = collections.defaultdict(list)
     for item in items:
         groups[_test_of(item)].append(item)
     for name, group in groups.items():
-        if len(group) <= most or group[0].get_closest_marker(MARKER):
+        tried = _most_of(group[0], most)
+        if len(group) <= tried or group[0].get_closest_marker(MARKER):
             yield from group
         else:
-            yield from random.Random(f'{sampling.seed()} of {name}').sample(group, most)
+            rng = random.Random(f'{sampling.seed()} of {name}')
+            yield from rng.sample(group, tried)
 
 
 def _in_sample(items, most):
     """Return the items that are not combinations, and a sample of those.
 
     Of a suite, those are in the sample that are tried at most; of a test
-    with more cases than `most`, so many of them.
+    with many cases, some of them.
     """
     others, groups = [], collections.defaultdict(list)
     suites = collections.defaultdict(list)

@@ -78,18 +78,36 @@ def test_every_server_is_tried_by_some_runs(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'marks, count, usual, exhaustive',
+    'test, marks, count, usual, exhaustive',
     [
-        ([], 12, 12, 0),
-        ([], 13, 12, 13),
-        ([sampling.enumeration], 13, 13, 13),  # it has chosen its cases
+        ('tests/unit/test_one.py::test', [], 12, 12, 0),
+        ('tests/unit/test_one.py::test', [], 13, 12, 13),
+        ('tests/functional/test_one.py::test', [], 6, 6, 0),
+        ('tests/functional/test_one.py::test', [], 7, 6, 7),
+        # It has chosen its cases.
+        ('tests/unit/test_one.py::test', [sampling.enumeration], 13, 13, 13),
     ],
 )
-def test_many_cases_of_a_test_are_a_sample(marks, count, usual, exhaustive):
-    items = [Item(f'{number}', *marks) for number in range(count)]
+def test_many_cases_of_a_test_are_a_sample(test, marks, count, usual, exhaustive):
+    items = [Item(f'{number}', *marks, test=test) for number in range(count)]
     assert len(select_of(items[:], exhaust=False, cases=12)) == usual
     assert len(select_of(items[:], exhaust=True, cases=12)) == exhaustive
     assert len(select_of(items[:], exhaust=False)) == count
+    assert len(select_of(items[:], exhaust=True)) == count * bool(marks)
+
+
+@pytest.mark.parametrize('folder, tried', [('api', 3), ('share', 3), ('db', 5)])
+def test_half_of_the_tests_of_services_are_tried_on_a_server(folder, tried):
+    path = f'tests/functional/{folder}/test_one.py'
+    items = [
+        Item(case, sampling.dialects, test=f'{path}::test_{number}')
+        for number in range(5)
+        for case in databases.EACH
+    ]
+    usual = select_of(items[:], exhaust=False)
+    assert len(usual) == 5 + tried
+    every = {item.nodeid for item in items if item.kind != SQLITE}
+    assert {item.nodeid for item in select_of(items[:], exhaust=True)} == every
 
 
 def enumerations(**counts):
