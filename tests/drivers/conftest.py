@@ -61,15 +61,15 @@ def pytest_generate_tests(metafunc):
             else [
                 'dummy',
                 'local',
-                pytest.param(BTRFS, marks=sampling.suite('the contract on btrfs', 30)),
+                pytest.param(BTRFS, marks=sampling.suite('the contract on btrfs', 15)),
                 pytest.param(
                     CEPHFS,
-                    marks=[sampling.suite('the contract on cephfs', 12), ceph.limited],
+                    marks=[sampling.suite('the contract on cephfs', 6), ceph.limited],
                 ),
                 pytest.param(
                     CEPHFS_NFS,
                     marks=[
-                        sampling.suite('the contract on cephfs by NFS', 4),
+                        sampling.suite('the contract on cephfs by NFS', 2),
                         ceph.limited,
                     ],
                 ),
@@ -82,7 +82,7 @@ def pytest_generate_tests(metafunc):
             [
                 pytest.param(
                     kind,
-                    marks=[sampling.suite('shares that migrate', 12)]
+                    marks=[sampling.suite('shares that migrate', 6)]
                     if driver == BTRFS
                     else (),
                 )
@@ -113,9 +113,9 @@ KINDS_OF_SITES = {('btrfs', 'CIFS'): CifsSites, ('cephfs', 'CEPHFS'): CephSites}
 def _marks_of(backends):
     """Return what selects the slowest of the replicating back ends."""
     if backends.driver == CEPHFS:
-        return [sampling.suite('the contract on replicas on cephfs', 4), ceph.limited]
+        return [sampling.suite('the contract on replicas on cephfs', 2), ceph.limited]
     if backends.driver == BTRFS and not backends.share_proto:
-        return [sampling.suite('the contract on replicated shares', 20)]
+        return [sampling.suite('the contract on replicated shares', 10)]
     return []
 
 

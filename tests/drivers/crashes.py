@@ -74,7 +74,7 @@ def killed_at_steps(
     build: Callable[[str], Scene],
     act: Callable[[Scene], object],
     counts: Callable[[str, tuple], bool] = lambda *step: True,
-    most: int = 2,
+    most: int = 1,
     least: int = 1,
     limit: int | None = None,
 ) -> Iterator[Scene]:

@@ -11,7 +11,7 @@ from tests.drivers.cifs_harness import CifsHarness, ServedCifsHarness
 from tests.drivers.conftest import BTRFS
 from tests.support import sampling
 
-pytestmark = sampling.suite('the contract on CIFS shares', 4)
+pytestmark = sampling.suite('the contract on CIFS shares', 2)
 
 
 @pytest.fixture(params=['machine', 'server'])

@@ -13,7 +13,7 @@ from tests.support import sampling
 
 SITES = CIFS_BACKENDS
 
-pytestmark = sampling.suite('the contract on replicated CIFS shares', 3)
+pytestmark = sampling.suite('the contract on replicated CIFS shares', 2)
 
 
 class TestReplicas(replication_contract.ReplicaContract):

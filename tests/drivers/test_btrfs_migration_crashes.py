@@ -22,7 +22,7 @@ from tests.support.tenant_network import TenantClient
 pytestmark = [
     pytest.mark.usefixtures('no_power_failures'),
     pytest.mark.timeout(1800),
-    sampling.suite('kills of migrations', 3),
+    sampling.suite('kills of migrations', 2),
 ]
 
 LATEST = 'latest'

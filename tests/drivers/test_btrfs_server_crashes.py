@@ -27,7 +27,7 @@ from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 pytestmark = [
     pytest.mark.usefixtures('no_power_failures'),
-    sampling.suite('kills beside share servers', 4),
+    sampling.suite('kills beside share servers', 2),
 ]
 
 ADDRESSES = ('10.20.0.5', '10.20.0.6', '10.20.0.7')

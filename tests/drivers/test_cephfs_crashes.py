@@ -233,7 +233,7 @@ OPERATIONS = {
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('name', sampling.sample(OPERATIONS, 3))
+@pytest.mark.parametrize('name', sampling.sample(OPERATIONS, 2))
 def test_operation_killed_at_every_call_can_be_repeated(name, ceph):
     operation = OPERATIONS[name]
 
@@ -407,7 +407,7 @@ LATE = {
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('name', sampling.sample(LATE, 2))
+@pytest.mark.parametrize('name', sampling.sample(LATE, 1))
 def test_late_worker_spoils_nothing_wherever_it_was_paused(name, ceph):
     """Its successor ended the work, and then somebody used the result."""
     late = LATE[name]

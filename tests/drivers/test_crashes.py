@@ -320,7 +320,7 @@ def test_operation_killed_at_every_step_can_be_repeated(name, operation, tmp_pat
 
 @sampling.enumeration
 @pytest.mark.parametrize('name', ['dummy', 'local'])
-@pytest.mark.parametrize('seed', sampling.seeds(250, 5))
+@pytest.mark.parametrize('seed', sampling.seeds(250, 3))
 def test_operation_killed_again_and_again_can_be_repeated(name, seed, tmp_path):
     _kill_again_and_again(Scene(name, tmp_path), random.Random(seed))
 
@@ -352,7 +352,7 @@ def test_operation_on_btrfs_killed_at_every_step_can_be_repeated(
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('seed', sampling.seeds(100, 3))
+@pytest.mark.parametrize('seed', sampling.seeds(100, 2))
 def test_operation_on_btrfs_killed_again_and_again_can_be_repeated(
     seed, btrfs_options, tmp_path
 ):

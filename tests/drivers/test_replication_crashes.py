@@ -26,7 +26,7 @@ from tests.support.ceph import limited
 
 pytestmark = [
     pytest.mark.usefixtures('no_power_failures'),
-    sampling.suite('kills of replicating back ends', 15),
+    sampling.suite('kills of replicating back ends', 8),
 ]
 
 
@@ -287,7 +287,7 @@ def test_operation_killed_at_every_step_can_be_repeated(case, folder_for, values
         for name in sorted({case[1].driver for case in CASES})
     ],
 )
-@pytest.mark.parametrize('seed', sampling.seeds(150, 3))
+@pytest.mark.parametrize('seed', sampling.seeds(150, 2))
 def test_operation_killed_again_and_again_can_be_repeated(
     name, seed, folder_for, values_for
 ):

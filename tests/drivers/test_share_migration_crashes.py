@@ -18,7 +18,7 @@ from tests.support import sampling
 
 pytestmark = [
     pytest.mark.usefixtures('no_power_failures'),
-    sampling.suite('kills of share migrations', 4),
+    sampling.suite('kills of share migrations', 2),
     # Each of a hundred steps needs two NFS servers of its own.
     pytest.mark.timeout(1200),
 ]

@@ -51,7 +51,7 @@ class Scene:
     crash points that it had passed.
     """
 
-    seeds: tuple[int, int] = (100, 4)
+    seeds: tuple[int, int] = (100, 2)
     """How many random orders there are, and how many a sample has."""
 
     points: int = 60

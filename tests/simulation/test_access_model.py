@@ -163,7 +163,7 @@ class AccessMachine(stateful.RuleBasedStateMachine):
 
 
 AccessMachine.TestCase.settings = hypothesis.settings(
-    max_examples=sampling.examples(100, 12),
+    max_examples=sampling.examples(100, 6),
     stateful_step_count=25,
     deadline=None,
     database=None,

@@ -13,7 +13,7 @@ from tests.simulation import pausing
 from tests.simulation.scenes.table import SCENES
 from tests.support import sampling
 
-pytestmark = sampling.suite('crashes in one operation', 45)
+pytestmark = sampling.suite('crashes in one operation', 24)
 
 
 def verbs(*, paused=False):

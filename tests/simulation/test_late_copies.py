@@ -28,7 +28,7 @@ STEPS = frozenset(
 )
 """The steps of the gate in these stories."""
 
-MOST = 3
+MOST = 2
 """Pauses that are tried per story, where not all are."""
 
 

@@ -357,6 +357,6 @@ def _test(machine, examples):
     return sampling.enumeration(machine.TestCase)
 
 
-test_readable_replicas_against_a_model = _test(ReplicaMachine, 6)
-test_dr_replicas_against_a_model = _test(DrReplicaMachine, 3)
-test_writable_replicas_against_a_model = _test(WritableReplicaMachine, 3)
+test_readable_replicas_against_a_model = _test(ReplicaMachine, 3)
+test_dr_replicas_against_a_model = _test(DrReplicaMachine, 2)
+test_writable_replicas_against_a_model = _test(WritableReplicaMachine, 2)

@@ -31,7 +31,7 @@ from tests.support.dhss import ShareServersCloud
 from tests.support.rescues import CASES, SERVER_CASES, force_status, only_id, status_of
 from tests.unit.states.test_states import MACHINES
 
-pytestmark = sampling.suite('statuses that are rescued', 40)
+pytestmark = sampling.suite('statuses that are rescued', 20)
 
 
 EXTENSIONS = pathlib.Path(__file__).resolve().parents[2] / 'doc/source/_ext'

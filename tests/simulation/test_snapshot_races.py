@@ -35,7 +35,7 @@ DEFERRED_FAULTS = (*FAULTS, 'delete_snapshot', 'delete_share')
 # Not to available: `reset_status` to it may contradict the back end.
 RESETS = ('error', 'error_deleting', 'manage_error')
 HOUR = 3600
-SEEDS = sampling.seeds(100, 4)
+SEEDS = sampling.seeds(100, 2)
 
 
 def send_request(cloud, share_id, known, verbs):

@@ -229,7 +229,7 @@ def versions_to_try(minors: Iterable[int], *ranges: range) -> list[int]:
         if one
         for minor in (one[0] - 1, one[0], one[-1], one[-1] + 1)
     }
-    return sorted({*sampling.sample(minors, 6), *ends.intersection(minors)})
+    return sorted({*sampling.sample(minors, 3), *ends.intersection(minors)})
 
 
 def by_key(operations: Iterable[Operation]) -> pytest.MarkDecorator:

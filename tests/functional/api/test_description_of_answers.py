@@ -19,7 +19,7 @@ from tests.functional.api.test_published_surface import PROVOKED, SERVED
 from tests.functional.api.views.registry import VIEWS
 from tests.support import sampling
 
-pytestmark = sampling.suite('the description of answers', 150)
+pytestmark = sampling.suite('the description of answers', 75)
 
 
 DESCRIBED = [operation for operation in SERVED if operation.is_versioned]

@@ -6,7 +6,7 @@ import pytest
 
 from manila_lite.messages import Detail
 from tests.functional.api import differences, published_api
-from tests.support import reference
+from tests.support import reference, sampling
 
 HERE = pathlib.Path(__file__).parent
 TESTS = HERE.parents[1]
@@ -20,12 +20,13 @@ def test_rule_has_a_test_that_proves_it(rule):
 
 
 @differences.proves('quota keys of later versions')
+@sampling.enumeration
 def test_quota_keys_are_unknown_below_their_version(sample):
     """In all earlier versions; the published service checks only some."""
     rows = published_api.view_fields('quota set', 'show and update')
     path = '/v2/quota-sets/project'
     for row in rows:
-        for minor in range(7, row.versions[0]):
+        for minor in sampling.sample(range(7, row.versions[0]), 5):
             answer = sample.send(
                 'PUT', path, minor=minor, body={'quota_set': {row.field: 7}}
             )

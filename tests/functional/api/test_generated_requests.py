@@ -49,7 +49,7 @@ def cases(minor, most):
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('minor, operation', cases(versions.MAX, 40) + cases(OLDER, 6))
+@pytest.mark.parametrize('minor, operation', cases(versions.MAX, 20) + cases(OLDER, 3))
 @hypothesis.settings(hypothesis.settings.get_profile('generated'))
 @hypothesis.given(data=st.data())
 def test_answer_to_generated_request_is_as_described(sample, minor, operation, data):

@@ -13,7 +13,7 @@ from tests.functional.api.published_api import by_key
 from tests.functional.api.test_published_surface import fault
 from tests.support import sampling
 
-pytestmark = sampling.suite('malformed requests', 120)
+pytestmark = sampling.suite('malformed requests', 60)
 
 
 OPERATIONS = [
@@ -35,7 +35,7 @@ WITH_ID = [operation for operation in OPERATIONS if '{' in operation.path]
 
 hypothesis.settings.register_profile(
     'hostile',
-    max_examples=sampling.examples(60, 8),
+    max_examples=sampling.examples(60, 4),
     deadline=None,
     database=None,
     suppress_health_check=list(hypothesis.HealthCheck),

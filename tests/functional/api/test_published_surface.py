@@ -13,7 +13,7 @@ from tests.functional.api.published_api import by_key
 from tests.functional.api.samples.requests import request_args
 from tests.support import reference, sampling
 
-pytestmark = sampling.suite('the published surface', 200)
+pytestmark = sampling.suite('the published surface', 100)
 
 
 OPERATIONS = published_api.operations()

@@ -15,7 +15,7 @@ from tests.support import deploy_scripts, mariadb_server, postgresql_server, sam
 from tests.support.installation import Installation
 from tests.support.processes import BINARIES
 
-pytestmark = sampling.suite('backups that deploy makes', 6)
+pytestmark = sampling.suite('backups that deploy makes', 3)
 
 # Appended to the functions of deploy: files of the test, no packages, and servers
 # that run already.

@@ -189,7 +189,7 @@ LINES = 240
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('line', sampling.sample(range(1, LINES), 25))
+@pytest.mark.parametrize('line', sampling.sample(range(1, LINES), 12))
 def test_sender_killed_at_any_line_loses_nothing(url, topic, consumer, line):
     db = Database(url)
     db.write(begin)

@@ -13,7 +13,7 @@ from tests.support.concurrent_calls import status_codes
 pytestmark = [sampling.dialects, sampling.enumeration]
 
 CLIENTS = 8
-SEEDS = sampling.seeds(20, 3)
+SEEDS = sampling.seeds(20, 2)
 _CONF = """
 [quota]
 backups = -1

@@ -16,7 +16,7 @@ pytestmark = [sampling.dialects, sampling.enumeration]
 
 GROUP = models.ShareGroup.__table__
 CLIENTS = 8
-SEEDS = sampling.seeds(20, 3)
+SEEDS = sampling.seeds(20, 2)
 _CONF = """
 [quota]
 share_groups = -1

@@ -20,7 +20,7 @@ from tests.support.racing_requests import delete, extend, revert, take
 pytestmark = [sampling.dialects, sampling.enumeration]
 
 CLIENTS = 10
-SEEDS = sampling.seeds(60, 6)
+SEEDS = sampling.seeds(60, 3)
 PAIRS = SEEDS[::2]
 
 

@@ -20,7 +20,7 @@ pytestmark = [sampling.dialects, sampling.enumeration]
 
 SNAPSHOT = snapshots.Snapshot.__table__
 CLIENTS = 8
-SEEDS = sampling.seeds(40, 4)
+SEEDS = sampling.seeds(40, 2)
 _CONF = '[quota]\nsnapshots = -1\nsnapshot_gigabytes = -1'
 
 

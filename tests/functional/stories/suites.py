@@ -7,10 +7,10 @@ below take most of the time, start many processes and resemble each other.
 
 from tests.support import sampling
 
-clients = sampling.suite('stories of NFS and CIFS clients', 4)
-failures = sampling.suite('stories of processes that are stopped or fail', 8)
+clients = sampling.suite('stories of NFS and CIFS clients', 3)
+failures = sampling.suite('stories of processes that are stopped or fail', 5)
 alerts = sampling.suite('alerts that fire', 0)
 operation = sampling.suite('stories of operators', 2)
-several_backends = sampling.suite('stories of several back ends', 3)
+several_backends = sampling.suite('stories of several back ends', 2)
 described_clients = sampling.suite('clients of the description', 0)
 dashboard = sampling.suite("OpenStack's dashboard", 0)

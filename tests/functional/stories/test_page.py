@@ -6,7 +6,7 @@ from selenium.webdriver.common.keys import Keys
 from tests.functional.stories.conftest import new_installation
 from tests.support import chromium, sampling, share_servers
 
-pytestmark = sampling.suite('the page in a browser', 6)
+pytestmark = sampling.suite('the page in a browser', 4)
 
 
 SCHEMES = ('light', 'dark')

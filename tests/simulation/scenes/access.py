@@ -117,6 +117,6 @@ SCENE = Scene(
     prepare=prepare,
     verbs=VERBS,
     keeps=check_accepted_requests,
-    seeds=(300, 4),
+    seeds=(300, 2),
     points=70,
 )

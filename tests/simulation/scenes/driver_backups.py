@@ -52,7 +52,7 @@ SCENE = Scene(
     prepare=prepare,
     verbs=VERBS,
     options={'backends': ['alpha']},
-    seeds=(50, 2),
+    seeds=(50, 1),
     conf={
         'backend_conf': 'dummy_driver_backup_steps = 2',
         'extra_conf': share_backups.SHORT_POLL_INTERVALS,

@@ -124,6 +124,6 @@ SCENE = Scene(
     kind=CrashableReplicatedCloud,
     options={'backends': ('alpha', 'beta')},
     check=CrashableReplicatedCloud.check,
-    seeds=(40, 2),
+    seeds=(40, 1),
     least=4,
 )

@@ -114,7 +114,7 @@ READABLE = scene(
     promote,
     fail_to_promote,
     without_driver=['fail_to_place'],
-    seeds=(40, 2),
+    seeds=(40, 1),
 )
 SCENES = [
     READABLE,

@@ -150,7 +150,7 @@ SCENES = [
         kind=CrashableReplicatedCloud,
         options={'backends': ('alpha', 'beta')},
         check=check,
-        seeds=(50, 2),
+        seeds=(50, 1),
         least=6,
     ),
     Scene(
@@ -161,7 +161,7 @@ SCENES = [
         options={'backends': ('alpha', 'beta')},
         conf={'extra_conf': 'is_deferred_deletion_enabled = true'},
         check=check_deferred,
-        seeds=(50, 2),
+        seeds=(50, 1),
         least=6,
     ),
 ]

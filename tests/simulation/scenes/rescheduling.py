@@ -76,12 +76,12 @@ def prepare_network(cloud):
 
 
 SCENES = [
-    Scene(name='refused shares', prepare=prepare, verbs=VERBS, seeds=(100, 2)),
+    Scene(name='refused shares', prepare=prepare, verbs=VERBS, seeds=(100, 1)),
     Scene(
         name='refused shares on servers',
         prepare=prepare_network,
         verbs=VERBS,
         kind=crash_images.CrashableShareServersCloud,
-        seeds=(100, 2),
+        seeds=(100, 1),
     ),
 ]

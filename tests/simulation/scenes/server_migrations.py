@@ -104,7 +104,7 @@ SCENES = [
         start_read_only,
         start_nondisruptive,
         fail,
-        seeds=(40, 2),
+        seeds=(40, 1),
     ),
     scene(
         'servers that were copied',

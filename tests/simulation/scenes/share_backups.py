@@ -29,5 +29,5 @@ SCENE = Scene(
     verbs=VERBS,
     options={'backends': ['alpha']},
     without_driver=['delete'],
-    seeds=(50, 2),
+    seeds=(50, 1),
 )

@@ -127,6 +127,6 @@ SCENE = Scene(
     options={'backends': ['alpha']},
     conf_of={'delete_share': {'extra_conf': WITH_LAST}},
     without_driver=['fail_to_manage'],
-    seeds=(60, 3),
+    seeds=(60, 2),
     least=4,
 )

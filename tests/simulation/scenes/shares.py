@@ -66,4 +66,4 @@ def prepare(cloud):
     return cloud.create_share(size=2)
 
 
-SCENE = Scene(name='shares', prepare=prepare, verbs=VERBS, seeds=(400, 6))
+SCENE = Scene(name='shares', prepare=prepare, verbs=VERBS, seeds=(400, 3))

@@ -51,5 +51,5 @@ VERBS = Scene.named(migrate, cancel, fail) | {
 
 
 SCENE = Scene(
-    name='migrations with snapshots', prepare=prepare, verbs=VERBS, seeds=(50, 2)
+    name='migrations with snapshots', prepare=prepare, verbs=VERBS, seeds=(50, 1)
 )

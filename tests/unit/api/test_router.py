@@ -128,7 +128,7 @@ WORDS = [
 ]
 
 
-@settings(max_examples=sampling.examples(4000, 125))
+@settings(max_examples=sampling.examples(4000, 60))
 @given(
     st.sampled_from(['GET', 'PUT', 'POST']),
     st.lists(

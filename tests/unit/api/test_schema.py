@@ -306,7 +306,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=sampling.examples(2400, 150), deadline=None)
+@settings(max_examples=sampling.examples(2400, 75), deadline=None)
 @given(
     st.dictionaries(st.sampled_from(FIELDS), values, max_size=4)
     | st.fixed_dictionaries(

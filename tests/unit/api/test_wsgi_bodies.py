@@ -246,7 +246,7 @@ targets = st.sampled_from(
 )
 
 
-@settings(max_examples=sampling.examples(3200, 100))
+@settings(max_examples=sampling.examples(3200, 50))
 @given(targets, bodies, st.integers(0, 99))
 def test_no_body_causes_a_500(client, target, body, minor):
     response = client(*target, body, version=f'2.{minor}', roles='admin')
@@ -278,7 +278,7 @@ queries = st.text(max_size=40) | st.lists(
 ).map(''.join)
 
 
-@settings(max_examples=sampling.examples(2400, 75))
+@settings(max_examples=sampling.examples(2400, 40))
 @given(queries.map(lambda text: text.encode('utf-8', 'replace').decode('latin-1')))
 def test_no_query_causes_a_500(client, query):
     response = client('GET', '/v2/widgets?' + query.replace('?', ''))

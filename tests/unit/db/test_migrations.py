@@ -185,7 +185,7 @@ class Interrupted(BaseException):  # which nothing wraps
 @pytest.mark.parametrize('make_empty', ['mysql', 'postgresql'], indirect=True)
 def test_migration_goes_on_after_any_of_its_statements(make_empty):
     """Each of them is committed; the version changes with the last."""
-    step = 1 if sampling.tries_every_case() else 6
+    step = 1 if sampling.tries_every_case() else 12
     first = sampling.seed() % step
     created, interrupted = make_empty(), make_empty()
     schema.sync(created)

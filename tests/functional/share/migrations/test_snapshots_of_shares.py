@@ -12,7 +12,7 @@ from tests.support import (
 from tests.support.cloud import Cloud
 from tests.support.concurrent_calls import status_codes
 
-SEEDS = sampling.seeds(20, 3)
+SEEDS = sampling.seeds(20, 2)
 PRESERVE = {'preserve_snapshots': True}
 CONTENT = ('first', 'second')
 

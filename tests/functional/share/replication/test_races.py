@@ -21,7 +21,7 @@ from tests.support.racing_requests import extend, take
 pytestmark = [sampling.dialects, sampling.enumeration]
 
 CLIENTS = 10
-SEEDS = sampling.seeds(20, 2)
+SEEDS = sampling.seeds(20, 1)
 REFUSED = (
     exception.ReplicationException,
     exception.InvalidStatus,

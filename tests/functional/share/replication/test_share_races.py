@@ -16,7 +16,7 @@ from tests.support.replicated import ADMIN
 
 pytestmark = [sampling.dialects, sampling.enumeration]
 
-SEEDS = sampling.seeds(20, 2)
+SEEDS = sampling.seeds(20, 1)
 REFUSED = (
     exception.Invalid,
     exception.Conflict,

@@ -333,7 +333,7 @@ def test_share_service_can_be_an_ordinary_user(short_path):
     storage.require_servers()
     ordinary_user.require()
     here = pathlib.Path(__file__).parent
-    tests = sampling.sample(SUITE, 8)
+    tests = sampling.sample(SUITE, 4)
     names = ' or '.join(
         each.partition('::')[2] or pathlib.Path(each).stem for each in tests
     )
