@@ -53,6 +53,8 @@ def pytest_collection(session):
     for the first time, which takes longer than all else until the first test runs.
     Workers that import in the same order all do so with each module.
     """
+    # Hardly anything that is made meanwhile can be released.
+    gc.disable()
     worker = getattr(session.config, 'workerinput', None)
     if worker is None:
         return
@@ -77,6 +79,7 @@ def pytest_collection_finish():
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(10_000)
 
 
