@@ -34,7 +34,7 @@ import urllib.parse
 from oslo_config import cfg
 
 from manila_lite import conf as options, exception
-from manila_lite.db.fifo import FifoLock
+from manila_lite.db.write_limit import FifoLock
 
 LOG = logging.getLogger(__name__)
 

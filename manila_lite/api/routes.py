@@ -44,20 +44,23 @@ from manila_lite.api.v2.shares import actions, export_locations, instances
 from manila_lite.api.v2.shares.migrations import ShareMigrationController
 from manila_lite.api.v2.shares.shares import ShareMetadataController, SharesController
 from manila_lite.api.v2.shares.transfers import ShareTransfersController
-from manila_lite.api.v2.snapshots.actions import (
-    SnapshotActionsController,
-    SnapshotManageController,
-    SnapshotMetadataController,
-)
 from manila_lite.api.v2.snapshots.instances import (
     SnapshotExportLocationsController,
     SnapshotInstanceActionsController,
     SnapshotInstanceExportLocationsController,
     SnapshotInstancesController,
 )
-from manila_lite.api.v2.snapshots.snapshots import SnapshotsController
+from manila_lite.api.v2.snapshots.snapshots import (
+    SnapshotActionsController,
+    SnapshotManageController,
+    SnapshotMetadataController,
+    SnapshotsController,
+)
 from manila_lite.api.v2.types.access import ShareTypeAccessController
-from manila_lite.api.v2.types.extra_specs import ShareTypeExtraSpecsController
+from manila_lite.api.v2.types.extra_specs import (
+    ShareGroupTypeSpecsController,
+    ShareTypeExtraSpecsController,
+)
 from manila_lite.api.v2.types.group_types import (
     ShareGroupTypeAccessController,
     ShareGroupTypesController,
@@ -67,7 +70,6 @@ from manila_lite.api.v2.types.qos_types import (
     QosTypeSpecsController,
 )
 from manila_lite.api.v2.types.share_types import ShareTypesController
-from manila_lite.api.v2.types.specs import ShareGroupTypeSpecsController
 from manila_lite.api.v2.versions import ApiDescriptionController, VersionsController
 
 _METADATA = (

@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from manila_lite import conf as options
 from manila_lite.conf import network
-from manila_lite.db.queries.types import group_types, records as share_types
+from manila_lite.db.queries.types import group_types, types as share_types
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.btrfs import machine, trials
 

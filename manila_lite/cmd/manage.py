@@ -15,11 +15,10 @@ from manila_lite.api import versions
 from manila_lite.cmd import (
     console,
     data_migrations,
+    database,
     example,
     gone_backends,
-    grants,
     inventory,
-    purge,
     quotas,
     recovery,
     services,
@@ -174,10 +173,10 @@ def status_upgrade_check(args: argparse.Namespace) -> int:
 def api_description(args: argparse.Namespace) -> None:
     """print the description of the API in OpenAPI"""
     # It imports the whole API, which no other command needs.
-    from manila_lite.api.description import document
+    from manila_lite.api.description import operations
 
     minor = versions.parse(args.version)
-    print(document.encoded(console.configure(args), minor).decode())
+    print(operations.encoded(console.configure(args), minor).decode())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -197,12 +196,12 @@ def _parser() -> argparse.ArgumentParser:
         sync=db_sync,
         version=db_version,
         check=db_check,
-        grants=grants.run,
-        purge=purge.run,
+        grants=database.print_grants,
+        purge=database.purge,
         online_data_migrations=data_migrations.run,
     )
-    grants.add_options(databases['grants'])
-    purge.add_options(databases['purge'])
+    database.add_grants_options(databases['grants'])
+    database.add_purge_options(databases['purge'])
     data_migrations.add_options(databases['online_data_migrations'])
     services.add_to(nouns)
     shares = console.add(

@@ -13,8 +13,7 @@ from oslo_config import cfg
 from manila_lite.api import faults, health, middleware, router
 from manila_lite.cmd import running, start, web
 from manila_lite.cmd.api import arguments
-from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.build.registration import RegisteredService
+from manila_lite.cmd.build.process import Process, RegisteredService
 
 Page = Callable[[dict, Callable], Iterable[bytes]]
 """A WSGI application."""

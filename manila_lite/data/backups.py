@@ -16,7 +16,7 @@ from manila_lite.db.queries import share_backups
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.rows import ShareBackupRow, ShareTarget
 from manila_lite.db.session import Session
-from manila_lite.quota.removal import remove_backup
+from manila_lite.quota.snapshots import remove_backup
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.states.share_backup import BackupStatus

@@ -21,15 +21,7 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db import (
-    commits,
-    engines,
-    errors,
-    fifo,
-    read_limit,
-    retries,
-    write_limit,
-)
+from manila_lite.db import commits, engines, errors, read_limit, write_limit
 
 T = typing.TypeVar('T')
 
@@ -186,7 +178,7 @@ class Database:
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
         rng: random.Random | None = None,
         sleep: Callable[[float], None] = time.sleep,
-        retry_limit: float = retries.LIMIT,
+        retry_limit: float = errors.LIMIT,
         **engine_options: typing.Any,
     ):
         self.url = url
@@ -204,7 +196,7 @@ class Database:
         )
         if self.dialect == 'sqlite':
             self._read_engine = self._write_engine
-            self._write_lock: contextlib.AbstractContextManager = fifo.FifoLock()
+            self._write_lock: contextlib.AbstractContextManager = write_limit.FifoLock()
         else:
             self._read_engine = engines.create_engine(
                 url, 'read', clock=clock, **engine_options
@@ -249,7 +241,7 @@ class Database:
         transaction. Use it where the work would simply be repeated. The
         next transaction with `fsync` makes all earlier ones durable.
         """
-        attempts = retries.Attempts(self, retry_limit)
+        attempts = errors.Attempts(self, retry_limit)
         with write_limit.current():
             while True:
                 try:
@@ -257,7 +249,7 @@ class Database:
                         function, args, kwargs, by, fsync
                     )
                     break
-                except retries.ERRORS as error:
+                except errors.ERRORS as error:
                     attempts.wait_for_next(error)
                 except commits.Lost as lost:
                     if self._was_committed(lost):
@@ -298,11 +290,11 @@ class Database:
 
         It is run again after the same errors as that of `write`.
         """
-        attempts = retries.Attempts(self)
+        attempts = errors.Attempts(self)
         while True:
             try:
                 return self._read_once(function, args, kwargs, by)
-            except retries.ERRORS as error:
+            except errors.ERRORS as error:
                 attempts.wait_for_next(error)
 
     def _read_once(

@@ -7,6 +7,7 @@ at once. The others wait as long as these make progress, and are refused when
 none of them has ended, and made room, for `patience` seconds.
 """
 
+import collections
 from collections.abc import Callable, Hashable, Sequence
 import contextlib
 import contextvars
@@ -182,3 +183,47 @@ class limit_writes:  # noqa: N801 a generator would take four times as long
 
     def __exit__(self, *error: object) -> None:
         _change.reset(self._token)
+
+
+class FifoLock:
+    """A mutual exclusion lock without starvation, used in `with`.
+
+    Writers that wait for SQLite poll, and an unlucky one may wait for
+    seconds. With this lock each waits only for those before it.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: collections.deque[threading.Lock] = collections.deque()
+        self._held = False
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Wait until the lock is ours; return False if the time is over."""
+        with self._guard:
+            if not self._held:
+                self._held = True
+                return True
+            released = threading.Lock()
+            released.acquire()
+            self._waiting.append(released)
+        if released.acquire(timeout=-1 if timeout is None else timeout):
+            return True
+        with self._guard:
+            if released not in self._waiting:
+                return True  # it was released to us at the last moment
+            self._waiting.remove(released)
+            return False
+
+    def release(self) -> None:
+        """Pass the lock to the first waiter."""
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._held = False
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()

@@ -7,7 +7,6 @@ turns an error into a response. The codes are those of the published API.
 from manila_lite.exception.drivers import *
 from manila_lite.exception.families import *
 from manila_lite.exception.families import ManilaLiteError
-from manila_lite.exception.networks import *
 from manila_lite.exception.requests import *
 from manila_lite.exception.resources import *
 from manila_lite.exception.types import *

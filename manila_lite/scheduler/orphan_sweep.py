@@ -25,9 +25,11 @@ from manila_lite.db.rows import ExpiredShareRow, InstanceRow, StuckRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action
-from manila_lite.quota.removal import remove_group
 from manila_lite.quota.shares import remove_and_credit, remove_replica_and_credit
-from manila_lite.quota.snapshots import remove_and_credit as remove_snapshot_and_credit
+from manila_lite.quota.snapshots import (
+    remove_and_credit as remove_snapshot_and_credit,
+    remove_group,
+)
 from manila_lite.states import access_rule
 from manila_lite.states.machine import GONE, Repeat
 from manila_lite.states.share_group import SHARE_GROUP

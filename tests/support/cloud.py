@@ -26,8 +26,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.services import ApiServices
 from manila_lite.cmd.build.api import build_api
 from manila_lite.cmd.build.data import build_data
-from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.build.registration import RegisteredService
+from manila_lite.cmd.build.process import Process, RegisteredService
 from manila_lite.cmd.build.scheduler import SchedulerService, build_scheduler
 from manila_lite.cmd.build.share import ShareService, build_share_service
 from manila_lite.context import RequestContext

@@ -5,7 +5,7 @@ import typing
 import urllib.parse
 
 from manila_lite import exception
-from manila_lite.api.ui import actions, conditions, groups, share_actions, shares
+from manila_lite.api.ui import actions, groups, html, share_actions, shares
 from manila_lite.api.ui.actions import Action, Actions
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.listing import LISTED, Collection, Column, Listing
@@ -228,7 +228,7 @@ def act_on_selected(visit: Visit) -> Answer:
 
 def _resource(rows: list[NamedRow], newest: dict) -> FailedResource:
     statuses = sorted({row.status for row in rows if row.status})
-    has_failed = any(conditions.of_status(one) == overview.FAILED for one in statuses)
+    has_failed = any(html.condition_of(one) == overview.FAILED for one in statuses)
     row = rows[0]
     path = _path(newest['resource_type'], row)
     return FailedResource(

@@ -4,14 +4,7 @@ import datetime
 import functools
 import typing
 
-from manila_lite.api.ui import (
-    actions,
-    conditions,
-    listing,
-    mounting,
-    share_actions,
-    timeline,
-)
+from manila_lite.api.ui import actions, html, listing, mounting, share_actions, timeline
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.listing import Collection, Column, Find
 from manila_lite.api.ui.visit import SHARE_MIGRATIONS_POLICY, Answer, Handler, Visit
@@ -176,7 +169,7 @@ def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer
         rules=_rules(found.rules, rules),
         guide=mounting.guide(share['share_proto']),
         failures=[one for one in messages if one.level == ERROR][:FAILURES],
-        next_step=conditions.NEXT_STEPS.get(share['status']),
+        next_step=html.NEXT_STEPS.get(share['status']),
         reasons=_reasons(visit, by_newest),
         timeline=timeline.of_share(found, messages, is_admin=visit.is_admin),
         on=share_actions.ACTIONS.forms(
@@ -192,7 +185,7 @@ def _reasons(visit: Visit, snapshots: list[dict]) -> dict[str, str]:
     failed = {
         one['id']
         for one in snapshots
-        if conditions.of_status(one['status']) == overview.FAILED
+        if html.condition_of(one['status']) == overview.FAILED
     }
     if not failed:
         return {}

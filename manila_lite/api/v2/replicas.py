@@ -13,7 +13,7 @@ from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.shares import export_locations
 from manila_lite.db import rows
 from manila_lite.db.queries import pages
-from manila_lite.db.queries.replicas import replicas, views as replica_views
+from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.session import Database
 from manila_lite.states.share_replica import ReplicaState
@@ -67,7 +67,7 @@ def show_replica(
     db: Database, req: wsgi.Request, share_replica_id: str, policy: str | None = None
 ) -> dict:
     """Return one replica in detail if the policy allows it."""
-    listing = db.read(replica_views.get, share_replica_id)
+    listing = db.read(replicas.get, share_replica_id)
     row = listing.rows[0] if listing.rows else None
     if row is None or not targets.is_replica_visible(req.ctx, row):
         if policy:  # a role that may see no replica gets 403 for every id
@@ -94,7 +94,7 @@ class ShareReplicasController(paging.ListController):
         self, req: wsgi.Request, page: paging.Page, *, detailed: bool
     ) -> pages.Listing:
         ctx = req.ctx
-        wanted = replica_views.ShareReplicaFilter(
+        wanted = replicas.ShareReplicaFilter(
             project_id=None if ctx.is_admin else ctx.project_id,
             # A share that the caller does not see has no replicas here, so
             # the response does not reveal that the share exists.
@@ -102,7 +102,7 @@ class ShareReplicasController(paging.ListController):
             include_hidden=targets.sees_hidden(ctx),
         )
         return self.services.db.read(
-            replica_views.list_page, wanted, page, detailed=detailed
+            replicas.list_page, wanted, page, detailed=detailed
         )
 
     @wsgi.method(wsgi.IN_HANDLER, answer={'share_replica': DETAIL})

@@ -73,9 +73,9 @@ def limit_reads(app: App, seconds: float) -> App:
 def describe(conf: cfg.ConfigOpts, minor: int) -> bytes:
     """Return the description of a minor version of the API."""
     # Imported when it is first asked for, to keep idle services small.
-    from manila_lite.api.description import document
+    from manila_lite.api.description import operations
 
-    return document.encoded(conf, minor)
+    return operations.encoded(conf, minor)
 
 
 def pool_matches(

@@ -52,8 +52,7 @@ from manila_lite.share.manager.recovery.share_servers import (
 from manila_lite.share.manager.recovery.snapshot_instances import (
     SnapshotInstanceRecovery,
 )
-from manila_lite.share.manager.servers.networks import ServerNetworks
-from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.share.manager.servers.setup import ServerNetworks, ServerSetup
 from manila_lite.share.manager.shares.deferred_deletion import DeferredDeletion
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.work.runner import Runner

@@ -6,8 +6,12 @@ import pathlib
 from oslo_config import cfg
 
 from manila_lite import conf as options, plugins
-from manila_lite.cmd.build.process import Process, listen
-from manila_lite.cmd.build.registration import RegisteredService, Registration
+from manila_lite.cmd.build.process import (
+    Process,
+    RegisteredService,
+    Registration,
+    listen,
+)
 from manila_lite.cmd.driver_thread import in_driver_thread, in_main_thread
 from manila_lite.data.backup_driver import BackupDriver
 from manila_lite.data.backups import BackupsEndpoint

@@ -20,8 +20,7 @@ from manila_lite.rpc.share import BINARY
 from manila_lite.scheduler.manager import FiltersAndWeighers, PlacementEndpoint
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.servers.networks import ServerNetworks
-from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.share.manager.servers.setup import ServerNetworks, ServerSetup
 from manila_lite.work.execution import Executor
 from manila_lite.work.runner import Runner
 

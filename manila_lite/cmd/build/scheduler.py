@@ -7,9 +7,13 @@ import typing
 from oslo_config import cfg
 
 from manila_lite.cmd.build.gone_backend import build_canceller
-from manila_lite.cmd.build.process import Process, listen
+from manila_lite.cmd.build.process import (
+    Process,
+    RegisteredService,
+    Registration,
+    listen,
+)
 from manila_lite.cmd.build.purges import build_purges, purge_tasks
-from manila_lite.cmd.build.registration import RegisteredService, Registration
 from manila_lite.periodic import Task
 from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.notifications import Notifications

@@ -1,7 +1,5 @@
 """The RPC contracts of the share service."""
 
-from manila_lite.rpc.share.groups import *
-from manila_lite.rpc.share.migrations import *
 from manila_lite.rpc.share.recovery import *
 from manila_lite.rpc.share.replicas import *
 from manila_lite.rpc.share.servers import *

@@ -1,4 +1,4 @@
-"""Work on shares and their snapshots."""
+"""Work on shares, their snapshots, groups and migrations."""
 
 import typing
 
@@ -8,7 +8,9 @@ from manila_lite.messages import Action, Detail
 from manila_lite.rpc.contract import Contract, call, durable
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.share_backup import SHARE_BACKUP
+from manila_lite.states.share_group import SHARE_GROUP, SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_task import SHARE_TASK
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 TOPIC = 'manila-share'
@@ -253,3 +255,116 @@ class DriverBackupsRpc(Contract):
 
     @durable((SHARE_BACKUP, 'delete_failed'), Action.DELETE)
     def delete_backup(self, ctx: Ctx, share_backup_id: str) -> None: ...
+
+
+class ShareGroupsRpc(Contract):
+    """Create and delete share groups; drivers may be called twice."""
+
+    topic, version = TOPIC, '1.0'
+    repeatable = True
+
+    @durable((SHARE_GROUP, 'create_failed'), Action.CREATE)
+    def create_share_group(
+        self, ctx: Ctx, share_group_id: str, on_network: bool = False
+    ) -> None:
+        """`on_network` is set for a group on a share network.
+
+        Processes of release 1 would create it without a share server.
+        """
+
+    @durable((SHARE_GROUP, 'create_failed'), Action.CREATE)
+    def await_shares_of_group(self, ctx: Ctx, share_group_id: str) -> None: ...
+
+    @durable((SHARE_GROUP, 'delete_failed'), Action.DELETE)
+    def delete_share_group(self, ctx: Ctx, share_group_id: str) -> None: ...
+
+
+class ShareGroupSnapshotsRpc(Contract):
+    """Take and delete snapshots of share groups."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable((SHARE_GROUP_SNAPSHOT, 'create_failed'), Action.CREATE)
+    def create_share_group_snapshot(
+        self, ctx: Ctx, share_group_snapshot_id: str
+    ) -> None: ...
+
+    @durable((SHARE_GROUP_SNAPSHOT, 'delete_failed'), Action.DELETE, repeatable=True)
+    def delete_share_group_snapshot(
+        self, ctx: Ctx, share_group_snapshot_id: str
+    ) -> None: ...
+
+
+class ShareMigrationRpc(Contract):
+    """Migrate a share; the back end that it is on does all of it.
+
+    The driver methods are idempotent, so all of this is repeatable.
+    """
+
+    topic, version = TOPIC, '1.0'
+    repeatable = True
+
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
+    def start_share_migration(
+        self, ctx: Ctx, share_id: str, needs_release_2: bool = False
+    ) -> None:
+        """Start the first phase.
+
+        `needs_release_2` is set for what release 1 does not support:
+        another share type, share servers, and snapshots.
+        """
+
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
+    def continue_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
+    def complete_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
+    def cancel_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
+    def settle_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+    # The last known progress is there already.
+    @call(timeout=2)
+    def hear_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+
+class MigrationServersRpc(Contract):
+    """Share servers for shares that are migrated to a back end."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE, repeatable=True)
+    def provide_migration_server(self, ctx: Ctx, share_id: str) -> None:
+        """Put the destination on a share server, then start the migration.
+
+        Runs on the back end of the destination, which sets up a server
+        unless one is suitable.
+        """
+
+
+class HostAssistedMigrationRpc(Contract):
+    """The part of back ends in a migration that the data service copies.
+
+    All of it is idempotent.
+    """
+
+    topic, version = TOPIC, '1.0'
+    repeatable = True
+
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
+    def create_destination(self, ctx: Ctx, share_id: str, ignored: list[str]) -> None:
+        """Create the share on this back end, then let it be filled.
+
+        `ignored` are names at the top of the share that are not copied.
+        """
+
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
+    def resume_share_copy(self, ctx: Ctx, share_id: str) -> None:
+        """Submit the copy again; runs on the back end of the source."""
+
+    @durable((SHARE_TASK, 'failed'), Action.UPDATE)
+    def remove_destination(self, ctx: Ctx, share_id: str) -> None:
+        """Delete the share from this back end; the migration is over."""

@@ -23,7 +23,7 @@ from manila_lite.host import Host
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.limits import DefaultLimits
-from manila_lite.quota.removal import backup_deltas
+from manila_lite.quota.snapshots import backup_deltas
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import TOPIC as COPIES, BackupsRpc
 from manila_lite.rpc.share import TOPIC as DRIVERS, DriverBackupsRpc

@@ -30,7 +30,7 @@ from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import BINARY, ManagingRpc
-from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.migration_guards import refuse_running
@@ -240,7 +240,7 @@ class Managing:
                 reason='share_server_id must be that of a server on '
                 f'{request.service_host}'
             )
-        network_rules.lock_active_shared(
+        checks.lock_active_shared(
             session,
             typing.cast(str, server.share_network_id),
             of_project=ctx.project_id,

@@ -29,7 +29,7 @@ from manila_lite.db.transitions import fire, fire_matching, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.limits import DefaultLimits
-from manila_lite.quota.transfers import reservation_of, usage_of
+from manila_lite.quota.shares import reservation_of, usage_of
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import AccessRpc, ShareTransfersRpc
 from manila_lite.share.operations.replication import guards as replica_guards

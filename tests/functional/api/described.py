@@ -11,7 +11,7 @@ import webob
 
 from manila_lite import conf as configuration, exception
 from manila_lite.api import versions
-from manila_lite.api.description import document
+from manila_lite.api.description import operations
 
 JSON = 'application/json'
 _PROJECT = re.compile('^/v2/[0-9a-f]{32}/')
@@ -20,7 +20,7 @@ _PROJECT = re.compile('^/v2/[0-9a-f]{32}/')
 @functools.cache
 def description(minor: int) -> 'Description':
     conf = configuration.new([])
-    return Description(orjson.loads(document.encoded(conf, minor)))
+    return Description(orjson.loads(operations.encoded(conf, minor)))
 
 
 class Operation(typing.NamedTuple):

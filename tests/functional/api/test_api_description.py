@@ -11,7 +11,7 @@ import webob
 from manila_lite import conf as configuration
 from manila_lite.api import routes, versions
 from manila_lite.api.app import build_app
-from manila_lite.api.description import document, operations
+from manila_lite.api.description import operations
 from manila_lite.policies.enforcer import Enforcer
 from tests.functional.api.described import description
 from tests.support import sampling
@@ -217,10 +217,10 @@ def test_strangers_may_read_it_if_the_policy_is_open(with_rule):
 
 def test_sign_in_is_that_of_the_configuration():
     conf = configuration.new([])
-    assert document.sign_in(conf) == ['token']
+    assert operations.sign_in(conf) == ['token']
     conf.set_override('auth_strategy', 'noauth')
-    assert document.sign_in(conf) == []
+    assert operations.sign_in(conf) == []
     conf.set_override('auth_strategy', 'http_basic')
-    assert document.sign_in(conf) == ['basic', 'token']
+    assert operations.sign_in(conf) == ['basic', 'token']
     conf.set_override('identity_api', False, group='http_basic')
-    assert document.sign_in(conf) == ['basic']
+    assert operations.sign_in(conf) == ['basic']

@@ -5,7 +5,7 @@ import pytest
 from manila_lite.api import paging
 from manila_lite.api.v2 import literals
 from manila_lite.db.queries.access import views as access_views
-from manila_lite.db.queries.replicas import views as replica_views
+from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import views as share_views
 from manila_lite.db.queries.snapshots import views as snapshot_views
 from tests.functional.db.query_plans import plans
@@ -35,8 +35,8 @@ def plans_of_snapshots(db, **criteria):
 def plans_of_replicas(db, **criteria):
     return plans(
         db,
-        replica_views.list_page,
-        replica_views.ShareReplicaFilter(**criteria),
+        replicas.list_page,
+        replicas.ShareReplicaFilter(**criteria),
         paging.parse({'limit': '10'}),
     )
 

@@ -11,7 +11,7 @@ import webob
 
 from manila_lite.api import versions
 from manila_lite.api.auth import users
-from manila_lite.api.description import document
+from manila_lite.api.description import operations
 from manila_lite.api.ui import site
 from manila_lite.cmd.build.api import build_api
 from manila_lite.db.queries import pages
@@ -181,7 +181,7 @@ NOTHING = '00000001-0000-4000-8000-999999999999'
 
 def filters():
     """Yield path and query of each list, for each filter that it accepts."""
-    paths = document.describe([], versions.MAX)['paths']
+    paths = operations.describe_version([], versions.MAX)['paths']
     for path in LISTS:
         for key in paths[f'{versions.PREFIX}{path}']['get']['parameters']:
             name, schema = key.get('name', ''), key.get('schema', {})
@@ -198,7 +198,7 @@ def filters():
 
 
 def parameters(path):
-    found = document.describe([], versions.MAX)['paths']
+    found = operations.describe_version([], versions.MAX)['paths']
     return {
         key['name']: key.get('schema', {})
         for key in found[f'{versions.PREFIX}{path}']['get']['parameters']

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from manila_lite import metrics
 from manila_lite.db.queries.shares import encryption_keys as key_rows, instances
-from manila_lite.quota import charges, encryption_keys, transfers
+from manila_lite.quota import charges, encryption_keys, shares as share_quota
 from manila_lite.quota.charges import Owner
 from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import ALICE, DEFAULTS, GOLD, SILVER
@@ -59,7 +59,7 @@ def transfer(session, share_id, limits=MANY):
     """Give a share of either project to the other one."""
     instance = instance_of(session, share_id)
     to = BOB if instance.project_id == ALICE.project_id else ALICE
-    transfers.change_owner(
+    share_quota.change_owner(
         session,
         instance,
         to._replace(share_type_id=instance.share_type_id),

@@ -11,7 +11,7 @@ from manila_lite import exception, metrics
 from manila_lite.context import RequestContext
 from manila_lite.db.models import types
 from manila_lite.db.queries.shares import shares as share_rows
-from manila_lite.db.queries.types import records as share_types
+from manila_lite.db.queries.types import types as share_types
 from manila_lite.quota import sets
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.limits import PER_SHARE

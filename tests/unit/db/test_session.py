@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import context, exception
-from manila_lite.db import engines, fifo, retries
+from manila_lite.db import engines, errors, write_limit
 from manila_lite.db.dialects import db_now
 from manila_lite.db.models import shares
 from manila_lite.db.session import Database, Hint, read_transaction, transaction
@@ -330,7 +330,7 @@ def test_useless_repair_is_given_up(db):
     repairs = []
     with pytest.raises(Missing):
         db.write(need, 's', lambda: repairs.append(1))
-    assert len(repairs) == retries.MAX_REPAIRS
+    assert len(repairs) == errors.MAX_REPAIRS
 
 
 # Concurrency
@@ -383,7 +383,7 @@ def test_reader_cannot_write_on_postgresql(db, add_share):
 
 
 def test_lock_serves_in_the_order_of_arrival():
-    lock, served = fifo.FifoLock(), []
+    lock, served = write_limit.FifoLock(), []
 
     def wait_in_line(number):
         with lock:
@@ -399,7 +399,7 @@ def test_lock_serves_in_the_order_of_arrival():
 
 
 def test_lock_is_free_after_an_error():
-    lock = fifo.FifoLock()
+    lock = write_limit.FifoLock()
     with pytest.raises(KeyError), lock:
         raise KeyError
     with lock:

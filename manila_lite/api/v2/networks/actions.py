@@ -4,9 +4,8 @@ import typing
 
 from manila_lite.api import answers, schema as s, wsgi
 from manila_lite.api.v2 import targets
-from manila_lite.api.v2.networks.share_networks import neutron_ids, show_network
+from manila_lite.api.v2.networks.share_networks import DETAIL, neutron_ids, show_network
 from manila_lite.api.v2.networks.subnets import SUBNET_FIELDS
-from manila_lite.api.v2.networks.views import DETAIL
 from manila_lite.db import rows
 
 _ID = s.trimmed(255)  # an empty one is not found, as published

@@ -1,18 +1,123 @@
-"""Share networks: list, show, create, update, delete."""
+"""Share networks and their views, which show their subnets, too."""
 
+from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
 from manila_lite.api import paging, schema as s, wsgi
+from manila_lite.api.fields import Field, FieldValue, child, const, extra, fields
 from manila_lite.api.filters import Filter, exact, filters, number
 from manila_lite.api.v2 import targets
-from manila_lite.api.v2.networks import views
-from manila_lite.api.v2.networks.views import DETAILS_POLICY
 from manila_lite.db import rows
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.networks import views as network_views
+from manila_lite.db.queries.networks.subnets import Subnet
 from manila_lite.db.session import Database
-from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.networks import checks
+
+DETAILS_POLICY = 'share_network:show_network_details'
+
+
+def _of_default(name: str) -> FieldValue:
+    """An attribute of the default subnet, for versions before 2.51."""
+    return FieldValue(f"more['defaults'].get(row.id, $).{name}", _NOTHING)
+
+
+def _privileged(name: str) -> FieldValue:
+    """An attribute that requires the policy for network details."""
+    return FieldValue(f"row.{name} if more['details'] else None")
+
+
+def _privileged_of_default(name: str) -> FieldValue:
+    return FieldValue(
+        f"more['defaults'].get(row.id, $).{name} if more['details'] else None", _NOTHING
+    )
+
+
+_NOTHING = Subnet(*[None] * len(Subnet._fields))  # type: ignore[arg-type]
+
+SUMMARY = fields(Field('id'), Field('name'))
+
+_SUBNET_FIELDS = (
+    Field('id'),
+    Field('availability_zone'),
+    Field('created_at'),
+    Field('updated_at'),
+    Field('neutron_net_id'),
+    Field('neutron_subnet_id'),
+    Field('ip_version'),
+    Field('cidr'),
+    Field('mtu'),
+    Field('gateway'),
+    Field('segmentation_id', _privileged('segmentation_id')),
+    Field('network_type', _privileged('network_type')),
+    Field('metadata', since='2.78', shape=dict[str, str]),
+)
+NESTED_SUBNET = fields(*_SUBNET_FIELDS)
+SUBNET = fields(
+    *_SUBNET_FIELDS,
+    Field('share_network_id'),
+    Field('share_network_name', extra('name'), shape=str | None),
+)
+
+DETAIL = fields(
+    Field('id'),
+    Field('name'),
+    Field('project_id'),
+    Field('created_at'),
+    Field('updated_at'),
+    Field('description'),
+    Field('neutron_net_id', _of_default('neutron_net_id'), until='2.50'),
+    Field('neutron_subnet_id', _of_default('neutron_subnet_id'), until='2.50'),
+    Field('cidr', _of_default('cidr'), until='2.50'),
+    Field('ip_version', _of_default('ip_version'), until='2.50'),
+    Field('network_type', _privileged_of_default('network_type'), until='2.50'),
+    Field('segmentation_id', _privileged_of_default('segmentation_id'), until='2.50'),
+    Field('nova_net_id', const(None), until='2.25'),
+    Field('gateway', _of_default('gateway'), since='2.18', until='2.50'),
+    Field('mtu', _of_default('mtu'), since='2.20', until='2.50'),
+    Field(
+        'share_network_subnets',
+        child('subnets', []),
+        since='2.51',
+        shape=[NESTED_SUBNET],
+    ),
+    Field('status', since='2.63'),
+    Field('security_service_update_support', since='2.63'),
+    Field('network_allocation_update_support', since='2.70'),
+)
+
+
+def details(
+    req: wsgi.Request, subnets: Mapping[str, list[Subnet]]
+) -> dict[str, typing.Any]:
+    """Return what `DETAIL` reads in addition to the networks with these subnets."""
+    more: dict[str, typing.Any] = {'details': req.ctx.can(DETAILS_POLICY)}
+    if req.minor >= 51:
+        view = NESTED_SUBNET.many(req.minor)
+        more['subnets'] = {id: view(of_one, more) for id, of_one in subnets.items()}
+    else:
+        more['defaults'] = _defaults(subnets)
+    return more
+
+
+def _defaults(subnets: Mapping[str, list[Subnet]]) -> dict[str, Subnet]:
+    """Return the oldest default subnet of each network that has one."""
+    return {
+        id: next(one for one in found if one.is_default)
+        for id, found in subnets.items()
+        if any(one.is_default for one in found)
+    }
+
+
+def show_subnets(
+    req: wsgi.Request, network: rows.ShareNetworkRow, subnets: list[Subnet]
+) -> list[dict]:
+    """Return the subnets of a network as separate resources."""
+    return SUBNET.many(req.minor)(
+        subnets, {'details': req.ctx.can(DETAILS_POLICY), 'name': network.name}
+    )
+
 
 _ON_NETWORK = filters(
     *exact('id', 'name', 'status', 'user_id'), Filter('description', since='2.36')
@@ -80,7 +185,7 @@ _NAME = s.string(255, nullable=True)
 NEUTRON_FIELDS: dict[str, typing.Any] = {
     # Not all clients send UUIDs here.
     name: s.optional_id(36)
-    for name in network_rules.NEUTRON_IDS
+    for name in checks.NEUTRON_IDS
 }
 
 CREATE = s.schema(
@@ -104,7 +209,7 @@ UPDATE = s.schema(
 def neutron_ids(args: dict) -> dict[str, typing.Any]:
     """Return the Neutron ids in a body; both must be given, or none."""
     found = _sent_neutron_ids(args)
-    network_rules.check_neutron_ids(found)
+    checks.check_neutron_ids(found)
     return found
 
 
@@ -117,8 +222,8 @@ def show_network(db: Database, req: wsgi.Request, network_id: str) -> dict:
     found = db.read(network_views.get, network_id)
     if not found.rows:
         raise exception.ShareNetworkNotFound(share_network_id=network_id)
-    more = views.details(req, found.children['subnets'])
-    return {'share_network': views.DETAIL.function(req.minor)(found.rows[0], more)}
+    more = details(req, found.children['subnets'])
+    return {'share_network': DETAIL.function(req.minor)(found.rows[0], more)}
 
 
 class ShareNetworksController(paging.ListController):
@@ -126,8 +231,8 @@ class ShareNetworksController(paging.ListController):
 
     path = 'share-networks'
     key = 'share_networks'
-    summary = views.SUMMARY
-    details = views.DETAIL
+    summary = SUMMARY
+    details = DETAIL
     filters = FILTERS
     policies = {'index': 'share_network:index', 'detail': 'share_network:detail'}
 
@@ -139,17 +244,13 @@ class ShareNetworksController(paging.ListController):
         )
 
     def more(self, req: wsgi.Request, found: pages.Listing) -> dict:
-        return views.details(req, found.children.get('subnets', {}))
+        return details(req, found.children.get('subnets', {}))
 
-    @wsgi.method(
-        'share_network:show', target=True, answer={'share_network': views.DETAIL}
-    )
+    @wsgi.method('share_network:show', target=True, answer={'share_network': DETAIL})
     def show(self, req: wsgi.Request, network: rows.ShareNetworkRow) -> dict:
         return show_network(self.services.db, req, network.id)
 
-    @wsgi.method(
-        'share_network:create', body=CREATE, answer={'share_network': views.DETAIL}
-    )
+    @wsgi.method('share_network:create', body=CREATE, answer={'share_network': DETAIL})
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a network with its first subnet."""
         _refuse_nova(args)
@@ -169,7 +270,7 @@ class ShareNetworksController(paging.ListController):
         'share_network:update',
         target=True,
         body=UPDATE,
-        answer={'share_network': views.DETAIL},
+        answer={'share_network': DETAIL},
     )
     def update(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict

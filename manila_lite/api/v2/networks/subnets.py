@@ -7,7 +7,7 @@ from manila_lite.api import paging, schema as s, versions, wsgi
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.metadata import IdentifiedRow, MetadataController
-from manila_lite.api.v2.networks import views
+from manila_lite.api.v2.networks import share_networks
 from manila_lite.api.v2.networks.share_networks import NEUTRON_FIELDS, neutron_ids
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import subnets
@@ -33,11 +33,11 @@ class ShareNetworkSubnetsController(wsgi.Controller):
     @wsgi.method(
         'share_network_subnet:index',
         target=True,
-        answer={'share_network_subnets': [views.SUBNET]},
+        answer={'share_network_subnets': [share_networks.SUBNET]},
         query=(paging.MARKER,),
     )
     def index(self, req: wsgi.Request, network: rows.ShareNetworkRow) -> dict:
-        items = views.show_subnets(
+        items = share_networks.show_subnets(
             req, network, self.services.db.read(subnets.list_for_network, network.id)
         )
         return {'share_network_subnets': paging.behind_marker(req, items)}
@@ -45,7 +45,7 @@ class ShareNetworkSubnetsController(wsgi.Controller):
     @wsgi.method(
         'share_network_subnet:show',
         target=True,
-        answer={'share_network_subnet': views.SUBNET},
+        answer={'share_network_subnet': share_networks.SUBNET},
     )
     def show(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, subnet_id: str
@@ -56,7 +56,7 @@ class ShareNetworkSubnetsController(wsgi.Controller):
         'share_network_subnet:create',
         target=True,
         body=CREATE,
-        answer={'share_network_subnet': views.SUBNET},
+        answer={'share_network_subnet': share_networks.SUBNET},
     )
     def create(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
@@ -82,7 +82,11 @@ class ShareNetworkSubnetsController(wsgi.Controller):
         self, req: wsgi.Request, network: rows.ShareNetworkRow, subnet_id: str
     ) -> dict:
         found = self.services.db.read(subnets.get, network.id, subnet_id)
-        return {'share_network_subnet': views.show_subnets(req, network, [found])[0]}
+        return {
+            'share_network_subnet': share_networks.show_subnets(req, network, [found])[
+                0
+            ]
+        }
 
 
 _TO_DRIVERS = versions.window(since='2.89')

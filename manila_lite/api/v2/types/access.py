@@ -13,10 +13,7 @@ from manila_lite.api.fields import Field, View, fields, fn2
 from manila_lite.api.filters import Filter
 from manila_lite.api.v2 import literals
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.types import (
-    records as share_type_records,
-    types as share_types,
-)
+from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.tables import TypeRecords, TypeTables
 from manila_lite.db.rows import TypeAccessRow
 from manila_lite.db.session import Session
@@ -210,7 +207,7 @@ class TypeAccessController(wsgi.Controller):
 
 class ShareTypeAccessController(TypeAccessController):
     tables = share_types.TABLES
-    get_type = staticmethod(share_type_records.get)
+    get_type = staticmethod(share_types.get)
     response_key = 'share_type_access'
     kind = 'Share type'
     policies = {

@@ -5,7 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema, wsgi
 from manila_lite.api.fields import Field, fields
-from manila_lite.api.v2.types import access, specs
+from manila_lite.api.v2.types import access, extra_specs
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import group_types
 from manila_lite.db.queries.types.group_types import ShareGroupTypeRecord
@@ -17,7 +17,7 @@ CREATE = schema.schema(
         ['name', 'share_types'],
         name=schema.trimmed(255, 1),
         share_types=schema.array(schema.trimmed(255, 1)),
-        group_specs=specs.GROUP_SPECS,
+        group_specs=extra_specs.GROUP_SPECS,
         is_public=schema.boolean,
     ),
 )

@@ -5,7 +5,7 @@ import typing
 from manila_lite.api import answers, paging, schema, wsgi
 from manila_lite.api.fields import Field, fields
 from manila_lite.api.filters import Filter, exact, filters
-from manila_lite.api.v2.types.specs import Specs, TypeSpecsController, policies_of
+from manila_lite.api.v2.types.extra_specs import Specs, TypeSpecsController, policies_of
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import qos_types
 from manila_lite.db.queries.types.qos_types import QosTypeFilter, QosTypeRecord

@@ -9,11 +9,8 @@ from manila_lite.api.fields import Field, attr, fields, fn2
 from manila_lite.api.v2.types import extra_specs
 from manila_lite.api.v2.types.access import IS_DEFAULT, TypesController
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.types import (
-    records as share_type_records,
-    types as share_types,
-)
-from manila_lite.db.queries.types.records import ShareTypeRecord
+from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types.types import ShareTypeRecord
 from manila_lite.db.session import Session
 
 _IS_PUBLIC = 'share_type_access:is_public'
@@ -73,7 +70,7 @@ ITEM = fields(
 
 
 class ShareTypesController(TypesController):
-    records = share_type_records.RECORDS
+    records = share_types.RECORDS
     item = ITEM
     keys = ('share_type', 'volume_type')
     specs_key = 'extra_specs'
@@ -126,7 +123,7 @@ class ShareTypesController(TypesController):
     @wsgi.method('share_type:delete', status=202)
     def delete(self, req: wsgi.Request, type_id: str) -> None:
         """Delete a type that no share uses."""
-        self.services.db.write(share_type_records.delete, type_id, by=req.ctx)
+        self.services.db.write(share_types.delete, type_id, by=req.ctx)
 
     def matches(
         self, req: wsgi.Request, record: ShareTypeRecord, wanted: Mapping[str, str]
@@ -166,13 +163,11 @@ def _changes(requested: dict) -> dict[str, typing.Any]:
 def _create(
     session: Session, ctx: RequestContext, **values: typing.Any
 ) -> ShareTypeRecord:
-    return share_type_records.get(
-        session, ctx, share_type_records.create(session, **values)
-    )
+    return share_types.get(session, ctx, share_types.create(session, **values))
 
 
 def _update(
     session: Session, ctx: RequestContext, id: str, values: dict
 ) -> ShareTypeRecord:
-    share_type_records.update(session, id, values)
-    return share_type_records.get(session, ctx, id)
+    share_types.update(session, id, values)
+    return share_types.get(session, ctx, id)

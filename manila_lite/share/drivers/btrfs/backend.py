@@ -32,7 +32,7 @@ from manila_lite.share.drivers.btrfs.moves.copies import ONCE, Copies
 from manila_lite.share.drivers.btrfs.moves.departures import Departures
 from manila_lite.share.drivers.btrfs.servers import servers
 from manila_lite.share.drivers.btrfs.servers.servers import Servers
-from manila_lite.share.drivers.btrfs.volumes import ownership, restoring
+from manila_lite.share.drivers.btrfs.volumes import pool_disks, restoring
 from manila_lite.share.drivers.btrfs.volumes.pool import (
     FREED_WITHIN,
     Pool,
@@ -124,7 +124,7 @@ class BtrfsBackend:
             raise problems[0]
         if not pools:
             raise failures.joined(problems)
-        stack.enter_context(ownership.claimed(pools.values(), self.root))
+        stack.enter_context(pool_disks.claimed(pools.values(), self.root))
         self.pools = pools
         for pool in pools.values():
             try:

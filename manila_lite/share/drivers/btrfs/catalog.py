@@ -95,3 +95,23 @@ class Catalog:
             (name for name, record in self.records(kind) if record['volume'] == volume),
             None,
         )
+
+
+# Which share an exported snapshot is of stands in the file of its export, too: the
+# records of the pool may be lost while it is still exported.
+
+
+def origin_comment(of: str | None) -> str:
+    """Return the line for the file of a snapshot of a volume, if it is one."""
+    return f'# A snapshot of {of}.\n' if of else ''
+
+
+def exported_snapshots_of(folder: pathlib.Path, of: str) -> Iterator[str]:
+    """Yield the snapshots of a volume whose exports have a file in a folder.
+
+    An earlier version has not written of which volume they are.
+    """
+    for file in folder.glob(f'{Kind.SNAPSHOT}.*.conf'):
+        with contextlib.suppress(FileNotFoundError):  # its export has ended
+            if origin_comment(of) in file.read_text():
+                yield file.stem.partition('.')[2]

@@ -24,12 +24,12 @@ from manila_lite.share.drivers.base import (
     ShareGroupFromSnapshotSupport,
 )
 from manila_lite.share.manager.driver_view import group_view, share_view
+from manila_lite.share.manager.driver_view.group_view import ReportedClone, parse_reply
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.demand import no_server
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.shares.clones import ReportedClone, parse_reply
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.work import table

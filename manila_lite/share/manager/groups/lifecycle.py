@@ -14,7 +14,7 @@ from manila_lite.db.queries.groups import member_sources, share_groups, snapshot
 from manila_lite.db.rows import ShareGroupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.quota.removal import remove_group
+from manila_lite.quota.snapshots import remove_group
 from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.share import ShareGroupsRpc
 from manila_lite.share.drivers.base import GroupReply, ShareDriver, ShareGroupSupport

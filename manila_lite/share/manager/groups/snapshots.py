@@ -15,7 +15,7 @@ from manila_lite.db.moves.snapshots import release_shares
 from manila_lite.db.queries.groups import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.quota.removal import remove_group_snapshot
+from manila_lite.quota.snapshots import remove_group_snapshot
 from manila_lite.rpc.contract import implements, work
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
 from manila_lite.share.drivers import base

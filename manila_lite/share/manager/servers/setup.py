@@ -6,7 +6,7 @@ faster. Without a suitable server, one is built: of all work that needs
 the same server, the first builds it and the others wait and then choose.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 import functools
 import typing
@@ -19,6 +19,7 @@ from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire, insert_row
 from manila_lite.messages import Action, Detail, explanation_in
+from manila_lite.network.base import NetworkPlugin
 from manila_lite.share.drivers.base import NetworkInfo, ShareDriver, ShareServerSupport
 from manila_lite.share.manager.driver_view import server_view, share_view
 from manila_lite.share.manager.driver_view.group_view import CloneSource, LoadedGroup
@@ -30,7 +31,6 @@ from manila_lite.share.manager.servers.demand import (
     no_server,
     reported_details,
 )
-from manila_lite.share.manager.servers.networks import ServerNetworks, with_servers
 from manila_lite.share.manager.servers.occupants import (
     NewGroup,
     NewShare,
@@ -46,6 +46,45 @@ from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
+
+
+class ServerNetworks(typing.NamedTuple):
+    """The network plug-ins that allocate addresses for share servers."""
+
+    user: NetworkPlugin
+    admin: NetworkPlugin | None = None
+
+    def deallocate(self, session: Session, share_server_id: str) -> int:
+        """Release all addresses of a server; return the count."""
+        return sum(
+            plugin.deallocate_network(session, share_server_id)
+            for plugin in self
+            if plugin is not None
+        )
+
+
+def with_servers(
+    stats: Mapping[str, typing.Any],
+    networks: ServerNetworks,
+    driver: ShareDriver,
+    servers: Iterable[LoadedServer],
+) -> dict[str, typing.Any]:
+    """Return statistics with the IP versions and the pools of servers."""
+    versions = networks.user.ip_versions
+    return {
+        **stats,
+        **{
+            name: bool(stats.get(name)) and version in versions
+            for name, version in (('ipv4_support', 4), ('ipv6_support', 6))
+        },
+        'server_pools_mapping': {
+            server.row.id: driver.get_share_server_pools(
+                server_view.server_for_driver(server)
+            )
+            for server in servers
+        },
+    }
+
 
 RETRY_PAUSE = 0.5
 """Seconds until a retry while other work builds the server."""

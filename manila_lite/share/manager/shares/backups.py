@@ -14,7 +14,7 @@ from manila_lite.db.moves import backups as moves
 from manila_lite.db.queries import share_backups
 from manila_lite.db.session import Session
 from manila_lite.messages import Detail
-from manila_lite.quota.removal import remove_backup
+from manila_lite.quota.snapshots import remove_backup
 from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.share import DriverBackupsRpc
 from manila_lite.share.drivers import base

@@ -39,12 +39,16 @@ from manila_lite.share.manager import driver_probe
 from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.access.teardown import Teardown
 from manila_lite.share.manager.driver_view import group_view, share_view
+from manila_lite.share.manager.driver_view.group_view import (
+    Clone,
+    ReportedClone,
+    parse_reply,
+)
 from manila_lite.share.manager.endpoint import require_status, undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.demand import check_growth
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.shares.clones import Clone, ReportedClone, parse_reply
 from manila_lite.share.manager.shares.rescheduling import Rescheduling
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus

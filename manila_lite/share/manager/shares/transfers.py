@@ -18,7 +18,7 @@ from manila_lite.host import ServiceHost
 from manila_lite.messages import Action, Detail, detail_in
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.limits import DefaultLimits
-from manila_lite.quota.transfers import change_owner
+from manila_lite.quota.shares import change_owner
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import ShareTransfersRpc
 from manila_lite.share.drivers.base import ShareDriver

@@ -24,11 +24,11 @@ from manila_lite.quota import charges, shares as share_quota
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.encryption_keys import charge_key
 from manila_lite.quota.limits import DefaultLimits
-from manila_lite.quota.removal import GROUP_DELTAS
+from manila_lite.quota.snapshots import GROUP_DELTAS
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ProvisioningRpc, ShareGroupsRpc
-from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
+from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.shares import placement
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.work.admission import AdmissionControl, admission_controlled
@@ -64,7 +64,7 @@ class ShareGroupCopies:
         _refuse_other_project(ctx, snapshot)
         _check_repeats(session, ctx, request, source)
         if source.share_network_id is not None:
-            network_rules.lock_active_shared(session, source.share_network_id)
+            checks.lock_active_shared(session, source.share_network_id)
         members = member_sources.list_sources(session, snapshot.id)
         _refuse_without_support(members)
         types = {

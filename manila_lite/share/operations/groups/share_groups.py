@@ -22,7 +22,7 @@ from manila_lite.db.transitions import fire, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.limits import DefaultLimits
-from manila_lite.quota.removal import GROUP_DELTAS, remove_group
+from manila_lite.quota.snapshots import GROUP_DELTAS, remove_group
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import ShareGroupsRpc

@@ -21,7 +21,7 @@ from manila_lite.db.transitions import fire, fire_all, insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.limits import DefaultLimits
-from manila_lite.quota.removal import GROUP_SNAPSHOT_DELTAS, remove_group_snapshot
+from manila_lite.quota.snapshots import GROUP_SNAPSHOT_DELTAS, remove_group_snapshot
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event

@@ -20,7 +20,6 @@ from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, fire_all
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import NetworkUpdatesRpc, ShareServersRpc
-from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.networks.checks import CheckResult, NetworkChange
 from manila_lite.share.operations.servers.share_servers import release_unused
@@ -298,7 +297,7 @@ class NetworkChanges:
         allow_several: bool = True,
     ) -> tuple[str | None, Sequence[typing.Any]]:
         """Check a new subnet; return the id of its zone and its servers."""
-        zone_id = network_rules.find_zone_id(session, zone)
+        zone_id = checks.find_zone_id(session, zone)
         present = [
             row
             for row in subnets.list_for_network(session, network_id)

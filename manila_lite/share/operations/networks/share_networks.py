@@ -15,7 +15,7 @@ from manila_lite.quota.charges import Owner
 from manila_lite.quota.limits import DefaultLimits
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ShareServersRpc
-from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.servers.share_servers import release_unused
 from manila_lite.states.share_network import SHARE_NETWORK
@@ -48,7 +48,7 @@ class ShareNetworks:
 
         Without a zone, it is the default subnet, which serves all zones.
         """
-        zone_id = network_rules.find_zone_id(session, zone)
+        zone_id = checks.find_zone_id(session, zone)
         charges.charge(
             session,
             Owner(typing.cast(str, ctx.project_id), ctx.user_id),
@@ -95,7 +95,7 @@ class ShareNetworks:
                 share_network_id=network_id,
                 reason='only its name and description can be changed',
             )
-        network_rules.check_neutron_ids(subnet)
+        checks.check_neutron_ids(subnet)
         defaults = [
             row
             for row in subnets.list_for_network(session, network_id)

@@ -12,7 +12,7 @@ from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import TransitionBatch
-from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.replication import guards
 from manila_lite.states.access_rule import (
     ACCESS_RULE,
@@ -85,10 +85,10 @@ def list_zones(
         allowed = [zone.name]
     if network_id is None:
         return allowed
-    network = network_rules.lock_active_shared(
+    network = checks.lock_active_shared(
         session, network_id, of_project=active.project_id
     )
-    return network_rules.zones_with_subnet(session, network.id, allowed)
+    return checks.zones_with_subnet(session, network.id, allowed)
 
 
 def _check_network(specs: Mapping[str, str], network_id: str | None) -> None:

@@ -28,11 +28,7 @@ from manila_lite.rpc.share import (
     ReplicationRpc,
     ReplicaUpdatesRpc,
 )
-from manila_lite.share.operations.replication import (
-    creation,
-    guards,
-    removal as replica_removal,
-)
+from manila_lite.share.operations.replication import creation, guards
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
 from manila_lite.share.operations.shares import placement
 from manila_lite.share.operations.shares.migration_guards import refuse_reset
@@ -140,7 +136,7 @@ class Replicas:
     ) -> None:
         instances = replicas.lock_instances(session, replica.share_id)
         found = _find_replica(instances, replica.id)
-        replica_removal.remove(
+        guards.remove_replica(
             session, ctx, self.replication, instances, found, force=force
         )
 
@@ -220,9 +216,7 @@ class Replicas:
         event = reset_event(SHARE_INSTANCE, status)
         if status == InstanceStatus.DELETING:
             instances = replicas.lock_instances(session, replica.share_id)
-            replica_removal.refuse_last_active(
-                instances, _find_replica(instances, replica.id)
-            )
+            guards.refuse_last_active(instances, _find_replica(instances, replica.id))
         reset_status(session, ctx, self.recovery, replica.id, event)
 
     @transaction

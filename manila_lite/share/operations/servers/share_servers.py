@@ -20,7 +20,7 @@ from manila_lite.db.session import Database, Session, transaction
 from manila_lite.db.transitions import fire, fire_all, insert_row
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY, ServerMigrationRpc, ShareServersRpc
-from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
 from manila_lite.states.share_server import SHARE_SERVER, ServerStatus
 
@@ -81,7 +81,7 @@ class ShareServers:
         self, session: Session, ctx: RequestContext, request: ManageServerRequest
     ) -> str:
         """Accept a server that exists on a back end and return its id."""
-        network = network_rules.lock_active_shared(session, request.share_network_id)
+        network = checks.lock_active_shared(session, request.share_network_id)
         service = self._service(session, request.host)
         network_subnets = self._subnets(
             session, request, network.id, service.availability_zone_id

@@ -29,7 +29,7 @@ from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import BINARY, ShareMigrationRpc
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.reset_events import check_phase
-from manila_lite.share.operations.shares import migration_networks, share_request
+from manila_lite.share.operations.shares import migration_guards, share_request
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_task import (
@@ -108,7 +108,7 @@ class ShareMigrations:
         _refuse_immovable(session, instance, options)
         _refuse_unsupported(options)
         new_type = _find_new_type(session, instance, options.new_share_type_id)
-        network_id = migration_networks.choose_network(
+        network_id = migration_guards.choose_network(
             session, instance, new_type, options.new_share_network_id
         )
         if (
@@ -120,7 +120,7 @@ class ShareMigrations:
             fire(session, SHARE_TASK, share.id, 'skip')
             return False
         zone = self._check_destination(session, options.dest_host)
-        migration_networks.lock_networks(session, ctx, instance, network_id, zone=zone)
+        migration_guards.lock_networks(session, ctx, instance, network_id, zone=zone)
         if options.preserve_snapshots:
             migrated_snapshots.begin(session, share.id, instance.id)
         if options.force_host_assisted:

@@ -14,7 +14,7 @@ from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import insert_row
-from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.access_rule import RulesStatus
@@ -59,10 +59,10 @@ def zones_on_network(
     """
     if share_network_id is None:
         return zones
-    network = network_rules.lock_active_shared(
+    network = checks.lock_active_shared(
         session, share_network_id, of_project=ctx.project_id
     )
-    return network_rules.zones_with_subnet(session, network.id, zones)
+    return checks.zones_with_subnet(session, network.id, zones)
 
 
 def parse_hints(

@@ -16,7 +16,7 @@ from manila_lite.quota.encryption_keys import release_key
 from manila_lite.quota.shares import deltas_of, owner_of, remove_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import services
-from manila_lite.share.operations.replication import removal as replica_removal
+from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
@@ -124,7 +124,9 @@ def remove_replica(
     replica = next((row for row in instances if row.id == instance_id), None)
     if replica is None or replica.replica_state is None or len(instances) == 1:
         return False
-    if replica_removal.is_last_active(instances, replica):
+    if replica_guards.is_last_active(instances, replica):
         raise exception.ShareHasReplicas(share_id=share_id)
-    replica_removal.remove(session, ctx, replication, instances, replica, force=True)
+    replica_guards.remove_replica(
+        session, ctx, replication, instances, replica, force=True
+    )
     return True

@@ -3,7 +3,7 @@
 import pytest
 
 from manila_lite.db.queries.types import (
-    records as share_type_records,
+    types as share_type_records,
     types as share_types,
 )
 from manila_lite.db.session import Database

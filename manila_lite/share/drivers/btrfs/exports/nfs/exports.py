@@ -25,9 +25,8 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import ganesha, records
-from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import catalog, kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.exports import origins
 from manila_lite.share.drivers.btrfs.exports.nfs.export_numbers import ExportNumbers
 from manila_lite.share.drivers.btrfs.exports.nfs.mount_table import MountTable
 from manila_lite.share.drivers.file_locks import Locks
@@ -119,7 +118,7 @@ class Exports:
 
     def snapshots_of(self, volume: str) -> Iterator[str]:
         """Yield the exported snapshots of a volume, also of a lost pool."""
-        return origins.snapshots_of(self._folder, volume)
+        return catalog.exported_snapshots_of(self._folder, volume)
 
     def number(self, kind: Kind, volume: str) -> int | None:
         """Return the number of an export."""
@@ -218,7 +217,7 @@ class Exports:
         is_new = self._numbers.find(name) is None
         number = self._numbers.allocate(name)
         export = ganesha.Export(number, self._mounts / name, pseudo, clients)
-        text = origins.comment(of) + ganesha.export_config(export)
+        text = catalog.origin_comment(of) + ganesha.export_config(export)
         records.write_text(self._file(name), text, durable=True)
         self._mount(name, number, source)
         self._apply(name, number, is_new)

@@ -15,8 +15,8 @@ import re
 from oslo_log import log
 
 from manila_lite.share.drivers import records, samba
+from manila_lite.share.drivers.btrfs import catalog
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.exports import origins
 from manila_lite.share.drivers.btrfs.exports.smb import smb_settings
 from manila_lite.share.drivers.btrfs.exports.smb.smb_server import SmbServer
 from manila_lite.share.drivers.btrfs.exports.smb.smb_users import SmbUsers
@@ -126,13 +126,13 @@ class SmbExports:
             if text is None or denies_all:
                 self._withdraw(name, kind, volume)
             else:
-                text = origins.comment(of) + text
+                text = catalog.origin_comment(of) + text
                 self._replace(name, self._file(kind, volume), text)
         return replies
 
     def snapshots_of(self, volume: str) -> Iterator[str]:
         """Yield the shared snapshots of a volume, also of a lost pool."""
-        return origins.snapshots_of(self._shares, volume)
+        return catalog.exported_snapshots_of(self._shares, volume)
 
     def _replace(self, name: str, file: pathlib.Path, text: str) -> None:
         """Write the file of a share and end what it does not allow.
