@@ -2,18 +2,23 @@
 
 `work cancel`, `service remove` and `share delete-without-driver`: an
 administrator says that nothing will come of it, and the service records it.
+The section of the configuration may be gone with the back end, so no driver is
+built.
 """
 
 import argparse
 from collections.abc import Iterable, Iterator
 import contextlib
+import typing
 
 from manila_lite import exception, messages
 from manila_lite.cmd import console, recovery
-from manila_lite.cmd.build.gone_backend import build_canceller
+from manila_lite.cmd.build.backend import build_endpoints
+from manila_lite.cmd.build.data import build_data_endpoints
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registry import Registry
 from manila_lite.context import RequestContext
+from manila_lite.db.queries.networks import allocations
 from manila_lite.db.queries.servers import idle_servers
 from manila_lite.db.queries.services import incarnations, services
 from manila_lite.db.queries.shares import instances as share_instances, shares
@@ -23,14 +28,23 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.host import Host
 from manila_lite.messages import Action, Detail
+from manila_lite.network.base import ADMIN, USER
 from manila_lite.quota import shares as share_quota, snapshots as snapshot_quota
+from manila_lite.rpc.contract import endpoint_handlers
+from manila_lite.rpc.data import TOPIC as DATA_TOPIC
+from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.rpc.share import BINARY
+from manila_lite.scheduler.manager import FiltersAndWeighers, PlacementEndpoint
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.servers.setup import ServerNetworks, ServerSetup
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.states import share_instance
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work import cancel
 from manila_lite.work.execution import Executor
+from manila_lite.work.runner import Runner
 
 # Rules of a share that is removed first fail without a message.
 _RESOURCES = (
@@ -204,3 +218,65 @@ def _remove_deferred(session: Session, instance_id: str) -> None:
     share_quota.remove_uncharged(session, row)
     if row.share_server_id is not None:
         idle_servers.mark(session, row.share_server_id)
+
+
+class GoneDriver:
+    """The driver of a back end that is gone: every use of it is refused."""
+
+    def __init__(self, host: str):
+        self._host = host
+
+    def __getattr__(self, name: str) -> typing.Any:
+        raise exception.ServiceNotUp(binary=BINARY, host=self._host)
+
+
+class _Addresses:
+    """Frees the addresses of share servers without a network plug-in."""
+
+    def deallocate(self, session: Session, share_server_id: str) -> int:
+        return sum(
+            allocations.remove(session, share_server_id, label, None)
+            for label in (USER, ADMIN)
+        )
+
+
+def build_canceller(process: Process, queue: str) -> Executor:
+    """Build an executor for the failures of a queue; it runs no work."""
+    conf, db = process.conf, process.db
+    record = None
+    if queue == DATA_TOPIC:
+        handlers = build_data_endpoints(process).handlers()
+    elif queue == SCHEDULER_TOPIC:
+        placement = PlacementEndpoint(
+            db,
+            FiltersAndWeighers((), (), ()),
+            down_time=conf.service_down_time,
+            wait_for_backends=0.0,
+        )
+        handlers = endpoint_handlers(placement)
+    else:
+        driver = typing.cast(ShareDriver, GoneDriver(queue))
+        names = NameTemplates(
+            conf.share_name_template, conf.share_snapshot_name_template
+        )
+        setup = ServerSetup(
+            db,
+            driver,
+            queue,
+            names=names,
+            networks=typing.cast(ServerNetworks, _Addresses()),
+            message_ttl=conf.message_ttl,
+        )
+        endpoints = build_endpoints(process, driver, names, setup, queue)
+        handlers = endpoints.handlers()
+        record = endpoints.reconciliation.record_exhausted
+    return Runner(
+        db,
+        queues=[queue],
+        handlers=handlers,
+        owner=f'manila-lite-manage:{process.id}',
+        record=record,
+        settings=process.settings(1),
+        rng=process.rng,
+        release=process.release.number,
+    ).executor

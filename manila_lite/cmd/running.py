@@ -30,7 +30,7 @@ from oslo_config import cfg
 from oslo_service import systemd
 
 from manila_lite import conf as options, masking
-from manila_lite.api.latency import INTERVAL, LatencyReports
+from manila_lite.api.request_log import INTERVAL, LatencyReports
 from manila_lite.cmd import CONCURRENCY, known_options, start, supervisor, watchdog
 from manila_lite.cmd.build.process import Process, connect_hints
 from manila_lite.cmd.reload import Reloader

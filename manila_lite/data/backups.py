@@ -11,7 +11,7 @@ from manila_lite.data.copying import ShareContents, TreeCopier
 from manila_lite.data.gate import Copying
 from manila_lite.data.progress import Position, copying_of, waiting_for_earlier
 from manila_lite.db import errors
-from manila_lite.db.moves import backups as moves
+from manila_lite.db.moves import shares as moves
 from manila_lite.db.queries import share_backups
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.rows import ShareBackupRow, ShareTarget

@@ -31,7 +31,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.api.auth import line_file
+from manila_lite.api.auth import users
 from manila_lite.api.auth.users import CurrentUsers, User
 
 LOG = log.getLogger(__name__)
@@ -126,10 +126,10 @@ class RevokedTokens:
 
     def __contains__(self, id: str) -> bool:
         old_state, ends = self._loaded
-        state = line_file.state(self._path)
+        state = users.file_state(self._path)
         if state != old_state:
             try:
-                ends = _parse(line_file.read(self._path)) if state else {}
+                ends = _parse(users.read_lines(self._path)) if state else {}
                 self._loaded = (state, ends)
             except OSError as error:
                 LOG.error('Cannot read the revoked tokens: %s', error)
@@ -140,7 +140,7 @@ class RevokedTokens:
         folder = os.path.dirname(os.path.abspath(self._path))
         os.makedirs(folder, mode=0o700, exist_ok=True)
         now = self._clock()
-        with line_file.edited(self._path) as lines:
+        with users.edited_lines(self._path) as lines:
             ends = {**_parse(lines), id: end}
             lines[:] = [f'{one}:{end}' for one, end in ends.items() if end >= now]
 

@@ -5,16 +5,19 @@ the format of bcrypt. Empty lines and lines that start with # are ignored and
 preserved.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+import contextlib
 import dataclasses
+import fcntl
+import os
 import re
+import tempfile
 
 import bcrypt
 from oslo_config import cfg
 from oslo_log import log
 
 from manila_lite import exception
-from manila_lite.api.auth import line_file
 from manila_lite.context import RequestContext
 
 # bcrypt refuses longer passwords, but only when they are verified.
@@ -114,7 +117,7 @@ def read(path: str) -> dict[str, User]:
     it is malformed; the error gives the line number and never its content.
     """
     users: dict[str, User] = {}
-    for number, line in enumerate(line_file.read(path), 1):
+    for number, line in enumerate(read_lines(path), 1):
         if not line.strip() or line.startswith('#'):
             continue
         try:
@@ -149,7 +152,7 @@ def add(
     user = User(
         name, hashed, user_id, project_id, tuple(role.lower() for role in roles)
     )
-    with line_file.edited(path) as lines:
+    with edited_lines(path) as lines:
         if any(_is_line_of(line, name) for line in lines):
             raise exception.InvalidInput(reason=f'user {name} exists')
         lines.append(
@@ -161,7 +164,7 @@ def add(
 def set_password(path: str, name: str, password: str, *, cost: int = 12) -> None:
     """Replace the password of a user; raises NotFound for unknown names."""
     hashed = _hash(password, cost)
-    with line_file.edited(path) as lines:
+    with edited_lines(path) as lines:
         for number, line in enumerate(lines):
             if _is_line_of(line, name):
                 parts = line.split(':')
@@ -182,7 +185,7 @@ def _hash(password: str, cost: int) -> str:
 
 def remove(path: str, name: str) -> None:
     """Remove a user from the file; raises NotFound for unknown names."""
-    with line_file.edited(path) as lines:
+    with edited_lines(path) as lines:
         remaining = [line for line in lines if not _is_line_of(line, name)]
         if len(remaining) == len(lines):
             raise exception.ResourceNotFound(resource='User', id=name)
@@ -218,12 +221,12 @@ class CurrentUsers:
         self._path = path
         # The state of the file and its users, replaced as one value, so that
         # a thread that reads slowly cannot hide a later change.
-        self._loaded = (line_file.state(self._path), self._read())
+        self._loaded = (file_state(self._path), self._read())
 
     def by_name(self) -> Mapping[str, User]:
         """Return all users by their names."""
         old_state, loaded_users = self._loaded
-        state = line_file.state(self._path)
+        state = file_state(self._path)
         if state != old_state:
             try:
                 loaded_users = self._read()
@@ -242,3 +245,53 @@ class CurrentUsers:
         except OSError as error:
             LOG.warning('Cannot read the users file; all logins fail: %s', error)
             return {}
+
+
+def read_lines(path: str) -> list[str]:
+    """Return the lines of a file; raises OSError."""
+    # Invalid bytes are replaced here; who parses their line refuses it.
+    with open(path, encoding='utf-8', errors='replace') as file:
+        return file.read().splitlines()
+
+
+def file_state(path: str) -> tuple[int, int, int] | None:
+    """Return what differs after each change; None without a file."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+@contextlib.contextmanager
+def edited_lines(path: str) -> Iterator[list[str]]:
+    """Yield the lines of the file, which then atomically replace it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        # Without the lock one of two concurrent changes would be lost.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lines = read_lines(path) if os.path.exists(path) else []
+        yield lines
+        _replace(path, folder, lines)
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: str, folder: str, lines: list[str]) -> None:
+    owner = os.stat(path if os.path.exists(path) else folder)
+    # mkstemp creates files that only their owner can read.
+    descriptor, temporary = tempfile.mkstemp(
+        dir=folder, prefix=f'.{os.path.basename(path)}-'
+    )
+    try:
+        with open(descriptor, 'w', encoding='utf-8') as file:
+            if os.geteuid() == 0:  # the service must still be able to read it
+                os.fchown(descriptor, owner.st_uid, owner.st_gid)
+            file.writelines(f'{line}\n' for line in lines)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise

@@ -6,7 +6,6 @@ import typing
 
 from oslo_config import cfg
 
-from manila_lite.cmd.build.gone_backend import build_canceller
 from manila_lite.cmd.build.process import (
     Process,
     RegisteredService,
@@ -14,6 +13,7 @@ from manila_lite.cmd.build.process import (
     listen,
 )
 from manila_lite.cmd.build.purges import build_purges, purge_tasks
+from manila_lite.cmd.gone_backends import build_canceller
 from manila_lite.periodic import Task
 from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.notifications import Notifications

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import metrics
-from manila_lite.api import latency
+from manila_lite.api import request_log
 from manila_lite.db.models import engine, services
 from manila_lite.db.queries.services import samples
 from manila_lite.scheduler.sampler import Sampler
@@ -207,7 +207,7 @@ def test_sample_of_the_cloud_has_the_latency_of_all_api_processes(db):
 
 
 def test_process_reports_what_it_has_answered_since_its_last_report(db):
-    reports = latency.LatencyReports(db, 'one')
+    reports = request_log.LatencyReports(db, 'one')
     assert not reports.run_pass()
     metrics.REQUESTS.observe(0.003, ('GET', '/v2/shares', '200'))
     metrics.REQUESTS.observe(0.003, ('GET', '/ui/', '200'))

@@ -48,7 +48,7 @@ OUR_CALLS = frozenset(
 OUR_MODULES = ('trees', 'tree_removal')
 
 NOT_OF_SHARES = {
-    'api/auth/line_file.py': 'the files of users and of revoked tokens',
+    'api/auth/users.py': 'the files of users and of revoked tokens',
     'api/auth/tokens.py': 'the key of tokens, the folder of revoked ones',
     'data/mounts.py': 'where shares are mounted; what is mounted is not touched',
     'cmd/driver_thread.py': 'a pipe',

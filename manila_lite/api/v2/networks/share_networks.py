@@ -10,7 +10,7 @@ from manila_lite.api.filters import Filter, exact, filters, number
 from manila_lite.api.v2 import targets
 from manila_lite.db import rows
 from manila_lite.db.queries import pages
-from manila_lite.db.queries.networks import views as network_views
+from manila_lite.db.queries.networks import share_networks as network_views
 from manila_lite.db.queries.networks.subnets import Subnet
 from manila_lite.db.session import Database
 from manila_lite.share.operations.networks import checks

@@ -32,16 +32,16 @@ from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.fencing import Overlap
 from manila_lite.share.drivers.dummy.groups import DummyGroups
 from manila_lite.share.drivers.dummy.managing import DummyManaging
-from manila_lite.share.drivers.dummy.replicated_snapshots import (
-    DummyReplicatedSnapshots,
-)
 from manila_lite.share.drivers.dummy.replication import DummyReplication
 from manila_lite.share.drivers.dummy.replication_domain import DummyReplica
 from manila_lite.share.drivers.dummy.server_migration import DummyServerMigration
 from manila_lite.share.drivers.dummy.share_migration import DummyShareMigration
 from manila_lite.share.drivers.dummy.share_servers import DummyServers
 from manila_lite.share.drivers.dummy.shares import USED_GB_KEY, DummyShares
-from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
+from manila_lite.share.drivers.dummy.snapshots import (
+    DummyReplicatedSnapshots,
+    DummySnapshots,
+)
 from manila_lite.share.drivers.dummy.state import Clients
 
 # Tests import these from here.

@@ -1,8 +1,10 @@
-"""Snapshots of the dummy back end, and their use."""
+"""Snapshots of the dummy back end, of replicated shares too, and their use."""
 
+from manila_lite import exception
 from manila_lite.share.drivers import base, records
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
+from manila_lite.share.drivers.dummy.replication_domain import ACTIVE, WRITABLE
 from manila_lite.share.drivers.dummy.state import DummyState, snapshot_exports
 
 
@@ -128,3 +130,178 @@ class DummySnapshots:
             | where,
         )
         return True
+
+
+ReplicaList = list[base.ShareForDriver]
+SnapshotList = list[base.SnapshotForDriver]
+
+
+class DummyReplicatedSnapshots:
+    """A snapshot of writable replicas is created on all of them at once."""
+
+    def __init__(
+        self, backend: DummyBackend, member: DomainMember, snapshots: DummySnapshots
+    ):
+        self._backend = backend
+        self._member = member
+        self._snapshots = snapshots
+
+    def create_replicated_snapshot(
+        self, replica_list: ReplicaList, replica_snapshots: SnapshotList
+    ) -> list[base.ReplicatedSnapshotReply]:
+        self._member.require_domain()
+        with self._backend.lock:
+            active_snapshot = self._instance_on_active(replica_list, replica_snapshots)
+            others = self._instances_on_others(
+                replica_list, replica_snapshots, active_snapshot
+            )
+            record = self._snapshot_active(active_snapshot)
+            replies = [_available_reply(active_snapshot, record)]
+            self._backend.faults.midway()
+            for each, backend in others:
+                if self._snapshots.copy(
+                    self._backend.state, active_snapshot, each, backend
+                ):
+                    replies.append(
+                        _available_reply(each, _get_snapshot_record(backend, each))
+                    )
+        return replies
+
+    def _snapshot_active(self, snapshot: base.SnapshotForDriver) -> records.Record:
+        record = self._backend.state.snapshots.find(snapshot['id'])
+        if record is None or record['status'] == 'error':
+            record = self._snapshots.new_record(snapshot) | {'status': 'available'}
+            self._backend.state.snapshots.put(snapshot['id'], record)
+        return record
+
+    def delete_replicated_snapshot(
+        self, replica_list: ReplicaList, replica_snapshots: SnapshotList
+    ) -> list[base.ReplicatedSnapshotReply]:
+        self._member.require_domain()
+        with self._backend.lock:
+            active_snapshot = self._instance_on_active(replica_list, replica_snapshots)
+            others = self._instances_on_others(
+                replica_list, replica_snapshots, active_snapshot
+            )
+            for each, backend in others:
+                self._snapshots.remove(each, backend)
+            self._backend.faults.midway()
+            self._snapshots.remove(active_snapshot)
+        return [
+            {'id': each['id'], 'status': 'deleted'}
+            for each in (active_snapshot, *(each for each, _ in others))
+        ]
+
+    def update_replicated_snapshot(
+        self,
+        replica_list: ReplicaList,
+        share_replica: base.ShareForDriver,
+        replica_snapshots: SnapshotList,
+        replica_snapshot: base.SnapshotForDriver,
+    ) -> base.ReplicatedSnapshotReply:
+        id = replica_snapshot['id']
+        self._member.require_domain()
+        with self._backend.lock:
+            if replica_snapshot['status'] in ('deleting', 'error_deleting'):
+                self._backend.get_snapshot(id)
+                self._snapshots.remove(replica_snapshot)
+                return {'id': id, 'status': 'deleted'}
+            if self._backend.state.shares.find(share_replica['id']) is None:
+                raise exception.SnapshotResourceNotFound(snapshot_id=id)
+            source = self._member.source_of(
+                self._member.join_replica_set(replica_list, share_replica),
+                excluding=share_replica['id'],
+            )
+            leading = source and next(
+                (
+                    each
+                    for each in replica_snapshots
+                    if each['share_instance_id'] == source[1]
+                ),
+                None,
+            )
+            if source is None or leading is None or leading['id'] == id:
+                return {'id': id, 'status': 'creating'}
+            if not self._snapshots.copy(source[0], leading, replica_snapshot):
+                raise exception.SnapshotResourceNotFound(snapshot_id=id)
+            return _available_reply(
+                replica_snapshot,
+                _get_snapshot_record(self._backend.state, replica_snapshot),
+            )
+
+    def revert_to_replicated_snapshot(
+        self, active_replica_snapshot: base.SnapshotForDriver
+    ) -> int:
+        self._member.require_domain()
+        with self._backend.lock:
+            return self._snapshots.revert(active_replica_snapshot)
+
+    def _instance_on_active(
+        self, replica_list: ReplicaList, snapshots: SnapshotList
+    ) -> base.SnapshotForDriver:
+        """Return the instance on the active replica, which is here."""
+        active = {
+            each['id']
+            for each in replica_list
+            if each['replica_state'] == ACTIVE
+            and self._backend.state.shares.find(each['id']) is not None
+        }
+        found = next(
+            (each for each in snapshots if each['share_instance_id'] in active), None
+        )
+        if found is None:
+            raise exception.ShareBackendException(
+                msg='the active replica is not on this back end'
+            )
+        self._member.current_record(found['share_instance_id'])
+        return found
+
+    def _instances_on_others(
+        self,
+        replica_list: ReplicaList,
+        snapshots: SnapshotList,
+        active_snapshot: base.SnapshotForDriver,
+    ) -> list[tuple[base.SnapshotForDriver, DummyState]]:
+        """Return the instances on the other writable replicas.
+
+        All replicas are changed at once, so every active one must be
+        reachable.
+        """
+        if self._member.replication_type != WRITABLE:
+            return []
+        active = {
+            each['id'] for each in replica_list if each['replica_state'] == ACTIVE
+        }
+        found = []
+        for each in snapshots:
+            backend = self._member.require_domain().find_state_of(
+                each['share_instance_id']
+            )
+            if backend is None and each['share_instance_id'] in active:
+                raise exception.ShareBackendException(
+                    msg=f'replica {each["share_instance_id"]} is unreachable'
+                )
+            if backend is not None and each['id'] != active_snapshot['id']:
+                found.append((each, backend))
+        return found
+
+
+def _get_snapshot_record(
+    backend: DummyState, snapshot: base.SnapshotForDriver
+) -> records.Record:
+    record = backend.snapshots.find(snapshot['id'])
+    if record is None:
+        raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
+    return record
+
+
+def _available_reply(
+    snapshot: base.SnapshotForDriver, record: records.Record
+) -> base.ReplicatedSnapshotReply:
+    return {
+        'id': snapshot['id'],
+        'status': 'available',
+        'provider_location': record['export'],
+        'size': record['size'],
+        'export_locations': snapshot_exports(record),
+    }

@@ -34,8 +34,8 @@ from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.driver_view.share_view import RuleView
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.servers.network_checks import NetworkChecks
-from manila_lite.share.manager.servers.server_with_shares import (
+from manila_lite.share.manager.servers.network_checks import (
+    NetworkChecks,
     ServerWithShares,
     load_server_with_shares,
 )

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from manila_lite import exception
 from manila_lite.conf import Option
-from manila_lite.db.moves import backups as moves
+from manila_lite.db.moves import shares as moves
 from manila_lite.db.queries import share_backups
 from manila_lite.db.session import Session
 from manila_lite.messages import Detail

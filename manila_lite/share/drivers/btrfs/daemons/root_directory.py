@@ -3,8 +3,13 @@
 Other services, which have no capabilities, may run as the same user as the
 share service. They cannot change the configuration of the servers in this
 directory: the share service itself enters it by CAP_DAC_OVERRIDE.
+
+A reserve of space in it is for what the supervisor and daemons write to start.
+The supervisor releases it when the file system is full, and the share service
+reserves it again when there is room. The supervisor imports this module.
 """
 
+from collections.abc import Callable
 import contextlib
 import os
 import pathlib
@@ -14,7 +19,7 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.btrfs.daemons import reserve
+from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
 
@@ -55,7 +60,7 @@ def require_writable(path: pathlib.Path) -> None:
     """
     file = path / _TRIAL
     try:
-        reserve.keep(path)
+        keep_reserve(path)
         records.write_text(file, ' ' * _BLOCK)
         file.unlink(missing_ok=True)
     except OSError as error:
@@ -82,3 +87,43 @@ def has_failed(path: pathlib.Path, error: OSError) -> bool:
         return False
     parts = file.relative_to(path).parts
     return parts[:1] != ('pools',) and 'mounts' not in parts
+
+
+_NAME = 'reserve'
+_SIZE = 1 << 20
+
+
+def keep_reserve(root: pathlib.Path) -> None:
+    """Reserve the space, unless it is; raises OSError if there is none."""
+    file = root / _NAME
+    if file.exists():
+        return
+    new = root / f'{_NAME}.new'
+    try:
+        with new.open('wb') as content:
+            os.posix_fallocate(content.fileno(), 0, _SIZE)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(file)) from error
+    with contextlib.suppress(FileNotFoundError):  # another process has it
+        new.replace(file)
+
+
+def use_reserve(root: pathlib.Path, write: Callable[[], None]) -> None:
+    """Call a function that writes; release the space if there is no other."""
+    try:
+        write()
+    except OSError as error:
+        if not is_out_of_space(error) or not _release(root):
+            raise
+        LOG.error('The reserve in %s is given up: %s', root, error)
+        write()
+
+
+def _release(root: pathlib.Path) -> bool:
+    """Release the space; return whether there was some."""
+    try:
+        (root / _NAME).unlink()
+    except FileNotFoundError:
+        return False
+    return True

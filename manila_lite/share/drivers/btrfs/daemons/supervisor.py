@@ -31,7 +31,7 @@ from typing import Any, NoReturn, Protocol
 
 from manila_lite.share.drivers import handle_guard, records
 from manila_lite.share.drivers.btrfs import privileges
-from manila_lite.share.drivers.btrfs.daemons import probes, processes, reserve
+from manila_lite.share.drivers.btrfs.daemons import probes, processes, root_directory
 from manila_lite.share.drivers.btrfs.daemons.probes import Probe, Question
 from manila_lite.share.drivers.btrfs.exports.nfs import mount_table
 from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
@@ -300,7 +300,7 @@ class Supervisor:
 
     def _try(self, name: str, part: Callable[[], None]) -> bool:
         try:
-            reserve.used_by(self._root, part)
+            root_directory.use_reserve(self._root, part)
         except (OSError, ValueError) as error:  # a file is damaged
             self._errors.error(f'{self._running.parent}: {name}', error)
             return False
@@ -515,7 +515,7 @@ def main(
     logging.basicConfig(
         level=logging.INFO, format='%(asctime)s %(levelname)s %(message)s'
     )
-    reserve.used_by(
+    root_directory.use_reserve(
         folder.parent,
         lambda: processes.write(folder / RECORD, processes.this_process()),
     )
