@@ -53,7 +53,7 @@ class Outcome(typing.NamedTuple):
 
 
 class Kept(typing.NamedTuple):
-    """What a refused form was sent with, the field that is wrong, and why."""
+    """The input of a refused form, the field that is wrong, and why."""
 
     form: Form = {}
     wrong: str | None = None
@@ -103,7 +103,7 @@ class Actions:
     ) -> ActionForms:
         """Return the forms; `known` are reasons beyond policy and status.
 
-        If the one that was sent has been refused, it is shown as it was sent.
+        A form that was refused keeps its input.
         """
         reasons = {
             name: self._reason(visit, resource, action) or (known or {}).get(name)
@@ -352,6 +352,21 @@ def on(collection: str, name: str, **fields: Callable[[str], typing.Any]) -> Req
 def delete(collection: str) -> Requested:
     """Return the request that deletes a resource."""
     return lambda resource, form: ('DELETE', f'/{collection}/{resource["id"]}', None)
+
+
+def update(collection: str, key: str) -> Requested:
+    """Return the request that sets name and description of a resource."""
+
+    def request(resource: dict, form: Form) -> Request:
+        body = {name: form.get(name, '') for name in ('name', 'description')}
+        return 'PUT', f'/{collection}/{resource["id"]}', {key: body}
+
+    return request
+
+
+def reset_status(collection: str, policy: str) -> Action:
+    """Return the action that sets the status of a resource."""
+    return Action(policy, on(collection, 'reset_status', status=str), is_dangerous=True)
 
 
 def _words(status: str | None) -> str:

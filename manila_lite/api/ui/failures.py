@@ -200,7 +200,7 @@ def show(visit: Visit, refused: Refused | None = None) -> Answer:
         newest.setdefault(one['resource_id'], one)
     return visit.page(
         'failures.html',
-        refused.code if refused else 200,
+        refused,
         number=len(messages),
         messages=messages[:1],
         list=Listing(
@@ -212,7 +212,6 @@ def show(visit: Visit, refused: Refused | None = None) -> Answer:
             kept=visit.form if refused else None,
         ),
         many=kind.actions.allowed(visit, kind.collection.many),
-        refused=refused and refused.public_message,
     )
 
 

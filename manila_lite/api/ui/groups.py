@@ -45,11 +45,6 @@ def _copy(group: dict, form: Form) -> Request:
     return 'POST', f'/{_COLLECTION}', {'share_group': body}
 
 
-def _update(group: dict, form: Form) -> Request:
-    body = {name: form.get(name, '') for name in ('name', 'description')}
-    return 'PUT', f'/{_COLLECTION}/{group["id"]}', {'share_group': body}
-
-
 GROUP_ACTIONS = Actions(
     'share group',
     SHARE_GROUP,
@@ -64,12 +59,10 @@ GROUP_ACTIONS = Actions(
             _on_snapshot('reset_status', 'status'),
             is_dangerous=True,
         ),
-        'update': Action('share_group:update', _update),
-        'reset-status': Action(
-            'share_group:reset_status',
-            actions.on(_COLLECTION, 'reset_status', status=str),
-            is_dangerous=True,
+        'update': Action(
+            'share_group:update', actions.update(_COLLECTION, 'share_group')
         ),
+        'reset-status': actions.reset_status(_COLLECTION, 'share_group:reset_status'),
         'delete': Action(
             'share_group:delete', actions.delete(_COLLECTION), 'delete', True
         ),
@@ -135,7 +128,7 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     networks = visit.api.find('/share-networks', limit=listing.PARTS)
     return visit.page(
         'groups.html',
-        refused.code if refused else 200,
+        refused,
         list=found,
         many=GROUP_ACTIONS.allowed(visit, COLLECTION.many),
         types=actions.types(visit),
@@ -147,8 +140,6 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         zones=actions.zones(visit),
         wrong=actions.wrong_field(refused, _FIELDS),
         may_create=visit.ctx.can('share_group:create'),
-        refused=refused and refused.public_message,
-        form=visit.form,
     )
 
 
@@ -158,11 +149,6 @@ act_on_selected: Handler = GROUP_ACTIONS.on_selected(
 """Act on those that are selected in the list."""
 
 
-def show(visit: Visit) -> Answer:
-    """Show a share group with its shares and snapshots."""
-    return _show(visit)
-
-
 def _act(name: str, visit: Visit) -> Answer:
     id = visit.names['group_id']
     group = visit.api.get(f'/{_COLLECTION}/{id}')['share_group']
@@ -170,7 +156,7 @@ def _act(name: str, visit: Visit) -> Answer:
         _check_part(visit, id)
         answer = GROUP_ACTIONS.carry_out(visit, group, name)
     except Refused as error:
-        return _show(visit, error)
+        return show(visit, error)
     if name in ('delete', 'force-delete'):
         return visit.see('/ui/groups', done='delete-group')
     if name == 'copy-group':
@@ -196,7 +182,8 @@ ACTIONS: dict[str, Handler] = {
 }
 
 
-def _show(visit: Visit, refused: Refused | None = None) -> Answer:
+def show(visit: Visit, refused: Refused | None = None) -> Answer:
+    """Show a share group with its shares and snapshots."""
     id, api = visit.names['group_id'], visit.api
     group = api.get(f'/{_COLLECTION}/{id}')['share_group']
     most = listing.PARTS
@@ -207,7 +194,7 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
     types = api.find('/types') or {'share_types': []}
     return visit.page(
         'group.html',
-        refused.code if refused else 200,
+        refused,
         group=group,
         title=actions.title(group),
         shares=(shares or {}).get('shares', []),
@@ -217,5 +204,4 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
         statuses=sorted(SHARE_GROUP.resets),
         snapshot_statuses=sorted(SHARE_GROUP_SNAPSHOT.resets),
         on=GROUP_ACTIONS.forms(visit, group, f'/ui/groups/{id}', refused=refused),
-        refused=refused and refused.public_message,
     )

@@ -88,8 +88,8 @@ class Collection:
 class Listing(typing.NamedTuple):
     """A page of a list; `following` is the query of the next one, if any.
 
-    `query` is that of this page, and `kept` what a form was sent with if an
-    action on selected rows was refused.
+    `query` is that of this page, and `kept` the form whose action on selected
+    rows was refused.
     """
 
     collection: Collection
@@ -101,7 +101,7 @@ class Listing(typing.NamedTuple):
     kept: Mapping[str, str] | None = None
 
     def is_selected(self, row_id: str, by_default: bool = False) -> bool:
-        """Whether a row is ticked: as it was sent, if its action was refused."""
+        """Whether a row is selected; after a refusal, as in the refused form."""
         if self.kept is None:
             return by_default
         return SELECTED + row_id in self.kept
@@ -156,7 +156,7 @@ def read(
 
 
 def as_sent(visit: Visit) -> dict[str, typing.Any]:
-    """Return the query of a list, and what it was sent with if it was refused."""
+    """Return the query of a list, and the form if its action was refused."""
     kept = visit.form if LISTED in visit.form else None
     return {'query': urllib.parse.urlencode(visit.query), 'kept': kept}
 

@@ -148,11 +148,6 @@ def blockers(row: rows.ShownShareMigrationRow, down: Collection[str]) -> list[st
 # One share
 
 
-def show(visit: Visit) -> Answer:
-    """Show the latest migration of a share, and the form of another."""
-    return _show(visit)
-
-
 def _act(name: str, visit: Visit) -> Answer:
     share_id = visit.names['share_id']
     share = visit.api.get(f'/shares/{share_id}')['share']
@@ -161,7 +156,7 @@ def _act(name: str, visit: Visit) -> Answer:
     except Refused as error:
         if not visit.ctx.can(SHARE_MIGRATIONS_POLICY):
             raise
-        return _show(visit, error)
+        return show(visit, error)
     return visit.see(f'/ui/shares/{share_id}/migration', done=name)
 
 
@@ -169,7 +164,8 @@ ACTIONS: dict[str, Handler] = {name: functools.partial(_act, name) for name in _
 """The handlers of actions, by the last part of the path of a share."""
 
 
-def _show(visit: Visit, refused: Refused | None = None) -> Answer:
+def show(visit: Visit, refused: Refused | None = None) -> Answer:
+    """Show the latest migration of a share, and the form of another."""
     share_id = visit.names['share_id']
     share = visit.api.get(f'/shares/{share_id}')['share']
     visit.authorize(SHARE_MIGRATIONS_POLICY)
@@ -185,7 +181,7 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
     ) or {'share_networks': []}
     return visit.page(
         'share_migration.html',
-        refused.code if refused else 200,
+        refused,
         share=share,
         title=actions.title(share),
         migration=row,
@@ -208,7 +204,6 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
             {'migrate': _obstacle(visit, share)},
             refused,
         ),
-        refused=refused and refused.public_message,
     )
 
 

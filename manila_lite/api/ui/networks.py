@@ -61,12 +61,6 @@ def _delete_subnet(network: dict, form: Form) -> Request:
     return 'DELETE', path, None
 
 
-def _update(network: dict, form: Form) -> Request:
-    body = {name: form.get(name, '') for name in ('name', 'description')}
-    path = f'/{_COLLECTION}/{network["id"]}'
-    return 'PUT', path, {'share_network': body}
-
-
 _ACTIONS = Actions(
     'share network',
     SHARE_NETWORK,
@@ -93,12 +87,10 @@ _ACTIONS = Actions(
             actions.on(_COLLECTION, 'remove_security_service', security_service_id=str),
             is_dangerous=True,
         ),
-        'update': Action('share_network:update', _update),
-        'reset-status': Action(
-            'share_network:reset_status',
-            actions.on(_COLLECTION, 'reset_status', status=str),
-            is_dangerous=True,
+        'update': Action(
+            'share_network:update', actions.update(_COLLECTION, 'share_network')
         ),
+        'reset-status': actions.reset_status(_COLLECTION, 'share_network:reset_status'),
         'delete': Action(
             'share_network:delete', actions.delete(_COLLECTION), 'deleted', True
         ),
@@ -153,15 +145,13 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     )
     return visit.page(
         'networks.html',
-        refused.code if refused else 200,
+        refused,
         list=found,
         many=_ACTIONS.allowed(visit, COLLECTION.many),
         zones=actions.zones(visit),
         wrong=actions.wrong_field(refused, _FIELDS),
         may_create=visit.ctx.can('share_network:create'),
         sees_services=visit.ctx.can('security_service:index'),
-        refused=refused and refused.public_message,
-        form=visit.form,
     )
 
 
@@ -171,18 +161,13 @@ act_on_selected: Handler = _ACTIONS.on_selected(
 """Act on those that are selected in the list."""
 
 
-def show(visit: Visit) -> Answer:
-    """Show a share network with its parts and what is on it."""
-    return _show(visit)
-
-
 def _act(name: str, visit: Visit) -> Answer:
     id = visit.names['network_id']
     network = visit.api.get(f'/{_COLLECTION}/{id}')['share_network']
     try:
         _ACTIONS.carry_out(visit, network, name)
     except Refused as error:
-        return _show(visit, error)
+        return show(visit, error)
     if name == 'delete':
         return visit.see('/ui/networks', done='delete-network')
     return visit.see(f'/ui/networks/{id}', done=name)
@@ -191,7 +176,8 @@ def _act(name: str, visit: Visit) -> Answer:
 ACTIONS: dict[str, Handler] = {name: functools.partial(_act, name) for name in _ACTIONS}
 
 
-def _show(visit: Visit, refused: Refused | None = None) -> Answer:
+def show(visit: Visit, refused: Refused | None = None) -> Answer:
+    """Show a share network with its parts and what is on it."""
     id = visit.names['network_id']
     api = visit.api
     network = api.get(f'/{_COLLECTION}/{id}')['share_network']
@@ -214,7 +200,7 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
     ids = {one['id'] for one in attached['security_services']}
     return visit.page(
         'network.html',
-        refused.code if refused else 200,
+        refused,
         network=network,
         title=actions.title(network),
         services=attached['security_services'],
@@ -228,7 +214,6 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
         most=most,
         statuses=sorted(SHARE_NETWORK.resets),
         on=_ACTIONS.forms(visit, network, f'/ui/networks/{id}', refused=refused),
-        refused=refused and refused.public_message,
     )
 
 
@@ -273,7 +258,7 @@ def _list_services(visit: Visit, refused: Refused | None = None) -> Answer:
     )
     return visit.page(
         'security_services.html',
-        refused.code if refused else 200,
+        refused,
         list=found,
         fields=SERVICE_FIELDS,
         types=[(one, one.replace('_', ' ')) for one in SERVICE_TYPES],
@@ -282,6 +267,4 @@ def _list_services(visit: Visit, refused: Refused | None = None) -> Answer:
         ),
         may_create=visit.ctx.can('security_service:create'),
         may_delete=visit.ctx.can('security_service:delete'),
-        refused=refused and refused.public_message,
-        form=visit.form,
     )

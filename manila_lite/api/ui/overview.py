@@ -139,7 +139,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _is_on(hosts: set[str], message: dict, named: dict[str, list[NamedRow]]) -> bool:
-    """Tell whether a message is about a share on one of these back ends."""
+    """Return whether a message is about a share on one of these back ends."""
     return any(
         (row.host or '').partition('#')[0] in hosts
         for row in named.get(message['resource_id'], ())

@@ -74,11 +74,7 @@ _SERVER_ACTIONS = Actions(
     'share server',
     SHARE_SERVER,
     {
-        'reset-status': Action(
-            'share_server:reset_status',
-            actions.on(_COLLECTION, 'reset_status', status=str),
-            is_dangerous=True,
-        ),
+        'reset-status': actions.reset_status(_COLLECTION, 'share_server:reset_status'),
         'delete': Action(
             'share_server:delete', actions.delete(_COLLECTION), 'delete', True
         ),
@@ -122,7 +118,7 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     )
     return visit.page(
         'servers.html',
-        refused.code if refused else 200,
+        refused,
         list=listing.Listing(
             COLLECTION,
             found,
@@ -131,7 +127,6 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
             **listing.as_sent(visit),
         ),
         many=_SERVER_ACTIONS.allowed(visit, COLLECTION.many),
-        refused=refused and refused.public_message,
     )
 
 
@@ -141,11 +136,6 @@ act_on_selected: Handler = _SERVER_ACTIONS.on_selected(
 """Act on those that are selected in the list."""
 
 
-def show(visit: Visit) -> Answer:
-    """Show a share server, what is on it, and its migration."""
-    return _show(visit)
-
-
 def _act(name: str, visit: Visit) -> Answer:
     path = f'/ui/servers/{visit.names["server_id"]}'
     server = _get(visit)
@@ -153,9 +143,9 @@ def _act(name: str, visit: Visit) -> Answer:
     try:
         answer = known.carry_out(visit, server, name)
     except Refused as error:
-        return _show(visit, error)
+        return show(visit, error)
     if name == _CHECK:
-        return _show(visit, checked=answer)
+        return show(visit, checked=answer)
     if name == 'delete':
         return visit.see('/ui/servers', done='delete-server')
     return visit.see(path, done=name)
@@ -175,9 +165,10 @@ def _get(visit: Visit) -> dict:
     return server | {'task_state': SHARE_SERVER_TASK.to_column(state)}
 
 
-def _show(
+def show(
     visit: Visit, refused: Refused | None = None, checked: dict | None = None
 ) -> Answer:
+    """Show a share server, what is on it, and its migration."""
     server = _get(visit)
     id, path = server['id'], f'/ui/servers/{server["id"]}'
     read = visit.services.db.read
@@ -188,7 +179,7 @@ def _show(
     in_use = 'There are shares on it.' if shares else None
     return visit.page(
         'server.html',
-        refused.code if refused else 200,
+        refused,
         server=server,
         shares=shares,
         most=listing.PARTS,
@@ -208,6 +199,4 @@ def _show(
             visit, server, path, {} if may_migrate else {'migrate': reason}, refused
         ),
         checked=checked,
-        form=visit.form,
-        refused=refused and refused.public_message,
     )

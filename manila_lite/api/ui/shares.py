@@ -77,7 +77,7 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
     protocols = map(str.upper, visit.services.conf.enabled_share_protocols)
     return visit.page(
         'shares.html',
-        refused.code if refused else 200,
+        refused,
         list=found,
         many=share_actions.ACTIONS.allowed(visit, COLLECTION.many),
         types=actions.types(visit),
@@ -87,8 +87,6 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
         protocols=[(one, one) for one in protocols],
         wrong=actions.wrong_field(refused, share_actions.FIELDS),
         may_create=visit.ctx.can('share:create'),
-        refused=refused and refused.public_message,
-        form=visit.form,
     )
 
 
@@ -98,11 +96,6 @@ act_on_selected: Handler = share_actions.ACTIONS.on_selected(
 """Act on those that are selected in the list."""
 
 
-def show(visit: Visit) -> Answer:
-    """Show one share with its history."""
-    return _show(visit, visit.names['share_id'])
-
-
 def _act(name: str, visit: Visit) -> Answer:
     """Carry out an action; a refusal is shown on the page of the share."""
     share_id = visit.names['share_id']
@@ -110,7 +103,7 @@ def _act(name: str, visit: Visit) -> Answer:
     try:
         answer = share_actions.ACTIONS.carry_out(visit, share, name)
     except Refused as error:
-        return _show(visit, share_id, error)
+        return show(visit, error)
     if name == 'copy-snapshot':
         return visit.see(f'/ui/shares/{answer["share"]["id"]}', done=name)
     if name in ('delete', 'force-delete'):
@@ -124,8 +117,9 @@ ACTIONS: dict[str, Handler] = {
 """The handlers of the actions on a share, by the last part of the path."""
 
 
-def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer:
-    api = visit.api
+def show(visit: Visit, refused: Refused | None = None) -> Answer:
+    """Show one share with its history."""
+    share_id, api = visit.names['share_id'], visit.api
     share = api.get(f'/shares/{share_id}')['share']
     instances = api.find(f'/shares/{share_id}/instances')
     locations = api.find(f'/shares/{share_id}/export_locations')
@@ -154,7 +148,7 @@ def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer
     )
     return visit.page(
         'share.html',
-        refused.code if refused else 200,
+        refused,
         share=share,
         title=actions.title(share),
         instances=(instances or {}).get('share_instances'),
@@ -176,7 +170,6 @@ def _show(visit: Visit, share_id: str, refused: Refused | None = None) -> Answer
             visit, share, f'/ui/shares/{share_id}', refused=refused
         ),
         sees_migration=visit.ctx.can(SHARE_MIGRATIONS_POLICY),
-        refused=refused and refused.public_message,
     )
 
 

@@ -89,7 +89,8 @@ class PageApplication:
         except exception.ManilaLiteError as error:
             if error.code >= 500:
                 raise
-            answer = visit.page('error.html', error.code, message=error.public_message)
+            values = {'message': error.public_message}
+            answer = Answer(error.code, 'error.html', values)
         return visit.render(answer, start_response)
 
     def _answer(self, visit: Visit) -> Answer:

@@ -11,7 +11,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.auth.caller import App
 from manila_lite.api.services import ApiServices
 from manila_lite.api.ui import front, html
-from manila_lite.api.ui.api_client import ApiClient
+from manila_lite.api.ui.api_client import ApiClient, Refused
 from manila_lite.context import RequestContext
 from manila_lite.db.rows import UsageTotalRow
 
@@ -148,8 +148,14 @@ class Visit:
         if not self.ctx.can(rule):
             raise exception.AccessDenied(rule=rule)
 
-    def page(self, template: str, code: int = 200, /, **values: typing.Any) -> 'Answer':
-        return Answer(code, template, values)
+    def page(
+        self, template: str, refused: Refused | None = None, /, **values: typing.Any
+    ) -> 'Answer':
+        """Show a page, and why an action was refused if one was."""
+        code, message = (
+            (refused.code, refused.public_message) if refused else (200, None)
+        )
+        return Answer(code, template, values | {'refused': message})
 
     def see(self, path: str, **query: str) -> 'Answer':
         """Send the browser to another page."""
@@ -168,6 +174,7 @@ class Visit:
             visit=self,
             now=self.now,
             notice=_ACCEPTED.get(self.query.get('done', '')),
+            form=self.form,
             form_token=self.environ[front.FORM_TOKEN],
             navigation=self._navigation(),
             **answer.values,
