@@ -82,9 +82,7 @@ class BackupsEndpoint:
             )
 
     def dropped_create_backup(self, session: Session, job: Claim) -> None:
-        row = share_backups.find(session, job.resource_id)
-        if row is not None:
-            moves.release_source(session, row.share_id, excluding=row.id)
+        moves.release_source_of(session, job.resource_id)
 
     # Restore
 
@@ -145,9 +143,7 @@ class BackupsEndpoint:
         record(position.done)  # the end of the work may not be written
 
     def dropped_restore_backup(self, session: Session, job: Claim) -> None:
-        row = share_backups.find(session, job.resource_id)
-        if row is not None and row.restore_share_id is not None:
-            moves.fail_target(session, row.restore_share_id, excluding=row.id)
+        moves.fail_target_of(session, job.resource_id)
 
     # Delete
 

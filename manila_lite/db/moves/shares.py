@@ -152,11 +152,18 @@ def end_creation(
 def release_source(session: Session, share_id: str, *, excluding: str) -> None:
     """Make a share available whose backup has ended.
 
-    It stays as it is for another backup than `excluding`.
+    A share that a backup other than `excluding` uses keeps its status.
     """
     if share_backups.is_backed_up_by_other(session, share_id, excluding):
         return
     fire_matching(session, SHARE_INSTANCE, 'backed_up', {'share_id': share_id})
+
+
+def release_source_of(session: Session, backup_id: str) -> None:
+    """Make the share of a backup available whose work was dropped."""
+    row = share_backups.find(session, backup_id)
+    if row is not None:
+        release_source(session, row.share_id, excluding=row.id)
 
 
 def end_restore(session: Session, backup: ShareBackupRow) -> None:
@@ -177,10 +184,17 @@ def end_restore(session: Session, backup: ShareBackupRow) -> None:
 def fail_target(session: Session, share_id: str, *, excluding: str) -> None:
     """Show that a share may have the content of a backup in part.
 
-    It stays as it is for another backup than `excluding`.
+    A share that a backup other than `excluding` uses keeps its status.
     """
     if share_backups.is_restored_from_other(session, share_id, excluding):
         return
     fire_matching(
         session, SHARE_INSTANCE, 'backup_restore_failed', {'share_id': share_id}
     )
+
+
+def fail_target_of(session: Session, backup_id: str) -> None:
+    """Show that a restore whose work was dropped may have changed a share."""
+    row = share_backups.find(session, backup_id)
+    if row is not None and row.restore_share_id is not None:
+        fail_target(session, row.restore_share_id, excluding=row.id)

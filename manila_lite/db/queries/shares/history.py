@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import access, engine, shares, snapshots
 from manila_lite.db.models.base import NEVER
 from manila_lite.db.queries.columns import columns
-from manila_lite.db.queries.work import queues
+from manila_lite.db.queries.work import events, queues
 from manila_lite.db.rows import DriverCallRow, RuleOfInstanceRow, WorkOfResourceRow
 from manila_lite.db.session import Session
 from manila_lite.states import (
@@ -121,19 +121,4 @@ def list_driver_calls(
     session: Session, parts: dict[str, list[str]], *, most: int
 ) -> Sequence[DriverCallRow]:
     """Return the last calls of drivers for these parts, newest first."""
-    found = [
-        sa.select(
-            sa.select(CALL)
-            .where(CALL.c.resource == resource, CALL.c.resource_id.in_(ids))
-            .order_by(CALL.c.started_at.desc())
-            .limit(most)
-            .subquery()
-        )
-        for resource, ids in parts.items()
-        if ids
-    ]
-    if not found:
-        return []
-    return session.rows(
-        sa.union_all(*found).order_by(sa.desc('started_at')).limit(most)
-    )
+    return events.list_newest(session, CALL, 'started_at', parts, most=most)

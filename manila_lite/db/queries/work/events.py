@@ -134,11 +134,22 @@ def list_last_moves(session: Session, ids: Ids) -> dict[tuple[str, str], MoveRow
 
 def list_moves(session: Session, ids: Ids, *, most: int) -> Sequence[MoveRow]:
     """Return the newest moves of all these resources, newest first."""
+    return list_newest(session, JOURNAL, 'id', ids, most=most)
+
+
+def list_newest(
+    session: Session, table: sa.Table, order: str, ids: Ids, *, most: int
+) -> Sequence[typing.Any]:
+    """Return the newest rows of a table about any of these resources.
+
+    Each kind of resource is read by its index; a limit for all of them alone would
+    read every row.
+    """
     parts = [
         sa.select(
-            sa.select(JOURNAL)
-            .where(JOURNAL.c.resource == resource, JOURNAL.c.resource_id.in_(some))
-            .order_by(JOURNAL.c.id.desc())
+            sa.select(table)
+            .where(table.c.resource == resource, table.c.resource_id.in_(some))
+            .order_by(table.c[order].desc())
             .limit(most)
             .subquery()
         )
@@ -147,4 +158,4 @@ def list_moves(session: Session, ids: Ids, *, most: int) -> Sequence[MoveRow]:
     ]
     if not parts:
         return []
-    return session.rows(sa.union_all(*parts).order_by(sa.desc('id')).limit(most))
+    return session.rows(sa.union_all(*parts).order_by(sa.desc(order)).limit(most))

@@ -72,9 +72,7 @@ class DriverBackupsEndpoint:
             job.hand_over(_hand_over, job.claim, _CONTINUE_BACKUP)
 
     def _release_source(self, session: Session, job: Claim) -> None:
-        row = share_backups.find(session, job.resource_id)
-        if row is not None:
-            moves.release_source(session, row.share_id, excluding=row.id)
+        moves.release_source_of(session, job.resource_id)
 
     @work(expects=BackupStatus.CREATING, dropped='_release_source')
     def continue_backup(self, job: JobContext, share_backup_id: str) -> None:
@@ -110,9 +108,7 @@ class DriverBackupsEndpoint:
         job.hand_over(_hand_over, job.claim, _CONTINUE_RESTORE)
 
     def _fail_target(self, session: Session, job: Claim) -> None:
-        row = share_backups.find(session, job.resource_id)
-        if row is not None and row.restore_share_id is not None:
-            moves.fail_target(session, row.restore_share_id, excluding=row.id)
+        moves.fail_target_of(session, job.resource_id)
 
     @work(expects=BackupStatus.RESTORING, dropped='_fail_target')
     def continue_restore(self, job: JobContext, share_backup_id: str) -> None:

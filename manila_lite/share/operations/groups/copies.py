@@ -19,7 +19,6 @@ from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.types import group_types, qos_types, types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Database, Session, transaction
-from manila_lite.db.transitions import insert_row
 from manila_lite.quota import charges, shares as share_quota
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.encryption_keys import charge_key
@@ -27,10 +26,12 @@ from manila_lite.quota.limits import DefaultLimits
 from manila_lite.quota.snapshots import GROUP_DELTAS
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ProvisioningRpc, ShareGroupsRpc
-from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
+from manila_lite.share.operations.groups.share_groups import (
+    ShareGroupRequest,
+    insert_group,
+)
 from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.shares import placement
-from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
@@ -75,7 +76,19 @@ class ShareGroupCopies:
             id: qos_types.lock_default(session, share_type)
             for id, share_type in types.items()
         }
-        group_id = _insert_group(session, ctx, request, source, snapshot.id)
+        group_id = insert_group(
+            session,
+            ctx,
+            request,
+            share_groups.list_share_types(session, [source.id])[source.id],
+            share_group_type_id=source.share_group_type_id,
+            host=source.host,
+            availability_zone_id=source.availability_zone_id,
+            share_network_id=source.share_network_id,
+            share_server_id=source.share_server_id,
+            consistent_snapshot_support=source.consistent_snapshot_support,
+            source_share_group_snapshot_id=snapshot.id,
+        )
         self.groups.on(typing.cast(str, source.host)).create_share_group(
             session,
             ctx,
@@ -243,38 +256,3 @@ def _allocate(session: Session, members: Sequence[rows.MemberSourceRow]) -> None
         by_host[one.host] += one.size
     for host in sorted(by_host):
         pools.adjust_allocated(session, host, by_host[host])
-
-
-def _insert_group(
-    session: Session,
-    ctx: RequestContext,
-    request: ShareGroupRequest,
-    source: rows.ShareGroupRow,
-    snapshot_id: str,
-) -> str:
-    """Insert a group like the one of a snapshot; return its id."""
-    group_id = session.new_id()
-    insert_row(
-        session,
-        SHARE_GROUP,
-        'create',
-        id=group_id,
-        project_id=ctx.project_id,
-        user_id=ctx.user_id,
-        name=request.name,
-        description=request.description,
-        share_group_type_id=source.share_group_type_id,
-        host=source.host,
-        availability_zone_id=source.availability_zone_id,
-        share_network_id=source.share_network_id,
-        share_server_id=source.share_server_id,
-        consistent_snapshot_support=source.consistent_snapshot_support,
-        source_share_group_snapshot_id=snapshot_id,
-        created_at=session.now,
-    )
-    share_groups.insert_share_types(
-        session,
-        group_id,
-        share_groups.list_share_types(session, [source.id])[source.id],
-    )
-    return group_id

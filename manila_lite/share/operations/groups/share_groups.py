@@ -87,23 +87,16 @@ class ShareGroups:
             GROUP_DELTAS,
             limits=self.limits,
         )
-        group_id = session.new_id()
-        insert_row(
+        group_id = insert_group(
             session,
-            SHARE_GROUP,
-            'create',
-            id=group_id,
-            project_id=ctx.project_id,
-            user_id=ctx.user_id,
-            name=request.name,
-            description=request.description,
+            ctx,
+            request,
+            [one.id for one in types],
             share_group_type_id=group_type.id,
             availability_zone_id=zone and zone.id,
             share_network_id=request.share_network_id,
             consistent_snapshot_support=_consistency(group_type),
-            created_at=session.now,
         )
-        share_groups.insert_share_types(session, group_id, [one.id for one in types])
         self.scheduler.create_share_group(
             session,
             ctx,
@@ -258,6 +251,31 @@ def _allowed_zones(
             'types of the group'
         )
     return sorted(allowed or ())
+
+
+def insert_group(
+    session: Session,
+    ctx: RequestContext,
+    request: ShareGroupRequest,
+    share_type_ids: Sequence[str],
+    **values: object,
+) -> str:
+    """Insert the row of a group that was requested; return its id."""
+    group_id = session.new_id()
+    insert_row(
+        session,
+        SHARE_GROUP,
+        'create',
+        id=group_id,
+        project_id=ctx.project_id,
+        user_id=ctx.user_id,
+        name=request.name,
+        description=request.description,
+        created_at=session.now,
+        **values,
+    )
+    share_groups.insert_share_types(session, group_id, share_type_ids)
+    return group_id
 
 
 def _consistency(group_type: ShareGroupTypeRecord) -> str | None:
