@@ -1,8 +1,13 @@
-"""The quota of shares: charges, resizing and removal.
+"""The quota of shares: charges, resizing, transfers, migrations and removal.
 
 A share is charged once, and each of its replicas in addition. Code that
 changes the size or removes a replica locks all replicas first, so that
 what it reads of them stays valid until the change is written.
+
+While a migration changes the type of a share, the limits of both types apply: the
+share counts for each of them, and so do its snapshots, of which none is taken or
+deleted meanwhile. The project and its user are charged once. At its end all
+instances that are left have the same type again.
 """
 
 import collections
@@ -13,16 +18,18 @@ import functools
 import typing
 
 from manila_lite import exception
-from manila_lite.db.moves import shares as share_moves
+from manila_lite.db.moves import share_migrations as moves, shares as share_moves
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.services import pools
 from manila_lite.db.queries.shares import (
     encryption_keys,
     instances as share_instances,
+    migrations,
     shares,
     transfers,
 )
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import ChargedRow, ChargedShareRow, InstanceRow, ReplicaRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges, snapshots as snapshot_quota
@@ -314,3 +321,100 @@ def change_owner(
 
 def _key(owner: Owner) -> tuple[str, str]:
     return owner.project_id, owner.user_id or ''
+
+
+def charge_new_type(
+    session: Session,
+    instance: InstanceRow,
+    share_type_id: str,
+    *,
+    limits: Mapping[str, int],
+) -> None:
+    """Charge a share to one more type; raises a QuotaError past a limit.
+
+    Its snapshots have been moved before. `limits` are those of the options.
+    """
+    charges.charge(
+        session,
+        _owner(instance, share_type_id),
+        _deltas(session, instance),
+        limits=limits,
+        size=instance.size,
+    )
+
+
+def roll_back(session: Session, share_id: str, error: str | None = None) -> None:
+    """See `moves.roll_back`."""
+    _return_type(session, share_id)
+    moves.roll_back(session, share_id, error)
+
+
+def keep_remains(session: Session, share_id: str, error: str) -> None:
+    """See `moves.keep_remains`."""
+    _return_type(session, share_id)
+    moves.keep_remains(session, share_id, error)
+
+
+def give_up(session: Session, share_id: str, error: str) -> None:
+    """See `moves.give_up`; the share keeps its type."""
+    _return_type(session, share_id)
+    moves.give_up(session, share_id, error)
+
+
+def cut_over(
+    session: Session,
+    source: InstanceRow,
+    destination: InstanceRow,
+    error: str | None = None,
+) -> None:
+    """See `moves.cut_over`; the share gets its new type, if there is one.
+
+    What the type allows is that of a new share of the type.
+    """
+    migration = migrations.lock_open(session, source.share_id)
+    if migration is not None and migration.new_share_type_id is not None:
+        _credit(session, source, source.share_type_id)
+        share_instances.set_share_type(session, source.id, migration.new_share_type_id)
+        shares.update(
+            session,
+            source.share_id,
+            share_types.capability_columns(
+                share_types.find_by_id(session, migration.new_share_type_id)
+            ),
+        )
+    moves.cut_over(session, source, destination, error)
+
+
+def _return_type(session: Session, share_id: str) -> None:
+    """Undo a change of the type before the migration ends."""
+    # Locked: of two ends at the same time one gives the quota back.
+    migration = migrations.lock_open(session, share_id)
+    if migration is None or migration.new_share_type_id is None:
+        return
+    source = share_instances.find(session, migration.source_instance_id)
+    if source is None:
+        return
+    _credit(session, source, migration.new_share_type_id)
+    if migration.destination_instance_id is not None:
+        share_instances.set_share_type(
+            session, migration.destination_instance_id, source.share_type_id
+        )
+
+
+def _credit(session: Session, instance: InstanceRow, share_type_id: str | None) -> None:
+    if share_type_id is not None:
+        charges.credit(
+            session, _owner(instance, share_type_id), _deltas(session, instance)
+        )
+
+
+def _owner(instance: InstanceRow, share_type_id: str) -> Owner:
+    return Owner(instance.project_id, share_type_id=share_type_id, only_share_type=True)
+
+
+def _deltas(session: Session, instance: InstanceRow) -> dict[str, int]:
+    count, gigabytes = snapshots.sum_up(session, instance.share_id)
+    deltas = {'shares': 1, 'gigabytes': instance.size}
+    if count:
+        deltas |= {'snapshots': count, 'snapshot_gigabytes': gigabytes}
+    return deltas

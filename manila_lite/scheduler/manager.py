@@ -27,7 +27,7 @@ from manila_lite.db.rows import ExpressionRow, InstanceRow
 from manila_lite.db.session import Database, Session
 from manila_lite.host import Host
 from manila_lite.messages import Detail
-from manila_lite.quota import share_migrations as migration_quota
+from manila_lite.quota import shares as migration_quota
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.scheduler import destinations

@@ -3,7 +3,7 @@
 All work runs on the service of the source. The first phase is started and
 then polled periodically; an administrator starts the second phase or cancels
 the migration. Every step is idempotent, so abandoned work is simply run
-again. `outcomes` records what has become of it.
+again. `outcomes` records how it ended.
 """
 
 import dataclasses
@@ -18,17 +18,17 @@ from manila_lite.db.queries.shares import instances as share_instances, migratio
 from manila_lite.db.rows import InstanceRow, ShareMigrationRow, ShareTaskRow
 from manila_lite.db.session import Database, Session
 from manila_lite.db.transitions import fire
-from manila_lite.quota import share_migrations as migration_quota
+from manila_lite.quota import shares as migration_quota
 from manila_lite.rpc.contract import implements, work, work_kinds
 from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import ShareMigrationRpc
 from manila_lite.share.drivers.base import ConnectionSupport
 from manila_lite.share.manager import removal
 from manila_lite.share.manager.driver_probe import BackendUnresponsive, DriverProbe
-from manila_lite.share.manager.driver_view import share_migration_view
-from manila_lite.share.manager.driver_view.share_migration_view import (
-    DriverArguments,
+from manila_lite.share.manager.driver_view import migration_view
+from manila_lite.share.manager.driver_view.migration_view import (
     LoadedShareMigration,
+    ShareMigrationArguments,
 )
 from manila_lite.share.manager.endpoint import outdated, undo_late_call
 from manila_lite.share.manager.guarded_driver import driver_context
@@ -208,7 +208,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
                     *self._progress(arguments),
                 )
 
-    def _progress(self, arguments: DriverArguments) -> Progress:
+    def _progress(self, arguments: ShareMigrationArguments) -> Progress:
         """Return what the driver reports, if it does."""
         try:
             result = self.probe.ask(
@@ -293,7 +293,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             # Nothing but the deletion of the source has failed.
             self.outcomes.complete(
                 session,
-                share_migration_view.load_migration(session, job.resource_id),
+                migration_view.load_share_migration(session, job.resource_id),
                 {},
                 str(error),
             )
@@ -356,7 +356,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
                 reason='the second phase of the migration was abandoned'
             )
         if migration is not None and migration.destination_instance_id:
-            loaded = job.read(share_migration_view.load_migration, share_id)
+            loaded = job.read(migration_view.load_share_migration, share_id)
             if migration.host_assisted:
                 self._request_removal(job, loaded)
                 return
@@ -390,7 +390,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             task = self.db.read(migrations.find_task, share_id)
             if task is None or (task.task_state != ShareTask.DRIVER_IN_PROGRESS):
                 return
-            loaded = self.db.read(share_migration_view.load_migration, share_id)
+            loaded = self.db.read(migration_view.load_share_migration, share_id)
             # Threads that serve calls must not wait for slow drivers.
             result = self.probe.poll(
                 loaded.migration.id,

@@ -11,10 +11,8 @@ from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import implements, work
 from manila_lite.rpc.share import HostAssistedMigrationRpc
 from manila_lite.share.drivers.base import ExportLocation, normalise_export_locations
-from manila_lite.share.manager.driver_view import share_migration_view
-from manila_lite.share.manager.driver_view.share_migration_view import (
-    LoadedShareMigration,
-)
+from manila_lite.share.manager.driver_view import migration_view
+from manila_lite.share.manager.driver_view.migration_view import LoadedShareMigration
 from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.migrations.steps import ShareMigrationSteps
@@ -78,7 +76,7 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
                 event=job.kind,
                 allowed='a state in which the migration ends',
             )
-        return share_migration_view.load_migration(session, job.resource_id)
+        return migration_view.load_share_migration(session, job.resource_id)
 
     @work(failed='_fail')
     def remove_destination(self, job: JobContext, share_id: str) -> None:

@@ -13,7 +13,7 @@ from manila_lite.db.queries.shares import instances as share_instances, migratio
 from manila_lite.db.rows import InstanceRow, ShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.host import Host
-from manila_lite.quota import share_migrations as migration_quota
+from manila_lite.quota import shares as migration_quota
 from manila_lite.rpc import share
 from manila_lite.rpc.contract import Client, work_kinds
 from manila_lite.rpc.data import TOPIC as DATA_TOPIC, MigrationCopiesRpc
@@ -21,9 +21,7 @@ from manila_lite.share.drivers.base import (
     ShareMigrationCompleteReply,
     normalise_export_locations,
 )
-from manila_lite.share.manager.driver_view.share_migration_view import (
-    LoadedShareMigration,
-)
+from manila_lite.share.manager.driver_view.migration_view import LoadedShareMigration
 from manila_lite.share.manager.endpoint import owner_context, store_migrated_snapshots
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.work import table

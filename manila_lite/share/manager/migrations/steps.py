@@ -12,14 +12,14 @@ from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action, Detail, detail_in, explanation_in
-from manila_lite.quota import share_migrations as migration_quota
+from manila_lite.quota import shares as migration_quota
 from manila_lite.rpc.contract import Client, implements, work
 from manila_lite.rpc.share import MigrationServersRpc, ShareMigrationRpc
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_view import share_migration_view
-from manila_lite.share.manager.driver_view.share_migration_view import (
-    DriverArguments,
+from manila_lite.share.manager.driver_view import migration_view
+from manila_lite.share.manager.driver_view.migration_view import (
     LoadedShareMigration,
+    ShareMigrationArguments,
 )
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import is_on, require_status
@@ -61,10 +61,10 @@ class ShareMigrationSteps:
         if task is None:
             raise exception.ShareNotFound(share_id=job.resource_id)
         require_status(job, SHARE_TASK, task.id, task.task_state, *task_states)
-        return share_migration_view.load_migration(session, job.resource_id)
+        return migration_view.load_share_migration(session, job.resource_id)
 
-    def _arguments(self, loaded: LoadedShareMigration) -> DriverArguments:
-        return share_migration_view.driver_arguments(loaded, self.names)
+    def _arguments(self, loaded: LoadedShareMigration) -> ShareMigrationArguments:
+        return migration_view.share_migration_arguments(loaded, self.names)
 
     def _notify(
         self,

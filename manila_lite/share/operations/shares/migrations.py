@@ -21,7 +21,7 @@ from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Database, Session, read_transaction, transaction
 from manila_lite.db.transitions import fire
 from manila_lite.host import Host
-from manila_lite.quota import share_migrations as migration_quota
+from manila_lite.quota import shares as migration_quota
 from manila_lite.quota.limits import DefaultLimits
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import BINARY as DATA_BINARY, DRIVER_ONLY

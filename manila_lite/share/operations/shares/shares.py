@@ -37,7 +37,7 @@ from manila_lite.rpc.share import (
     SnapshotsRpc,
 )
 from manila_lite.share.operations import services
-from manila_lite.share.operations.groups import membership
+from manila_lite.share.operations.groups import share_groups
 from manila_lite.share.operations.replication import guards as replica_guards, replicas
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.shares import placement, removal, share_request
@@ -123,15 +123,15 @@ class Shares:
             request = share_request.complete_request(
                 request, source, proto, allow_other_zone=self.schedules_clones
             )
-        group = membership.lock_group(session, ctx, request)
+        group = share_groups.lock_group(session, ctx, request)
         # An unknown zone is 404 before the type requires a share network.
         zone = placement.get_zone(session, request.availability_zone)
         if zone is not None:
             request = dataclasses.replace(request, availability_zone=zone.name)
-        request = membership.with_group(request, group)
+        request = share_groups.with_group(request, group)
         share_type = self._type(session, ctx, request, source)
         stays_with = None if self.schedules_clones else source
-        membership.check(session, group, request, share_type, stays_with)
+        share_groups.check(session, group, request, share_type, stays_with)
         return NewShare(
             request=request,
             proto=proto,
@@ -465,7 +465,7 @@ class Shares:
         event = reset_event(SHARE_INSTANCE, status)
         replicas.reset_status(session, ctx, self.recovery, instance_id, event)
         if status == InstanceStatus.AVAILABLE:
-            # Who says so knows that no removal has begun that goes on.
+            # Setting it asserts that no removal is still running.
             share_instances.forget_removal(session, instance_id)
 
     def _refuse_soft_deleted(self, share: rows.ShareTarget) -> None:
