@@ -1,7 +1,7 @@
 """Commands about back ends that are gone for good.
 
 `work cancel`, `service remove` and `share delete-without-driver`: an
-administrator says that nothing will come of it, and the service records it.
+administrator declares that the work cannot be done, and its failure is recorded.
 The section of the configuration may be gone with the back end, so no driver is
 built.
 """

@@ -165,7 +165,7 @@ def insert_rows(
 class TransitionBatch:
     """Inserts and moves of one transaction with a single journal write.
 
-    It is for rows whose status the caller has read under a row lock; the
+    Use it for rows whose status the caller has read under a row lock; the
     moves are guarded nevertheless. `write` writes the journal, which cannot say what
     rows belonged to that are gone by then: other functions remove them.
     """

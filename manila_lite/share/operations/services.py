@@ -54,7 +54,7 @@ _KINDS = [
 def can_delete(
     session: Session, machine: Machine, status: str, host: str | None, down_time: float
 ) -> bool:
-    """Whether it may be deleted in this status: its back end is down."""
+    """Whether a resource may be deleted in this status because its back end is down."""
     if host is None or not machine[EVENT].can_leave(status):
         return False
     row = services.find(session, Host.parse(host).service_host, BINARY)

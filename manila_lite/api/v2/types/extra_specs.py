@@ -35,7 +35,7 @@ def _one(controller: type['TypeSpecsController']) -> schema.Schema:
 
 
 def policies_of(resource: str) -> dict[str, str]:
-    """Return the policies of the specs of a kind of types."""
+    """Return the policies of the specs of types, by method."""
     names = ('index', 'show', 'create', 'update', 'delete')
     return {name: f'{resource}:{name}' for name in names}
 

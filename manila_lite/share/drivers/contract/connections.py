@@ -66,7 +66,7 @@ class ConnectionDefaults:
         share: ShareForDriver,
         share_server: interfaces.ShareServerMapping | None = None,
     ) -> None:
-        """Let nobody use what `connection_get_info` has returned.
+        """Revoke what `connection_get_info` returned.
 
         Called again and again, also if it was not called at all. There is
         nothing to do for directories.

@@ -45,7 +45,7 @@ def refuse_running(
 def refuse_reset(session: Session, share_instance_id: str) -> None:
     """Raise InvalidShare if a reset would take part of a migration.
 
-    It is for resets of a share instance and of what is on it. The reset has
+    Resets of a share instance and of what is on it call this. The reset has
     moved a row that the start of a migration has to move, too: none begins
     before the transaction ends.
     """
