@@ -16,168 +16,54 @@ from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.access import (
-    AccessDefaults,
-    AccessRules,
-    normalise_access_replies,
-)
-from manila_lite.share.drivers.contract.backups import (
-    BackupDefaults,
-    BackupProgress,
-    BackupSupport,
-    ShareBackupForDriver,
-)
+from manila_lite.share.drivers.contract.access import *
+from manila_lite.share.drivers.contract.access import AccessDefaults, AccessRules
+from manila_lite.share.drivers.contract.backups import *
+from manila_lite.share.drivers.contract.backups import BackupDefaults
+from manila_lite.share.drivers.contract.configuration import *
 from manila_lite.share.drivers.contract.configuration import (
     Configuration,
     PrivateStorage,
 )
-from manila_lite.share.drivers.contract.connections import (
-    CephLocation,
-    ConnectionDefaults,
-    ConnectionInfo,
-    ConnectionSupport,
-)
-from manila_lite.share.drivers.contract.groups import (
-    GroupReply,
-    GroupSnapshotReply,
-    ShareGroupDefaults,
-    ShareGroupFromSnapshotSupport,
-    ShareGroupSnapshotSupport,
-    ShareGroupSupport,
-)
+from manila_lite.share.drivers.contract.connections import *
+from manila_lite.share.drivers.contract.connections import ConnectionDefaults
+from manila_lite.share.drivers.contract.groups import *
+from manila_lite.share.drivers.contract.groups import ShareGroupDefaults
+from manila_lite.share.drivers.contract.interfaces import *
 from manila_lite.share.drivers.contract.interfaces import (
-    CAPABILITIES,
-    CreateFromSnapshotSupport,
     ManageDefaults,
-    ManageSupport,
-    ManageWithServerSupport,
-    MountSnapshotSupport,
-    RevertSupport,
     ShareServerMapping,
-    SnapshotSupport,
 )
+from manila_lite.share.drivers.contract.migrations import *
 from manila_lite.share.drivers.contract.migrations import (
-    MigratedShare,
-    MigratedSnapshot,
-    ServerMigrationCompatibility,
-    ServerMigrationCompleteReply,
     ServerMigrationDefaults,
-    ServerMigrationStartReply,
-    ServerMigrationSupport,
-    ShareMigrationCompatibility,
-    ShareMigrationCompleteReply,
     ShareMigrationDefaults,
-    ShareMigrationSupport,
 )
-from manila_lite.share.drivers.contract.replication import (
-    ReplicationDefaults,
-    ReplicationSupport,
-)
+from manila_lite.share.drivers.contract.replication import *
+from manila_lite.share.drivers.contract.replication import ReplicationDefaults
+from manila_lite.share.drivers.contract.share_servers import *
 from manila_lite.share.drivers.contract.share_servers import (
     ShareServerDefaults,
     ShareServerSupport,
 )
+from manila_lite.share.drivers.contract.statistics import *
 from manila_lite.share.drivers.contract.statistics import (
     AnyDisk,
-    Disk,
     DiskRegistry,
-    Holds,
     ShareStatistics,
     Stats,
 )
+from manila_lite.share.drivers.contract.values import *
 from manila_lite.share.drivers.contract.values import (
-    AccessReplies,
-    AccessReply,
-    AccessRuleForDriver,
     EnsureReply,
-    ExportLocation,
     ExportLocationsReply,
-    ManageReply,
-    ManageSnapshotReply,
-    NetworkAllocation,
-    NetworkInfo,
-    NewShareReply,
-    ReplicaReply,
-    ReplicaSnapshot,
-    ReplicaStateReply,
-    ReplicatedSnapshotReply,
-    SecurityServiceForDriver,
     ShareForDriver,
-    ShareGroupForDriver,
-    ShareGroupSnapshotForDriver,
-    ShareServerForDriver,
     SnapshotForDriver,
-    SnapshotReply,
     StatusReply,
-    normalise_export_locations,
 )
 
-# Code that deals with drivers imports this module only.
-__all__ = [
-    'CAPABILITIES',
-    'AccessReply',
-    'AccessReplies',
-    'AccessRuleForDriver',
-    'BackupProgress',
-    'BackupSupport',
-    'CephLocation',
-    'ConnectionInfo',
-    'ConnectionSupport',
-    'CreateFromSnapshotSupport',
-    'Disk',
-    'DiskRegistry',
-    'EnsureReply',
-    'ExportLocation',
-    'ExportLocationsReply',
-    'Holds',
-    'ManageReply',
-    'ManageSnapshotReply',
-    'ManageSupport',
-    'ManageWithServerSupport',
-    'MigratedShare',
-    'MigratedSnapshot',
-    'MountSnapshotSupport',
-    'NetworkAllocation',
-    'NetworkInfo',
-    'NewShareReply',
-    'PrivateStorage',
-    'ReplicaReply',
-    'ReplicaStateReply',
-    'ReplicaSnapshot',
-    'ReplicatedSnapshotReply',
-    'ReplicationDefaults',
-    'ReplicationSupport',
-    'RevertSupport',
-    'AccessRules',
-    'SecurityServiceForDriver',
-    'ServerMigrationCompatibility',
-    'ServerMigrationCompleteReply',
-    'ServerMigrationStartReply',
-    'ServerMigrationSupport',
-    'ShareDriver',
-    'GroupReply',
-    'ShareBackupForDriver',
-    'ShareForDriver',
-    'ShareGroupForDriver',
-    'GroupSnapshotReply',
-    'ShareGroupSnapshotForDriver',
-    'ShareGroupFromSnapshotSupport',
-    'ShareGroupSnapshotSupport',
-    'ShareGroupSupport',
-    'ShareServerMapping',
-    'ShareMigrationCompatibility',
-    'ShareMigrationCompleteReply',
-    'ShareMigrationSupport',
-    'ShareServerForDriver',
-    'ShareServerSupport',
-    'SnapshotReply',
-    'SnapshotForDriver',
-    'SnapshotSupport',
-    'Stats',
-    'StatusReply',
-    'normalise_access_replies',
-    'normalise_export_locations',
-]
+# Code that deals with drivers imports this module only: it offers all names of the
+# contract.
 
 
 class ShareDriver(
