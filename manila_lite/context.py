@@ -80,7 +80,7 @@ class RequestContext(context.RequestContext):
         """The actor of this request in the journal of transitions."""
         return self.user_id
 
-    def can(self, rule: str, target: typing.Any = None) -> bool:
+    def can(self, rule: str, target: object = None) -> bool:
         """Whether the caller may do `rule` to the target.
 
         The target has `project_id` and `user_id` as attributes or keys;
@@ -90,7 +90,7 @@ class RequestContext(context.RequestContext):
             raise RuntimeError('a stored context has no policy enforcer')
         return self.enforcer.allows(rule, self if target is None else target, self)
 
-    def authorize(self, rule: str, target: typing.Any = None) -> None:
+    def authorize(self, rule: str, target: object = None) -> None:
         """Raise PolicyNotAuthorized unless the caller may do `rule`."""
         if not self.can(rule, target):
             raise exception.PolicyNotAuthorized(rule=rule)

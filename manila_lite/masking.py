@@ -114,7 +114,7 @@ def _has_hint(text: str) -> bool:
     return any(hint in lowered for hint in _HINTS)
 
 
-def mask_values(value: typing.Any) -> typing.Any:
+def mask_values(value: object) -> typing.Any:
     """Return a document with all texts in it masked; sequences as lists.
 
     What is below a key with the name of a secret is masked as a whole,
@@ -171,7 +171,7 @@ def _secret_values(conf: cfg.ConfigOpts) -> Iterable[typing.Any]:
                     yield values[name]
 
 
-def _secrets_in(value: typing.Any) -> Iterable[str]:
+def _secrets_in(value: object) -> Iterable[str]:
     """Yield the secret texts in the value of an option."""
     if isinstance(value, Mapping):
         value = value.values()

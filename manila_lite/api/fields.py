@@ -169,13 +169,13 @@ class _ViewFunctions:
         self._fields = fields
         self._compiled: dict[tuple[str, ...] | None, tuple] = {}
 
-    def show(self, row: typing.Any, more: typing.Any = None) -> dict:
+    def show(self, row: object, more: object = None) -> dict:
         return self._for(row)[0](row, more)
 
-    def many(self, rows: typing.Sequence, more: typing.Any = None) -> list[dict]:
+    def many(self, rows: typing.Sequence, more: object = None) -> list[dict]:
         return self._for(rows[0])[1](rows, more) if rows else []
 
-    def _for(self, row: typing.Any) -> tuple:
+    def _for(self, row: object) -> tuple:
         columns = getattr(row, '_fields', None)
         compiled = self._compiled.get(columns)
         if compiled is None:

@@ -49,7 +49,7 @@ class Request(webob.Request):
     base_url: str | None = None
     ctx: context.RequestContext = None  # type: ignore[assignment]
 
-    def __init__(self, environ: dict, **attributes: typing.Any):
+    def __init__(self, environ: dict, **attributes: object):
         self.__dict__.update(attributes, environ=environ, ctx=environ.get(CONTEXT))
 
     @functools.cached_property
@@ -486,7 +486,7 @@ def _with_checks(
     return run
 
 
-def _authorize(req: Request, rule: str | None, *target: typing.Any) -> None:
+def _authorize(req: Request, rule: str | None, *target: object) -> None:
     """Refuse the request unless the policy allows it.
 
     Without a target the caller's own project is used.
@@ -498,7 +498,7 @@ def _authorize(req: Request, rule: str | None, *target: typing.Any) -> None:
 def _refusing(handler: typing.Callable, refused: Refusals) -> typing.Callable:
     """Wrap the handler so that it raises the published errors."""
 
-    def call(*args: typing.Any, **variables: str) -> Result:
+    def call(*args: object, **variables: str) -> Result:
         try:
             return handler(*args, **variables)
         except tuple(refused) as error:
@@ -543,7 +543,7 @@ def send(
 def send_json(
     start_response: typing.Callable,
     status: int,
-    content: typing.Any,
+    content: object,
     headers: typing.Iterable[tuple[str, str]] = (),
 ) -> list[bytes]:
     """Start the response and return its body as JSON unless it is bytes."""

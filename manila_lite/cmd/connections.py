@@ -402,11 +402,7 @@ class _Listener(waitress_server.TcpWSGIServer):
     channel_class = _Channel
 
     def __init__(
-        self,
-        *args: typing.Any,
-        limits: Limits,
-        accepted_at_once: int,
-        **kwargs: typing.Any,
+        self, *args: object, limits: Limits, accepted_at_once: int, **kwargs: object
     ):
         self._limits = limits
         self._accepted_at_once = accepted_at_once

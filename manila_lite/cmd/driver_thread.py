@@ -27,7 +27,7 @@ from manila_lite.context import in_callers_context
 T = typing.TypeVar('T')
 
 
-def run_in_native_thread(function: Callable[..., T], *args: typing.Any) -> T:
+def run_in_native_thread(function: Callable[..., T], *args: object) -> T:
     """Return the result of a function that waits for nothing of eventlet's.
 
     With native threads it runs in the thread of the caller.
@@ -86,7 +86,7 @@ class _Hub:
         self._stopped = True
         os.write(self._sender, b'.')
 
-    def call(self, caller: '_Hub', function: Callable[..., T], *args: typing.Any) -> T:
+    def call(self, caller: '_Hub', function: Callable[..., T], *args: object) -> T:
         """Run the function here; wait for its result in the hub `caller`."""
         from eventlet import event
 
@@ -131,11 +131,7 @@ class _Elsewhere:
 
 
 def _call(
-    hub: _Hub,
-    caller: _Hub,
-    method: Callable[..., T],
-    *args: typing.Any,
-    **kwargs: typing.Any,
+    hub: _Hub, caller: _Hub, method: Callable[..., T], *args: object, **kwargs: object
 ) -> T:
     return hub.call(caller, functools.partial(method, *args, **kwargs))
 

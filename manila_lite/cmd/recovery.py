@@ -103,7 +103,7 @@ def log(db: Database, args: argparse.Namespace) -> Rows:
     return [{name: _plain(getattr(row, name)) for name in LOG_FIELDS} for row in found]
 
 
-def _plain(value: typing.Any) -> typing.Any:
+def _plain(value: object) -> typing.Any:
     if isinstance(value, float):
         return round(value, 3)
     if hasattr(value, 'isoformat'):

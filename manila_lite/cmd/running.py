@@ -68,7 +68,7 @@ class Signals:
             signal.signal(number, lambda number, frame: None)
         signal.signal(signal.SIGUSR2, lambda number, frame: report(frame))
 
-    def _stop(self, number: int, frame: typing.Any) -> None:
+    def _stop(self, number: int, frame: object) -> None:
         if self._stopping:
             raise SystemExit(128 + number)
         self._stopping = True
@@ -126,7 +126,7 @@ class _Version:
         return metadata.version('manila_lite')
 
 
-def write_report(prog: str, conf: cfg.ConfigOpts, frame: typing.Any) -> None:
+def write_report(prog: str, conf: cfg.ConfigOpts, frame: object) -> None:
     """Write a report to [oslo_reports] log_dir, or to standard error.
 
     Runs in a signal handler, so it must not raise, nor use the buffer of

@@ -50,12 +50,12 @@ class larger_of(expression.FunctionElement):  # noqa: N801 reads as SQL
 
 
 @compiler.compiles(larger_of)
-def _greatest(element: larger_of, compiler: sa.Compiled, **kw: typing.Any) -> str:
+def _greatest(element: larger_of, compiler: sa.Compiled, **kw: object) -> str:
     return f'GREATEST({compiler.process(element.clauses, **kw)})'
 
 
 @compiler.compiles(larger_of, 'sqlite')
-def _max(element: larger_of, compiler: sa.Compiled, **kw: typing.Any) -> str:
+def _max(element: larger_of, compiler: sa.Compiled, **kw: object) -> str:
     return f'MAX({compiler.process(element.clauses, **kw)})'
 
 

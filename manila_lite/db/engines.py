@@ -60,9 +60,7 @@ class StatementCache(MutableMapping):
         self._remember(identity, key, compiled)
         return compiled
 
-    def _remember(
-        self, identity: Hashable, key: Hashable, compiled: typing.Any
-    ) -> None:
+    def _remember(self, identity: Hashable, key: Hashable, compiled: object) -> None:
         """Remember a statement that is used again.
 
         One that was made for this execution does not come back.
@@ -74,13 +72,13 @@ class StatementCache(MutableMapping):
         _limit(self._known, self._size)
         self._known[identity] = (key, compiled)
 
-    def __getitem__(self, key: typing.Any) -> typing.Any:
+    def __getitem__(self, key: object) -> typing.Any:
         return self._compiled[key]
 
-    def __setitem__(self, key: typing.Any, compiled: typing.Any) -> None:
+    def __setitem__(self, key: object, compiled: object) -> None:
         self._compiled[key] = compiled
 
-    def __delitem__(self, key: typing.Any) -> None:
+    def __delitem__(self, key: object) -> None:
         self.clear()
 
     def __iter__(self) -> Iterator:

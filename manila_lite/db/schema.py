@@ -212,7 +212,7 @@ def _make_repeatable(
     connection: sa.Connection,
     cursor: object,
     statement: str,
-    parameters: typing.Any,
+    parameters: object,
     *rest: object,
 ) -> tuple[str, typing.Any]:
     """Let a migration go on after those of its statements that have run.

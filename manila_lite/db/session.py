@@ -272,7 +272,7 @@ class Database:
             raise exception.OutcomeUnknown from lost.__cause__
         return commits.was_committed(self, lost.session.transaction_id)
 
-    def write_once(self, function: Callable[..., T], *args: typing.Any) -> T:
+    def write_once(self, function: Callable[..., T], *args: object) -> T:
         """Run a function in one transaction, which is not repeated.
 
         Raises commits.Lost if the connection is lost during the commit.
@@ -282,9 +282,9 @@ class Database:
     def read(
         self,
         function: Callable[..., T],
-        *args: typing.Any,
+        *args: object,
         by: Initiator | None = None,
-        **kwargs: typing.Any,
+        **kwargs: object,
     ) -> T:
         """Run a read-only function on one snapshot; return its result.
 

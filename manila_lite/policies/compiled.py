@@ -129,11 +129,11 @@ class _Compiler:
         raise _NotCompilable
 
 
-def _always(target: Any, creds: context.RequestContext) -> bool:
+def _always(target: object, creds: context.RequestContext) -> bool:
     return True
 
 
-def _never(target: Any, creds: context.RequestContext) -> bool:
+def _never(target: object, creds: context.RequestContext) -> bool:
     return False
 
 
@@ -155,7 +155,7 @@ def _role(match: str) -> Predicate:
         return lambda target, creds: name in map(str.lower, creds.roles)
     wanted = _filled(match)
 
-    def check(target: Any, creds: context.RequestContext) -> bool:
+    def check(target: object, creds: context.RequestContext) -> bool:
         role = wanted(target)
         return role is not None and role.lower() in map(str.lower, creds.roles)
 
@@ -193,14 +193,14 @@ def _filled(match: str) -> Callable[[Any], str | None]:
         return lambda target: _format(match, target)
     key = one_key[1]
 
-    def format_key(target: Any) -> str | None:
+    def format_key(target: object) -> str | None:
         value = _value(target, key)
         return None if value is _MISSING else str(value)
 
     return format_key
 
 
-def _format(match: str, target: Any) -> str | None:
+def _format(match: str, target: object) -> str | None:
     try:
         return match % _Values(target)
     except (KeyError, ValueError, TypeError):
@@ -210,7 +210,7 @@ def _format(match: str, target: Any) -> str | None:
 class _Values:
     """The values of a target by key, for the % operator."""
 
-    def __init__(self, target: Any):
+    def __init__(self, target: object):
         self._target = target
 
     def __getitem__(self, key: str) -> Any:
@@ -220,14 +220,14 @@ class _Values:
         return value
 
 
-def _value(target: Any, key: str) -> Any:
+def _value(target: object, key: str) -> Any:
     if isinstance(target, Mapping):
         return target.get(key, _MISSING)
     return getattr(target, key, _MISSING)
 
 
 def _in_scope(scopes: frozenset[str], inner: Predicate) -> Predicate:
-    def check(target: Any, creds: context.RequestContext) -> bool:
+    def check(target: object, creds: context.RequestContext) -> bool:
         scope = (
             'system'
             if creds.system_scope
@@ -241,7 +241,7 @@ def _in_scope(scopes: frozenset[str], inner: Predicate) -> Predicate:
 
 
 def _delegate(enforcer: policy.Enforcer, name: str) -> Predicate:
-    def check(target: Any, creds: context.RequestContext) -> bool:
+    def check(target: object, creds: context.RequestContext) -> bool:
         return bool(enforcer.enforce(name, _as_dict(target), credentials(creds)))
 
     return check
@@ -252,7 +252,7 @@ def credentials(creds: context.RequestContext) -> dict[str, Any]:
     return {name: getattr(creds, name) for name in CREDENTIALS}
 
 
-def _as_dict(target: Any) -> dict[str, Any]:
+def _as_dict(target: object) -> dict[str, Any]:
     """Return the target as a dict for the checks of oslo.policy."""
     if isinstance(target, Mapping):
         return dict(target)

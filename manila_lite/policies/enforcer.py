@@ -44,7 +44,7 @@ class Enforcer:
         self._closures = self._load()
         self._next_check_at = clock() + _CHECK_INTERVAL
 
-    def allows(self, rule: str, target: Any, creds: context.RequestContext) -> bool:
+    def allows(self, rule: str, target: object, creds: context.RequestContext) -> bool:
         """Whether the caller may do `rule` to the target.
 
         The target has `project_id` and `user_id` as attributes or keys.
@@ -145,7 +145,7 @@ def find_unknown(conf: cfg.ConfigOpts, roles: Iterable[str]) -> list[str]:
     return sorted({role.lower() for role in roles} - known)
 
 
-def _leaves(check: Any) -> Iterator[Any]:
+def _leaves(check: object) -> Iterator[Any]:
     """Yield the checks that a rule is combined of."""
     if isinstance(check, _checks.NotCheck):
         yield from _leaves(check.rule)

@@ -48,7 +48,7 @@ DefaultLimits = typing.NewType('DefaultLimits', dict[str, int])
 """The limits by resource where no quota is set."""
 
 
-def from_options(group: typing.Any) -> DefaultLimits:
+def from_options(group: object) -> DefaultLimits:
     """Return the limits that the option group `quota` sets by default."""
     return DefaultLimits({name: getattr(group, name) for name in NAMES})
 

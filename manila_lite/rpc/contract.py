@@ -138,8 +138,8 @@ class Call(Method):
 
 def durable(
     failure: tuple[Machine, str] | None = None,
-    action: typing.Any = None,
-    detail: typing.Any = None,
+    action: object = None,
+    detail: object = None,
     *,
     refused: Refused | None = None,
     coalesced: bool | None = None,
@@ -172,9 +172,7 @@ def durable(
     )
 
 
-def _failure(
-    machine: Machine, event: str, action: typing.Any, detail: typing.Any
-) -> Failure:
+def _failure(machine: Machine, event: str, action: object, detail: object) -> Failure:
     try:
         machine[event]
     except KeyError:
@@ -356,7 +354,7 @@ class Client(typing.Generic[Given]):
         )
 
     def _call(
-        self, method: Call, ctx: context.RequestContext, **args: typing.Any
+        self, method: Call, ctx: context.RequestContext, **args: object
     ) -> typing.Any:
         values = method.complete(args)
         assert self._transport is not None, 'a call needs a transport'
@@ -422,7 +420,7 @@ def work(
 _NO_HOOKS = Hooks((), None, None, None)
 
 
-def _hooks(endpoint: typing.Any, name: str) -> Hooks:
+def _hooks(endpoint: object, name: str) -> Hooks:
     return getattr(getattr(endpoint, name), 'hooks', _NO_HOOKS)
 
 
@@ -547,8 +545,6 @@ def _prepare(endpoint: typing.Any, name: str) -> Callable[..., typing.Any] | Non
     return lambda session, job: endpoint.expect(session, job, *hooks.expects, **by)
 
 
-def _hook(
-    endpoint: typing.Any, name: str, prefix: str
-) -> Callable[..., typing.Any] | None:
+def _hook(endpoint: object, name: str, prefix: str) -> Callable[..., typing.Any] | None:
     declared = getattr(_hooks(endpoint, name), prefix)
     return getattr(endpoint, declared or f'{prefix}_{name}', None)

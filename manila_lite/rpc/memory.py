@@ -29,7 +29,7 @@ class MemoryMessage(base.RpcIncomingMessage):
         super().__init__(*jsonutils.loads(text))
         self._reply_future = reply_future
 
-    def reply(self, reply: typing.Any = None, failure: typing.Any = None) -> None:
+    def reply(self, reply: object = None, failure: object = None) -> None:
         if self._reply_future is None:
             return
         if failure is not None:
@@ -56,7 +56,7 @@ class MemoryListener(base.Listener):
         self.addresses = addresses
         self._broker = broker
 
-    def start(self, on_incoming_callback: typing.Any) -> None:
+    def start(self, on_incoming_callback: object) -> None:
         super().start(on_incoming_callback)
         self._broker.subscribe(self)
 
@@ -142,7 +142,7 @@ class MemoryDriver(base.BaseDriver):
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        url: typing.Any,
+        url: object,
         default_exchange: str | None = None,
         allowed_remote_exmods: list[str] | None = None,
     ):
@@ -206,9 +206,9 @@ class MemoryDriver(base.BaseDriver):
 
     def send_notification(
         self,
-        target: typing.Any,
-        ctxt: typing.Any,
-        message: typing.Any,
+        target: object,
+        ctxt: object,
+        message: object,
         version: float,
         retry: int | None = None,
     ) -> None:
@@ -216,7 +216,7 @@ class MemoryDriver(base.BaseDriver):
 
     def listen_for_notifications(
         self,
-        targets_and_priorities: typing.Any,
+        targets_and_priorities: object,
         pool: str | None,
         batch_size: int,
         batch_timeout: float | None,

@@ -69,7 +69,7 @@ class Notifications:
                 f'{event_type} was not sent: {self._error!r}'
             ) from self._error
 
-    def _send_and_report(self, *args: typing.Any, **facts: typing.Any) -> None:
+    def _send_and_report(self, *args: object, **facts: object) -> None:
         try:
             self._send(*args, **facts)
         except Exception as error:  # noqa: BLE001 raised by `send`

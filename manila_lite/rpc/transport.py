@@ -58,10 +58,10 @@ class ContextSerializer:
     ) -> context.RequestContext | None:
         return context.RequestContext.from_dict(values) if values else None
 
-    def serialize_entity(self, ctx: typing.Any, entity: typing.Any) -> typing.Any:
+    def serialize_entity(self, ctx: object, entity: object) -> typing.Any:
         return entity
 
-    def deserialize_entity(self, ctx: typing.Any, entity: typing.Any) -> typing.Any:
+    def deserialize_entity(self, ctx: object, entity: object) -> typing.Any:
         return entity
 
 

@@ -12,7 +12,6 @@ import dataclasses
 import logging
 import random
 import time
-import typing
 
 from oslo_db import exception as db_exc
 
@@ -360,7 +359,7 @@ class Executor:
             self._write_if_held(self.fail, claim, plain, error)
 
     def _write_if_held(
-        self, function: Callable, claim: table.Claim, *args: typing.Any
+        self, function: Callable, claim: table.Claim, *args: object
     ) -> None:
         try:
             self.db.write(function, claim, *args, by=claim)

@@ -79,7 +79,7 @@ class JobContext:
     def __getattr__(self, name: str) -> typing.Any:
         return getattr(self.claim, name)
 
-    def read(self, query: Callable, *args: typing.Any) -> typing.Any:
+    def read(self, query: Callable, *args: object) -> typing.Any:
         """Run a query in a short transaction of its own."""
         return self.db.read(query, *args, by=self.claim)
 
@@ -158,7 +158,7 @@ class JobContext:
     # Progress and end
 
     def checkpoint(
-        self, step: str, function: Callable = write_nothing, *args: typing.Any
+        self, step: str, function: Callable = write_nothing, *args: object
     ) -> None:
         """Record progress; raise ClaimLost when another worker took over.
 
@@ -173,7 +173,7 @@ class JobContext:
         table.checkpoint(session, self.claim, step)
         function(session, *args)
 
-    def finish(self, function: Callable = write_nothing, *args: typing.Any) -> None:
+    def finish(self, function: Callable = write_nothing, *args: object) -> None:
         """End the work and write its results in one transaction.
 
         The commit may be lost in a power cut. The work is then run again,
@@ -194,7 +194,7 @@ class JobContext:
         self,
         args: Mapping[str, typing.Any],
         function: Callable = write_nothing,
-        *function_args: typing.Any,
+        *function_args: object,
     ) -> None:
         """Write the results so far; queue the rest as work with `args`."""
         self.db.write(self._continue_with, args, function, function_args, by=self.claim)
@@ -211,7 +211,7 @@ class JobContext:
         function(session, *function_args)
 
     def pause(
-        self, delay: float, function: Callable = write_nothing, *args: typing.Any
+        self, delay: float, function: Callable = write_nothing, *args: object
     ) -> None:
         """Write the progress; run the same work again after `delay`."""
         self.db.write(self._pause, delay, function, args, by=self.claim)
@@ -228,7 +228,7 @@ class JobContext:
         self.db.write(table.release, self.claim, delay, by=self.claim)
         self.closed = True
 
-    def hand_over(self, function: Callable, *args: typing.Any) -> None:
+    def hand_over(self, function: Callable, *args: object) -> None:
         """Run a transaction that moves the work to another queue."""
         self.db.write(function, *args, by=self.claim, fsync=False)
         self.closed = True

@@ -611,7 +611,7 @@ def count_by_kind(session: Session, queue: str) -> typing.Sequence[sa.Row]:
     return session.rows(sql.COUNT_BY_KIND, of_queue=queue)
 
 
-def _dump(value: typing.Any) -> str:
+def _dump(value: object) -> str:
     return orjson.dumps(value).decode()
 
 

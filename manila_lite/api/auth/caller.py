@@ -20,7 +20,7 @@ class Authenticated(typing.NamedTuple):
     identity_api: App | None = None
 
 
-def run_here(function: Callable[..., typing.Any], *args: typing.Any) -> typing.Any:
+def run_here(function: Callable[..., typing.Any], *args: object) -> typing.Any:
     """Call the function in this thread."""
     return function(*args)
 

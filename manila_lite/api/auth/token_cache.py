@@ -161,7 +161,7 @@ class KnownTokenMiddleware:
         if not token:
             return self._validating(environ, start_response)
 
-        def start_or_drop(status: str, headers: list, *error: typing.Any) -> typing.Any:
+        def start_or_drop(status: str, headers: list, *error: object) -> typing.Any:
             if status.startswith('401'):
                 self._cache.drop(token)
             return start_response(status, headers, *error)

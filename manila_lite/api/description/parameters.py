@@ -114,7 +114,7 @@ def _parsed(parse: Callable) -> dict:
     return next(found for kind, found in _BY_RESULT if kind in kinds)
 
 
-def _alternatives(result: typing.Any) -> tuple:
+def _alternatives(result: object) -> tuple:
     if typing.get_origin(result) in (None, dict):
         return (result,)
     return typing.get_args(result)

@@ -48,7 +48,7 @@ _ARRAYS = (list, collections.abc.Sequence, collections.abc.Collection)
 _OBJECTS = (dict, collections.abc.Mapping)
 
 
-def schema_of(annotation: typing.Any) -> dict | None:
+def schema_of(annotation: object) -> dict | None:
     """Return the JSON Schema of a type, or None if it is not a type."""
     if annotation is None:
         return {'type': 'null'}
@@ -71,7 +71,7 @@ def schema_of(annotation: typing.Any) -> dict | None:
     return None
 
 
-def _inner(annotation: typing.Any) -> dict:
+def _inner(annotation: object) -> dict:
     return schema_of(annotation) or {}
 
 

@@ -63,7 +63,7 @@ class TokenRequests:
         self._passwords = passwords
         self._tokens = issuer
 
-    def issue(self, body: typing.Any, environ: dict) -> Token:
+    def issue(self, body: object, environ: dict) -> Token:
         """Return the token that the body of a request asks for.
 
         The name of the user is left in the environment for the log.
@@ -118,7 +118,7 @@ class TokenRequests:
         return next(iter(in_project or of_person), None)
 
 
-def _project(scope: typing.Any) -> _Object:
+def _project(scope: object) -> _Object:
     """Return what a scope says of the project; empty for the user's own."""
     if scope in (None, 'unscoped'):
         return {}

@@ -42,7 +42,7 @@ class Type:
 anything = Type()
 
 
-def check_inside(name: str, check: Check, value: typing.Any) -> typing.Any:
+def check_inside(name: str, check: Check, value: object) -> typing.Any:
     try:
         return check(value)
     except ValidationError as error:

@@ -14,7 +14,7 @@ class _Array(Type):
     def at(self, minor: int) -> Check:
         check = self._of.at(minor)
 
-        def check_all(value: typing.Any) -> list:
+        def check_all(value: object) -> list:
             if type(value) is not list or not self._low <= len(value) <= self._high:
                 raise ValidationError(
                     f'must be a list of {self._low} to {self._high} items'
@@ -56,7 +56,7 @@ class _Mapping(Type):
     def at(self, minor: int) -> Check:
         check_key, check = self._key.at(minor), self._of.at(minor)
 
-        def check_all(value: typing.Any) -> dict | None:
+        def check_all(value: object) -> dict | None:
             if value is None and self._nullable:
                 return None
             if type(value) is not dict:
@@ -107,7 +107,7 @@ class ObjectType(Type):
         accepted, unavailable = self._fields(minor)
         required = [name for name in self._required if name in accepted]
 
-        def check(value: typing.Any) -> dict | None:
+        def check(value: object) -> dict | None:
             if value is None and self._nullable:
                 return None
             if type(value) is not dict:
@@ -236,7 +236,7 @@ class Schema:
         self.codes = {400, missing} if wrapper else {400}
         self._checks: dict[int, Check] = {}
 
-    def arguments(self, body: typing.Any, minor: int) -> typing.Any:
+    def arguments(self, body: object, minor: int) -> typing.Any:
         """Return the arguments in a whole body; raises Invalid."""
         if type(body) is not dict:
             raise exception.MalformedRequestBody()
@@ -248,7 +248,7 @@ class Schema:
             raise exception.InvalidInput(reason=f'{self._wrapper} is required')
         return self.check(body[self._wrapper], minor, self._wrapper)
 
-    def check(self, value: typing.Any, minor: int, *path: str) -> typing.Any:
+    def check(self, value: object, minor: int, *path: str) -> typing.Any:
         """Return the arguments in the value of an action or a wrapper."""
         check = self._checks.get(minor)
         if check is None:

@@ -22,7 +22,7 @@ class _String(Type):
     def at(self, minor: int) -> Check:
         return self._check
 
-    def _check(self, value: typing.Any) -> str | None:
+    def _check(self, value: object) -> str | None:
         if value is None and self._nullable:
             return None
         if (
@@ -104,7 +104,7 @@ class _Integer(Type):
     def at(self, minor: int) -> Check:
         return self._check
 
-    def _check(self, value: typing.Any) -> int | None:
+    def _check(self, value: object) -> int | None:
         if value is None and self._nullable:
             return None
         number = value
@@ -140,7 +140,7 @@ class _OneOf(Type):
     def at(self, minor: int) -> Check:
         return self._check
 
-    def _check(self, value: typing.Any) -> typing.Any:
+    def _check(self, value: object) -> typing.Any:
         # Lists are not hashable, and 1.0 == True == 1.
         if type(value) in (str, int, bool, type(None)):
             chosen = self._choices.get((type(value), value), self)

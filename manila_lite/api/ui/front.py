@@ -231,7 +231,7 @@ class Front:
         environ[FORM_TOKEN] = session.form_token
         answer: list = []
 
-        def start(*given: typing.Any) -> None:
+        def start(*given: object) -> None:
             answer[:] = given
 
         try:

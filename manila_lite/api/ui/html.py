@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 import datetime
 import functools
-import typing
 
 import jinja2
 
@@ -25,7 +24,7 @@ def send(
     template: str,
     headers: Headers = (),
     /,
-    **values: typing.Any,
+    **values: object,
 ) -> list[bytes]:
     """Send a page."""
     return wsgi.send(
@@ -44,7 +43,7 @@ def redirect(start_response: Callable, to: str, headers: Headers = ()) -> list[b
     )
 
 
-def render(template: str, /, **values: typing.Any) -> str:
+def render(template: str, /, **values: object) -> str:
     return _environment().get_template(template).render(**values)
 
 

@@ -45,7 +45,7 @@ class Registry:
             **(objects or {}),
         }
 
-    def get(self, kind: type[Built], **given: typing.Any) -> Built:
+    def get(self, kind: type[Built], **given: object) -> Built:
         """Return the object of a class, which is built when first asked for."""
         if kind in self._unshared:
             return self._build(kind, given)
@@ -107,7 +107,7 @@ def _parameters(kind: typing.Any) -> Mapping[str, _Parameter]:
     }
 
 
-def _option_in(hint: typing.Any) -> Option | None:
+def _option_in(hint: object) -> Option | None:
     """Return the option in an annotation."""
     found = getattr(hint, '__metadata__', ())
     return next((one for one in found if isinstance(one, Option)), None)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 import datetime
 import functools
-import typing
 
 import sqlalchemy as sa
 
@@ -61,6 +60,6 @@ def kinds_by_name() -> dict[str, set[type]]:
     return found
 
 
-def _kind(column: typing.Any) -> type | None:
+def _kind(column: object) -> type | None:
     stored = getattr(column, 'impl', column)  # of a type of our own
     return next((kind for stores, kind in _KINDS if isinstance(stored, stores)), None)

@@ -230,17 +230,13 @@ class _null_rank(GenericFunction):  # noqa: N801 - a function of SQL
 
 
 @compiles(_null_rank)
-def _nulls_first(
-    element: _null_rank, compiler: SQLCompiler, **kwargs: typing.Any
-) -> str:
+def _nulls_first(element: _null_rank, compiler: SQLCompiler, **kwargs: object) -> str:
     (argument,) = element.clauses
     return compiler.process(sa.case((argument.is_(None), 0), else_=1), **kwargs)
 
 
 @compiles(_null_rank, 'postgresql')
-def _nulls_last(
-    element: _null_rank, compiler: SQLCompiler, **kwargs: typing.Any
-) -> str:
+def _nulls_last(element: _null_rank, compiler: SQLCompiler, **kwargs: object) -> str:
     (argument,) = element.clauses
     return compiler.process(sa.case((argument.is_(None), 1), else_=0), **kwargs)
 

@@ -83,7 +83,7 @@ class Delegation(Generic[D]):
 
         # Not its attributes: one of them says that it is abstract.
         @functools.wraps(declared, updated=())
-        def call(driver: D, *args: Any, **kwargs: Any) -> Any:
+        def call(driver: D, *args: object, **kwargs: object) -> Any:
             bound = signature.bind(driver, *args, **kwargs)
             bound.apply_defaults()
             arguments = {name: get(bound.arguments) for name, get in getters.items()}

@@ -266,7 +266,7 @@ class Ganesha:
             return False
         return True
 
-    def _call(self, method: str, signature: str = '', *body: Any) -> Any:
+    def _call(self, method: str, signature: str = '', *body: object) -> Any:
         deadline = time.monotonic() + self._timeout
         while not silence.is_known(self):
             try:

@@ -89,7 +89,7 @@ class DriverProbe:
     def ask(
         self,
         method: Callable[..., typing.Any],
-        *args: typing.Any,
+        *args: object,
         on_slow: Callable[[], object] | None = None,
     ) -> ProbeResult:
         """Return the reply, or the reason why there is none.
@@ -106,7 +106,7 @@ class DriverProbe:
         return self._result(call, method)
 
     def poll(
-        self, key: str, method: Callable[..., typing.Any], *args: typing.Any
+        self, key: str, method: Callable[..., typing.Any], *args: object
     ) -> ProbeResult:
         """Return the reply, without blocking the worker until it comes.
 

@@ -85,10 +85,7 @@ class GuardedDriver:
 
 
 def _call(
-    name: str,
-    method: Callable[..., typing.Any],
-    *args: typing.Any,
-    **kwargs: typing.Any,
+    name: str, method: Callable[..., typing.Any], *args: object, **kwargs: object
 ) -> typing.Any:
     job = current_job()
     if job is None:
@@ -117,7 +114,7 @@ def _counted(
 ) -> Callable[..., typing.Any]:
     """Return the method of a driver, with metrics and a record of calls."""
 
-    def call(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+    def call(*args: object, **kwargs: object) -> typing.Any:
         outcome = 'failed'
         error: Exception | None = None
         recorded = _begin_record(name)

@@ -65,10 +65,7 @@ class DatabasePrivateStorage:
 
 
 def _write_claimed(
-    session: Session,
-    function: Callable[..., None],
-    *args: typing.Any,
-    **kwargs: typing.Any,
+    session: Session, function: Callable[..., None], *args: object, **kwargs: object
 ) -> None:
     """Call the function if the work that the driver is called for is held."""
     job = current_job()

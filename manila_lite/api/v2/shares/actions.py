@@ -1,7 +1,5 @@
 """Actions on shares, and managing them."""
 
-import typing
-
 from manila_lite import exception
 from manila_lite.api import schema as s, wsgi
 from manila_lite.api.services import ApiServices
@@ -26,7 +24,7 @@ class _ExportPath(s.Type):
         path = _PATH.at(minor)
         inside = s.obj(['path'], path=_PATH).at(minor)
 
-        def check(value: typing.Any) -> str:
+        def check(value: object) -> str:
             if isinstance(value, dict):
                 return inside(value)['path']
             return path(value)

@@ -112,7 +112,7 @@ class TypesController(wsgi.Controller):
         """Whether a type has these specs, as far as the caller may know."""
         return wanted.items() <= getattr(record, self.specs_key).items()
 
-    def response(self, req: wsgi.Request, record: typing.Any) -> dict:
+    def response(self, req: wsgi.Request, record: object) -> dict:
         """Return a type under each of its keys."""
         return dict.fromkeys(
             self.keys, self.item.function(req.minor)(record, self._more(req))

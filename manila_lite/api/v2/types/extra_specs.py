@@ -110,7 +110,7 @@ _check_text = TEXT.at(versions.MAX)
 _JSON_TYPES = {bool: 'boolean', int: 'integer', float: 'number'}
 
 
-def checked_value(key: str, value: typing.Any, kinds: tuple[type, ...]) -> str:
+def checked_value(key: str, value: object, kinds: tuple[type, ...]) -> str:
     """Return the value of a spec, a text or one of these kinds, as text."""
     try:
         if not KEY.fullmatch(key):
@@ -129,7 +129,7 @@ class Specs(schema.Type):
         self._kinds = kinds
 
     def at(self, minor: int) -> schema.Check:
-        def check(specs: typing.Any) -> dict[str, str]:
+        def check(specs: object) -> dict[str, str]:
             if type(specs) is not dict:
                 raise ValidationError('must be an object')
             return {
@@ -230,7 +230,7 @@ class _ExtraSpecs(schema.Type):
         self._required = required
 
     def at(self, minor: int) -> schema.Check:
-        def check(specs: typing.Any) -> dict[str, str]:
+        def check(specs: object) -> dict[str, str]:
             if type(specs) is not dict:
                 raise ValidationError('must be an object')
             for key in self._required:
@@ -265,7 +265,7 @@ class _ExtraSpecs(schema.Type):
         }
 
 
-def _checked(key: str, value: typing.Any) -> str:
+def _checked(key: str, value: object) -> str:
     if key == MOUNT_POINT_PREFIX and value == '':
         return value  # names of mount points then have no prefix
     text = checked_value(key, value, (bool, int, float))

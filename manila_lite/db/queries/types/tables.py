@@ -280,7 +280,7 @@ class TypeRecords(typing.Generic[Record]):
             raise self.tables.error(self.tables.errors.not_found, id)
 
     def _records(
-        self, session: Session, statement: sa.Select, **params: typing.Any
+        self, session: Session, statement: sa.Select, **params: object
     ) -> list[Record]:
         rows = session.rows(statement, **params)
         return self._make(session, list(_group_by_type(rows)))

@@ -270,7 +270,7 @@ def instrumented_methods(driver_class: type) -> frozenset[str]:
     )
 
 
-def _subject_id(*args: Any) -> str | None:
+def _subject_id(*args: object) -> str | None:
     return next(
         (arg['id'] for arg in args if isinstance(arg, Mapping) and 'id' in arg), None
     )

@@ -26,7 +26,7 @@ def from_row(kind: type[Value], row: object, **others: object) -> Value:
 
 
 @functools.cache
-def _names(kind: typing.Any) -> tuple[str, ...]:
+def _names(kind: object) -> tuple[str, ...]:
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
     return tuple(kind.__annotations__)

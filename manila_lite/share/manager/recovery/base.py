@@ -193,7 +193,7 @@ class ProbedRecovery(ResourceRecovery[Row, Loaded]):
         """Return the driver method of this name with its arguments."""
 
     @abc.abstractmethod
-    def interpret(self, case: RescueCase[Row, Loaded], reply: typing.Any) -> Verdict:
+    def interpret(self, case: RescueCase[Row, Loaded], reply: object) -> Verdict:
         """Return what a reply of the driver means for the resource."""
 
     @abc.abstractmethod
@@ -207,7 +207,7 @@ class ProbedRecovery(ResourceRecovery[Row, Loaded]):
         return False
 
     def store_differences(
-        self, session: Session, case: RescueCase[Row, Loaded], facts: typing.Any
+        self, session: Session, case: RescueCase[Row, Loaded], facts: object
     ) -> bool:
         """Store what differs on the back end; return whether it did."""
         return False

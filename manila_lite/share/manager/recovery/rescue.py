@@ -249,7 +249,7 @@ class RescueRun:
         )
 
 
-def _brief(facts: typing.Any) -> str:
+def _brief(facts: object) -> str:
     return str(facts)[:500]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 import dataclasses
-import typing
 
 from manila_lite.db.queries.groups import share_groups, snapshots as rows
 from manila_lite.db.rows import ShareGroupRow, ShareGroupSnapshotRow
@@ -56,7 +55,7 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
             return (_exists_without_driver,)
         return (getattr(self.groups.driver, name), group.for_driver, group.share_server)
 
-    def interpret(self, case: GroupCase, reply: typing.Any) -> Verdict:
+    def interpret(self, case: GroupCase, reply: object) -> Verdict:
         return verdict_on_status(reply, share_group.GroupStatus.AVAILABLE)
 
     def converge(self, session: Session, case: GroupCase, end: Ending) -> None:
@@ -128,7 +127,7 @@ class ShareGroupSnapshotRecovery(
             'share_group_snapshot_members': members,
         }
 
-    def interpret(self, case: GroupSnapshotCase, reply: typing.Any) -> Verdict:
+    def interpret(self, case: GroupSnapshotCase, reply: object) -> Verdict:
         return verdict_on_status(reply, share_group.GroupSnapshotStatus.AVAILABLE)
 
     def converge(self, session: Session, case: GroupSnapshotCase, end: Ending) -> None:

@@ -73,7 +73,7 @@ class OutcomeWriter:
         self,
         job: Claim,
         replica: LoadedInstance,
-        reported: typing.Any,
+        reported: object,
         details: Mapping[str, typing.Any] = types.MappingProxyType({}),
         explanation: str | None = None,
     ) -> None:
@@ -97,7 +97,7 @@ class OutcomeWriter:
         self,
         session: Session,
         row: InstanceRow,
-        reported: typing.Any,
+        reported: object,
         exports: list[ExportLocation] | None,
         explanation: str | None,
     ) -> None:
@@ -299,7 +299,7 @@ class OutcomeWriter:
         )
 
 
-def may_retry_rules(row: InstanceRow, reported: typing.Any) -> bool:
+def may_retry_rules(row: InstanceRow, reported: object) -> bool:
     """Return whether rules may have failed because of an outage.
 
     It is over when the replica is up to date again, or when the back end

@@ -80,7 +80,7 @@ class ReplicaProbe:
         self,
         subject: ProbeSubject,
         method: typing.Callable,
-        *args: typing.Any,
+        *args: object,
         on_slow: typing.Callable[[], object] | None = None,
     ) -> DriverReply:
         """Return the driver's reply; `on_slow` is called when it is slow.
@@ -131,7 +131,7 @@ class ReplicaProbe:
 def with_normalised_exports(method: typing.Callable) -> typing.Callable:
     """Wrap a driver method so that invalid exports raise as its error."""
 
-    def call(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+    def call(*args: object, **kwargs: object) -> typing.Any:
         reply = method(*args, **kwargs)
         if isinstance(reply, Mapping):
             return {

@@ -461,7 +461,7 @@ class ReplicaUpdatesEndpoint:
         what: str,
         on_slow: Callable[[], object] | None,
         method: Callable[..., typing.Any],
-        *args: typing.Any,
+        *args: object,
     ) -> DriverReply:
         return self.probe.ask(
             ProbeSubject(due.row.id, due.row.replica_generation, what),

@@ -218,7 +218,7 @@ class MigrationDestinations:
 
 
 def write_step(
-    job: JobContext, step: str, function: Callable[..., object], *args: typing.Any
+    job: JobContext, step: str, function: Callable[..., object], *args: object
 ) -> LoadedMigration:
     """Write a step under the claim; return the migration as it is then."""
 

@@ -90,7 +90,7 @@ class ManagingEndpoint:
         method: Callable[..., typing.Any],
         method_with_server: Callable[..., typing.Any],
         resource: LoadedInstance | LoadedSnapshot,
-        *args: typing.Any,
+        *args: object,
     ) -> typing.Any:
         """Call the variant of a driver method for its DHSS mode."""
         if not self.driver.driver_handles_share_servers:

@@ -128,7 +128,7 @@ class ProvisioningEndpoint:
         share: base.ShareForDriver,
         server: base.ShareServerForDriver | None,
         end: Callable[..., None],
-        *args: typing.Any,
+        *args: object,
     ) -> None:
         """Finish the work; delete the share if its rows are gone."""
         undo = functools.partial(
