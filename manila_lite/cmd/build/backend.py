@@ -44,7 +44,7 @@ from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.share.manager.recovery import rule_sets, share_groups, share_instances
 from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.recovery.reconciliation import ReconciliationEndpoint
-from manila_lite.share.manager.recovery.share_backups import ShareBackupRecovery
+from manila_lite.share.manager.recovery.share_instances import ShareBackupRecovery
 from manila_lite.share.manager.recovery.share_servers import (
     ServerTaskRecovery,
     ShareServerRecovery,

@@ -1,4 +1,4 @@
-"""Rescue of share instances, of their transfers and their migrations.
+"""Rescue of share instances, their transfers, migrations and backups.
 
 Where the work of a transfer was lost, nothing has changed hands, so the share
 is offered again.
@@ -6,6 +6,9 @@ is offered again.
 The work of every step of a migration is idempotent and runs on the service of
 the source. A step without work is submitted again. Where that leads nowhere,
 the migration ends without another call of a driver.
+
+Work on a backup is done once more, by a data service or by the back end that
+has the backup.
 """
 
 import dataclasses
@@ -14,6 +17,7 @@ import typing
 from manila_lite import messages
 from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.moves.snapshots import release_share
+from manila_lite.db.queries import share_backups
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.services import pools
@@ -23,18 +27,25 @@ from manila_lite.db.queries.shares import (
     transfers,
 )
 from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.rows import AcceptedTransferRow, InstanceRow, ShareTaskRow
+from manila_lite.db.rows import (
+    AcceptedTransferRow,
+    InstanceRow,
+    ShareBackupRow,
+    ShareTaskRow,
+)
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire, fire_matching
 from manila_lite.messages import Action
 from manila_lite.quota.shares import lock_instances, resize
-from manila_lite.rpc.share import AccessRpc, ReplicaUpdatesRpc
+from manila_lite.rpc.data import BackupsRpc
+from manila_lite.rpc.share import TOPIC, AccessRpc, DriverBackupsRpc, ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.migrations.endpoint import ShareMigrationsEndpoint
 from manila_lite.share.manager.recovery import base
+from manila_lite.share.manager.recovery.base import Ending, RescueCase, ResourceRecovery
 from manila_lite.share.manager.recovery.rule_sets import resync_of_failed
 from manila_lite.share.manager.replication.replicas import (
     ReplicasEndpoint,
@@ -46,6 +57,7 @@ from manila_lite.share.manager.shares.provisioning import (
 )
 from manila_lite.share.manager.shares.transfers import withdraw_acceptance
 from manila_lite.states.machine import Ask, Repeat, Rescue
+from manila_lite.states.share_backup import SHARE_BACKUP, BackupStatus
 from manila_lite.states.share_instance import (
     HIDDEN_FROM_TENANTS,
     SHARE_INSTANCE,
@@ -329,3 +341,39 @@ class ShareTaskRecovery(base.ResourceRecovery[ShareTaskRow, None]):
             session, case.row.id, session.reason or 'its work was lost'
         )
         self.notify(session, end, Action.UPDATE)
+
+
+_BACKUP_ACTIONS = {
+    BackupStatus.CREATING: Action.CREATE,
+    BackupStatus.RESTORING: Action.RESTORE_BACKUP,
+    BackupStatus.DELETING: Action.DELETE,
+}
+
+
+@dataclasses.dataclass(eq=False)
+class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
+    machine = SHARE_BACKUP
+
+    def find(
+        self, session: Session, id: str
+    ) -> RescueCase[ShareBackupRow, None] | None:
+        row = share_backups.find_for_rescue(session, id)
+        return None if row is None else RescueCase(row, None)
+
+    def resubmit(
+        self, session: Session, case: RescueCase[ShareBackupRow, None], kind: str
+    ) -> None:
+        # The case has the host of the share, which may have moved since.
+        row = share_backups.get(session, case.row.id)
+        work = self.work_clients[BackupsRpc.name]
+        if row.topic == TOPIC:
+            work = self.work_clients[DriverBackupsRpc.name].on(row.host or '')
+        method = kind.removeprefix(f'{BackupsRpc.name}.')
+        getattr(work, method)(session, owner_context(row), share_backup_id=row.id)
+
+    def give_up(
+        self, session: Session, case: RescueCase[ShareBackupRow, None], end: Ending
+    ) -> None:
+        # The share is released by its own rescue.
+        fire(session, SHARE_BACKUP, case.row.id, end.event)
+        self.notify(session, end, _BACKUP_ACTIONS[case.row.status])
