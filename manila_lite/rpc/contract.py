@@ -537,6 +537,18 @@ def endpoint_handlers(endpoint: typing.Any) -> dict[str, Handler]:
     }
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Endpoints:
+    """The endpoints of a service; a subclass has a field for each concern."""
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers of all endpoints by kind of work."""
+        found: dict[str, Handler] = {}
+        for field in dataclasses.fields(self):
+            found |= endpoint_handlers(getattr(self, field.name))
+        return found
+
+
 def _prepare(endpoint: typing.Any, name: str) -> Callable[..., typing.Any] | None:
     hooks = _hooks(endpoint, name)
     if not hooks.expects:

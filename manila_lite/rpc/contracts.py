@@ -9,7 +9,9 @@ ALL: tuple[type[Contract], ...] = tuple(
     found
     for module in (data, scheduler, share)
     for found in vars(module).values()
-    if isinstance(found, type) and issubclass(found, Contract) and found is not Contract
+    if isinstance(found, type)
+    and issubclass(found, Contract)
+    and found not in (Contract, share.ShareServiceContract)
 )
 
 WORK: Mapping[str, Durable] = {

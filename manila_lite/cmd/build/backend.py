@@ -13,22 +13,16 @@ from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.queries.shares import shares
 from manila_lite.host import ServiceHost
 from manila_lite.network.base import ADMIN, USER, load_plugin as load_network
+from manila_lite.rpc import contracts
 from manila_lite.rpc.contract import Client, work_kinds
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.share import (
+    TOPIC,
     AccessRpc,
     DriverBackupsRpc,
-    HostAssistedMigrationRpc,
     ProvisioningRpc,
     ReconciliationRpc,
     ReplicatedSnapshotsRpc,
-    ReplicationRpc,
-    ReplicaUpdatesRpc,
-    ServerMigrationRpc,
-    ShareGroupSnapshotsRpc,
-    ShareGroupsRpc,
-    ShareMigrationRpc,
-    ShareServersRpc,
     SnapshotAccessRpc,
     SnapshotsRpc,
 )
@@ -189,21 +183,8 @@ def _work_clients(process: Process, host: str) -> dict[str, Client]:
     """Return what submits lost work again, by the name of the contract."""
     works: dict[str, Client] = {
         contract.name: process.client(contract).on(host)
-        for contract in (
-            ProvisioningRpc,
-            SnapshotsRpc,
-            AccessRpc,
-            SnapshotAccessRpc,
-            ShareServersRpc,
-            ServerMigrationRpc,
-            ReplicationRpc,
-            ReplicaUpdatesRpc,
-            ReplicatedSnapshotsRpc,
-            ShareGroupsRpc,
-            ShareGroupSnapshotsRpc,
-            ShareMigrationRpc,
-            HostAssistedMigrationRpc,
-        )
+        for contract in contracts.ALL
+        if contract.topic == TOPIC
     }
     # Any data service takes it.
     works[BackupsRpc.name] = process.client(BackupsRpc)

@@ -18,25 +18,18 @@ from manila_lite.data.backups import BackupsEndpoint
 from manila_lite.data.copying import ShareContents, TreeCopier
 from manila_lite.data.migrations import MigrationCopiesEndpoint
 from manila_lite.data.mounts import CephMounts
-from manila_lite.rpc.contract import Handler, endpoint_handlers
+from manila_lite.rpc.contract import Endpoints
 from manila_lite.rpc.data import BINARY, TOPIC
 from manila_lite.rpc.share import ConnectionsRpc, ShareMigrationRpc
 from manila_lite.work.runner import Runner
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DataEndpoints:
+class DataEndpoints(Endpoints):
     """What a data service does, by concern."""
 
     backups: BackupsEndpoint
     migration_copies: MigrationCopiesEndpoint
-
-    def handlers(self) -> dict[str, Handler]:
-        """Return the handlers of all endpoints by kind of work."""
-        found: dict[str, Handler] = {}
-        for field in dataclasses.fields(self):
-            found |= endpoint_handlers(getattr(self, field.name))
-        return found
 
 
 def build_data(process: Process) -> RegisteredService:

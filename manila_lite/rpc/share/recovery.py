@@ -1,15 +1,14 @@
 """Rescue resources that are in flight without work."""
 
 from manila_lite.context import RequestContext as Ctx
-from manila_lite.rpc.contract import Contract, durable
-from manila_lite.rpc.share.shares import TOPIC
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.share.shares import ShareServiceContract
 from manila_lite.states.share_instance import SHARE_INSTANCE
 
 
-class ReconciliationRpc(Contract):
+class ReconciliationRpc(ShareServiceContract):
     """Rescue resources that are in flight without work."""
 
-    topic, version = TOPIC, '1.0'
     repeatable = coalesced = True
 
     @durable()

@@ -2,21 +2,19 @@
 
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
-from manila_lite.rpc.contract import Contract, durable
-from manila_lite.rpc.share.shares import TOPIC
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.share.shares import ShareServiceContract
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 
-class ReplicationRpc(Contract):
+class ReplicationRpc(ShareServiceContract):
     """Create, promote and delete replicas, each on its own back end.
 
     Promotion is repeatable: the driver method is idempotent, and the work
     says what was requested. A replica that is to be promoted without any
     work is given up.
     """
-
-    topic, version = TOPIC, '1.0'
 
     @durable((SHARE_INSTANCE, 'create_failed'), Action.CREATE)
     def create_share_replica(self, ctx: Ctx, instance_id: str) -> None: ...
@@ -32,10 +30,9 @@ class ReplicationRpc(Contract):
     ) -> None: ...
 
 
-class ReplicaUpdatesRpc(Contract):
+class ReplicaUpdatesRpc(ShareServiceContract):
     """Update the state of replicas, periodically and on request."""
 
-    topic, version = TOPIC, '1.0'
     repeatable = coalesced = True
 
     @durable()
@@ -47,14 +44,12 @@ class ReplicaUpdatesRpc(Contract):
     def update_share_replica(self, ctx: Ctx, share_replica_id: str) -> None: ...
 
 
-class ReplicaRolesRpc(Contract):
+class ReplicaRolesRpc(ShareServiceContract):
     """Make the roles on the back ends those in the database again.
 
     Nothing is done unless `generation` is still that of the replica. The
     back end of the replica `on_backend` has reported that it is active.
     """
-
-    topic, version = TOPIC, '1.0'
 
     @durable(repeatable=True, exclusion=SHARE_INSTANCE.resource, coalesced=True)
     def reassert_active_replica(
@@ -66,15 +61,13 @@ class ReplicaRolesRpc(Contract):
     ) -> None: ...
 
 
-class ReplicatedSnapshotsRpc(Contract):
+class ReplicatedSnapshotsRpc(ShareServiceContract):
     """Create, delete and revert to snapshots of a share with replicas.
 
     The back end of the active replica does the work, on its own instance
     of the snapshot. Replica updates track the instances on other back
     ends.
     """
-
-    topic, version = TOPIC, '1.0'
 
     @durable((SNAPSHOT_INSTANCE, 'create_failed'), Action.CREATE)
     def create_replicated_snapshot(

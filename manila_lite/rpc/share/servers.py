@@ -3,15 +3,13 @@
 import typing
 
 from manila_lite.context import RequestContext as Ctx
-from manila_lite.rpc.contract import Contract, call, durable
-from manila_lite.rpc.share.shares import TOPIC
+from manila_lite.rpc.contract import call, durable
+from manila_lite.rpc.share.shares import ShareServiceContract
 from manila_lite.states.share_server import SHARE_SERVER, SHARE_SERVER_TASK
 
 
-class ShareServersRpc(Contract):
+class ShareServersRpc(ShareServiceContract):
     """Delete, manage and unmanage share servers."""
-
-    topic, version = TOPIC, '1.0'
 
     @durable((SHARE_SERVER, 'delete_failed'), repeatable=True)
     def delete_share_server(
@@ -33,13 +31,12 @@ class ShareServersRpc(Contract):
     ) -> None: ...
 
 
-class NetworkUpdatesRpc(Contract):
+class NetworkUpdatesRpc(ShareServiceContract):
     """Apply changes of share networks to the share servers on them.
 
     The driver methods are idempotent, so all of this is repeatable.
     """
 
-    topic, version = TOPIC, '1.0'
     repeatable = True
 
     @durable((SHARE_SERVER, 'network_change_failed'))
@@ -89,14 +86,13 @@ class NetworkUpdatesRpc(Contract):
     ) -> None: ...
 
 
-class ServerMigrationRpc(Contract):
+class ServerMigrationRpc(ShareServiceContract):
     """Migrate a share server; the destination back end does all of it.
 
     `share_server_id` is the id of the source. The driver methods are
     idempotent, so all of this is repeatable.
     """
 
-    topic, version = TOPIC, '1.0'
     repeatable = True
 
     @durable((SHARE_SERVER_TASK, 'failed'))

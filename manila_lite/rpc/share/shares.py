@@ -17,14 +17,18 @@ TOPIC = 'manila-share'
 BINARY = 'manila-share'
 
 
-class ProvisioningRpc(Contract):
+class ShareServiceContract(Contract):
+    """What share services do; a contract that changes has a version of its own."""
+
+    topic, version = TOPIC, '1.0'
+
+
+class ProvisioningRpc(ShareServiceContract):
     """Create, extend, shrink and delete share instances.
 
     `placement` has the arguments with which the scheduler places the share
     elsewhere when it is refused; None if it is not to be placed again.
     """
-
-    topic, version = TOPIC, '1.0'
 
     @durable((SHARE_INSTANCE, 'create_failed'), Action.CREATE)
     def create_share_instance(
@@ -96,10 +100,8 @@ class ProvisioningRpc(Contract):
     def delete_share_instance_deferred(self, ctx: Ctx, instance_id: str) -> None: ...
 
 
-class ManagingRpc(Contract):
+class ManagingRpc(ShareServiceContract):
     """Manage and unmanage shares and snapshots that exist on a back end."""
-
-    topic, version = TOPIC, '1.0'
 
     @durable((SHARE_INSTANCE, 'manage_failed'), Action.UPDATE)
     def manage_share_instance(
@@ -120,10 +122,8 @@ class ManagingRpc(Contract):
     ) -> None: ...
 
 
-class EnsuringRpc(Contract):
+class EnsuringRpc(ShareServiceContract):
     """Ensure that shares are exported at their export locations."""
-
-    topic, version = TOPIC, '1.0'
 
     @durable(repeatable=True, coalesced=True)
     def ensure_shares(
@@ -131,9 +131,7 @@ class EnsuringRpc(Contract):
     ) -> None: ...
 
 
-class ConnectionsRpc(Contract):
-    topic, version = TOPIC, '1.0'
-
+class ConnectionsRpc(ShareServiceContract):
     @call(timeout=60)
     def get_connection(
         self, ctx: Ctx, instance_id: str, fence: int = 0
@@ -151,7 +149,7 @@ class ConnectionsRpc(Contract):
         """Take away the access of the data service; it may be gone already."""
 
 
-class ShareMetadataRpc(Contract):
+class ShareMetadataRpc(ShareServiceContract):
     """Pass some metadata of shares to the driver."""
 
     topic, version = TOPIC, '1.0'
@@ -163,7 +161,7 @@ class ShareMetadataRpc(Contract):
     ) -> None: ...
 
 
-class ShareTransfersRpc(Contract):
+class ShareTransfersRpc(ShareServiceContract):
     """Carry out the transfer of a share that has been accepted."""
 
     topic, version = TOPIC, '1.0'
@@ -176,13 +174,11 @@ class ShareTransfersRpc(Contract):
     ) -> None: ...
 
 
-class AccessRpc(Contract):
+class AccessRpc(ShareServiceContract):
     """Apply the access rules of a share to its back end.
 
     A back end treats a share and its rules as one object.
     """
-
-    topic, version = TOPIC, '1.0'
 
     @durable(
         (SHARE_INSTANCE_ACCESS, 'failed'),
@@ -194,19 +190,15 @@ class AccessRpc(Contract):
     def sync_access(self, ctx: Ctx, instance_id: str) -> None: ...
 
 
-class SnapshotAccessRpc(Contract):
+class SnapshotAccessRpc(ShareServiceContract):
     """Apply the access rules of a snapshot to its back end."""
-
-    topic, version = TOPIC, '1.0'
 
     @durable(repeatable=True, coalesced=True)
     def sync_snapshot_access(self, ctx: Ctx, snapshot_instance_id: str) -> None: ...
 
 
-class SnapshotsRpc(Contract):
+class SnapshotsRpc(ShareServiceContract):
     """Create and delete snapshots, and revert shares to them."""
-
-    topic, version = TOPIC, '1.0'
 
     @durable((SNAPSHOT_INSTANCE, 'create_failed'), Action.CREATE)
     def create_snapshot_instance(
@@ -231,14 +223,13 @@ class SnapshotsRpc(Contract):
     ) -> None: ...
 
 
-class DriverBackupsRpc(Contract):
+class DriverBackupsRpc(ShareServiceContract):
     """Create, restore and delete the backups that a back end keeps.
 
     The driver starts a backup, and is then polled until it is complete. Its
     methods are idempotent, so all of this is repeatable.
     """
 
-    topic, version = TOPIC, '1.0'
     repeatable = True
 
     @durable((SHARE_BACKUP, 'create_failed'), Action.CREATE)
@@ -257,10 +248,9 @@ class DriverBackupsRpc(Contract):
     def delete_backup(self, ctx: Ctx, share_backup_id: str) -> None: ...
 
 
-class ShareGroupsRpc(Contract):
+class ShareGroupsRpc(ShareServiceContract):
     """Create and delete share groups; drivers may be called twice."""
 
-    topic, version = TOPIC, '1.0'
     repeatable = True
 
     @durable((SHARE_GROUP, 'create_failed'), Action.CREATE)
@@ -279,10 +269,8 @@ class ShareGroupsRpc(Contract):
     def delete_share_group(self, ctx: Ctx, share_group_id: str) -> None: ...
 
 
-class ShareGroupSnapshotsRpc(Contract):
+class ShareGroupSnapshotsRpc(ShareServiceContract):
     """Take and delete snapshots of share groups."""
-
-    topic, version = TOPIC, '1.0'
 
     @durable((SHARE_GROUP_SNAPSHOT, 'create_failed'), Action.CREATE)
     def create_share_group_snapshot(
@@ -295,13 +283,12 @@ class ShareGroupSnapshotsRpc(Contract):
     ) -> None: ...
 
 
-class ShareMigrationRpc(Contract):
+class ShareMigrationRpc(ShareServiceContract):
     """Migrate a share; the back end that it is on does all of it.
 
     The driver methods are idempotent, so all of this is repeatable.
     """
 
-    topic, version = TOPIC, '1.0'
     repeatable = True
 
     @durable((SHARE_TASK, 'failed'), Action.UPDATE)
@@ -331,10 +318,8 @@ class ShareMigrationRpc(Contract):
     def hear_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
 
 
-class MigrationServersRpc(Contract):
+class MigrationServersRpc(ShareServiceContract):
     """Share servers for shares that are migrated to a back end."""
-
-    topic, version = TOPIC, '1.0'
 
     @durable((SHARE_TASK, 'failed'), Action.UPDATE, repeatable=True)
     def provide_migration_server(self, ctx: Ctx, share_id: str) -> None:
@@ -345,13 +330,12 @@ class MigrationServersRpc(Contract):
         """
 
 
-class HostAssistedMigrationRpc(Contract):
+class HostAssistedMigrationRpc(ShareServiceContract):
     """The part of back ends in a migration that the data service copies.
 
     All of it is idempotent.
     """
 
-    topic, version = TOPIC, '1.0'
     repeatable = True
 
     @durable((SHARE_TASK, 'failed'), Action.UPDATE)

@@ -19,7 +19,7 @@ from manila_lite.db.queries.services.pools import PoolReport
 from manila_lite.db.queries.services.releases import Release
 from manila_lite.db.queries.shares import instances, shares
 from manila_lite.db.session import Database, Session
-from manila_lite.rpc.contract import Handler, endpoint_handlers
+from manila_lite.rpc.contract import Endpoints
 from manila_lite.rpc.share import BINARY, TOPIC
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.access.rules import (
@@ -57,7 +57,7 @@ from manila_lite.work.runner import Runner
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BackendEndpoints:
+class BackendEndpoints(Endpoints):
     """What a share service does for one back end, by concern."""
 
     provisioning: ProvisioningEndpoint
@@ -83,13 +83,6 @@ class BackendEndpoints:
     host_assisted_migrations: HostAssistedMigrationsEndpoint
     connections: ConnectionsEndpoint
     reconciliation: ReconciliationEndpoint
-
-    def handlers(self) -> dict[str, Handler]:
-        """Return the handlers of all endpoints by kind of work."""
-        found: dict[str, Handler] = {}
-        for field in dataclasses.fields(self):
-            found |= endpoint_handlers(getattr(self, field.name))
-        return found
 
 
 DEFAULT_POOL = 'pool'
