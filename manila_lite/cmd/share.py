@@ -19,7 +19,7 @@ import typing
 
 from oslo_config import cfg
 
-from manila_lite.cmd import registered, running, start, upgrade_check
+from manila_lite.cmd import lock_reach, registered, running, start
 from manila_lite.cmd.api import arguments
 from manila_lite.cmd.build.database_metrics import page_of_process
 from manila_lite.cmd.build.health import checks_of_share_process
@@ -81,7 +81,7 @@ def serve(conf: cfg.ConfigOpts, forked: running.Forked | None = None) -> None:
     folder = pathlib.Path(conf.state_path, 'alive')
     with running.process(conf, db) as process:
         forget = hold_liveness_lock(folder, process.id)
-        upgrade_check.warn(conf, db)
+        lock_reach.warn(conf, db)
         share = build_share_service(process)
         monitored = registered.servers(
             conf,

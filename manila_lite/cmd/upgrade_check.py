@@ -6,21 +6,16 @@ for warnings, 2 when the services cannot start without further action.
 
 from collections.abc import Callable, Iterable, Iterator
 import functools
-import logging
-import urllib.parse
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 from oslo_upgradecheck.upgradecheck import Code, Result
 
 from manila_lite import conf as options, exception, release
-from manila_lite.cmd import console, data_migrations, known_options, start
+from manila_lite.cmd import console, data_migrations, known_options, lock_reach, start
 from manila_lite.db import errors, schema
-from manila_lite.db.queries.services import releases, services
-from manila_lite.db.session import Database, Session
-from manila_lite.host import Host
+from manila_lite.db.queries.services import releases
 from manila_lite.rpc import contracts
-from manila_lite.rpc.share import BINARY
 from manila_lite.scheduler import choose
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.contract.configuration import Configuration
@@ -185,7 +180,7 @@ def _check_work(conf: cfg.ConfigOpts) -> str | None:
 
 def _check_locks(conf: cfg.ConfigOpts) -> str | None:
     with console.database(conf, ready=True) as db:
-        return failure_reason(conf, db)
+        return lock_reach.failure_reason(conf, db)
 
 
 def _check_token_cache(conf: cfg.ConfigOpts) -> None:
@@ -258,45 +253,3 @@ def _advice(conf: cfg.ConfigOpts) -> Iterator[tuple[tuple[str, str], str]]:
                 (was[0], was[1].replace('-', '_')),
                 f'is now [{section}] {option.name}',
             )
-
-
-LOG = logging.getLogger(__name__)
-
-_LOCAL = ('file', 'ipc')
-"""Schemes of tooz URLs whose locks end at the host."""
-
-
-def warn(conf: cfg.ConfigOpts, db: Database) -> None:
-    """Log a warning if locks do not reach all share services."""
-    problem = failure_reason(conf, db, conf.host)
-    if problem:
-        LOG.warning('%s', problem)
-
-
-def failure_reason(conf: cfg.ConfigOpts, db: Database, *hosts: str) -> str | None:
-    """Return why locks do not reach all share services; None if they do.
-
-    `hosts` have share services that may not be registered yet. Results do
-    not depend on locks. Without them, drivers are called at the same time
-    for different replicas of one share, for example.
-    """
-    scheme = urllib.parse.urlsplit(conf.coordination.backend_url).scheme
-    if scheme not in _LOCAL:
-        return None
-    found = sorted({*hosts, *db.read(_list_hosts)})
-    if len(found) < 2:
-        return None
-    return (
-        f'[coordination] backend_url is {scheme}://, but share services run '
-        f'on {len(found)} hosts: {", ".join(found)}. Locks do not reach the '
-        'other hosts; use Redis or etcd, or a directory that all of them '
-        'share.'
-    )
-
-
-def _list_hosts(session: Session) -> set[str]:
-    return {
-        Host.parse(service.host).machine
-        for service in services.list_all(session)
-        if service.binary == BINARY
-    }

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from manila_lite import conf as options
-from manila_lite.cmd import upgrade_check
+from manila_lite.cmd import lock_reach
 from manila_lite.db.queries.services import incarnations
 from manila_lite.rpc.share import BINARY, TOPIC
 from tests.functional.cmd.test_manage import upgrade_checked, verdicts
@@ -51,7 +51,7 @@ def test_share_service_warns_of_locks_that_end_at_its_host(
     db, caplog, url, hosts, is_logged
 ):
     register(db, *hosts)
-    upgrade_check.warn(configure(url), db)
+    lock_reach.warn(configure(url), db)
     assert ('share services run on 2 hosts: one, two' in caplog.text) == (is_logged)
 
 
@@ -70,7 +70,7 @@ def test_share_service_warns_when_it_starts(tmp_path):
 
 def test_hosts_without_share_services_do_not_count(db, caplog):
     register(db, 'two', binary='manila-scheduler')
-    upgrade_check.warn(configure(FILES), db)
+    lock_reach.warn(configure(FILES), db)
     assert caplog.text == ''
 
 
