@@ -196,6 +196,11 @@ class CephfsReplication(Replication[Replica]):
         self._syncing.follow(own, leader)
         return False  # it is not known
 
+    def _locations(self, share: base.ShareForDriver) -> list[base.ExportLocation]:
+        """Do so without the manager, which may not answer after a promotion."""
+        record = self._backend.get_share(share)
+        return self._backend.export_locations(share['share_proto'], record['path'])
+
     def _restore_access(self, own: Replica, update: Update, was_active: bool) -> None:
         if update.replica['share_proto'].upper() == NFS:
             rules = RuleChanges(access_rules=update.access_rules)

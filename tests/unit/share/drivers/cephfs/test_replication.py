@@ -15,6 +15,7 @@ from tests.drivers.ceph_harness import CephNfsHarness
 from tests.drivers.ceph_replication_sites import CephSites
 from tests.drivers.crashes import interrupted_at, killed_at
 from tests.support import ceph as ceph_support
+from tests.unit.share.drivers.cephfs.test_shares import calls_of
 from tests.unit.share.drivers.cephfs.test_snapshots import CHANGE, MAKE, SHOW
 
 pytestmark = [ceph_support.limited, ceph_support.on_cluster]
@@ -134,6 +135,15 @@ def test_replica_that_was_active_returns_to_where_both_were_the_same(sites):
     run(sites, sites.here, spoil + times)
     sites.update(sites.here)
     assert run(sites, sites.here, "print(open('same').read())") == 'SAME\n'
+
+
+@only_dr
+def test_reply_to_a_promotion_asks_nothing_of_the_manager(sites):
+    sites.create()
+    with calls_of(sites.there.driver) as calls:
+        sites.promote()
+    assert sites.there.state == 'active'
+    assert 'fs subvolume info' not in calls
 
 
 @only_dr
