@@ -54,7 +54,8 @@ back_up() {
 # backup_settings: print what the backup has to know.
 backup_settings() {
     local databases=() files=("$ETC" "$STATE/users" "$STATE/revoked_tokens")
-    local omitted=("$STARTED" "$SERVERS" "$BACK_UP" "$BACKUP_SETTINGS")
+    local omitted=("$STARTED" "$SERVERS" "$BACK_UP" "$BACKUP_SETTINGS"
+        "$CREDENTIALS" "$MANAGE_CONF")
     local variable named=()
     if [[ $OWN_DATABASE == yes ]]; then
         databases=(manila)
@@ -67,7 +68,7 @@ backup_settings() {
         fi
     fi
     for variable in TLS_CERTIFICATE TLS_CACERT INTERNAL_CERTIFICATE \
-            INTERNAL_CACERT EXTRA_CONF; do
+            INTERNAL_CACERT EXTRA_CONF EXTRA_SECRETS; do
         if [[ -n ${!variable} ]]; then
             named+=("${!variable}")
         fi
@@ -78,7 +79,8 @@ backup_settings() {
         LOCAL_CONF "$(local_conf)"
     echo "DATABASES=(${databases[*]@Q})"
     echo "FILES=(${files[*]@Q})"
-    # What is true of this machine only, and what makes backups.
+    # What is true of this machine only, what makes backups, and what is made of
+    # the secrets.
     echo "OMITTED=(${omitted[*]@Q})"
     echo "NAMED=(${named[*]@Q})"
 }

@@ -15,6 +15,12 @@ UNITS=/etc/systemd/system
 SECRETS=$ETC/secrets
 ROLES=$ETC/roles
 CONF=$ETC/manila_lite.conf
+# What systemd hands to each service, and what commands of root read: they have
+# passwords.
+CREDENTIALS=$ETC/credentials
+MANAGE_CONF=$ETC/manila-lite-manage.conf
+# Of services that are older than credentials.
+TOKEN_KEY_FILE=$ETC/token_key
 # A copy of what TLS_CACERT names.
 CACERT=$ETC/cacert.pem
 # Exists where `set_up_servers` has run: the units that it started, one a line.
@@ -112,6 +118,7 @@ read_variables() {
     : "${BACKENDS:=disk}"
     : "${PROTOCOLS:=NFS}"
     : "${EXTRA_CONF:=}"
+    : "${EXTRA_SECRETS:=}"
     : "${BACKUP_DIRECTORY=/var/backups/manila_lite}"
     : "${BACKUPS_KEPT:=14}"
     : "${GATEWAY_BACKEND:=ceph}"

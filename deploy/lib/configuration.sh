@@ -1,8 +1,30 @@
 # The texts of configuration files. Functions print; nothing is changed here.
 # shellcheck shell=bash
 
-# service_conf [ROLE...]: print manila_lite.conf for a node with these roles.
+# service_conf [ROLE...]: print all options of a node with these roles, for
+# services that read one file.
 service_conf() {
+    local account=${1:-share}
+    plain_conf "$@"
+    printf '\n'
+    if [[ " $* " == *' controller '* ]]; then
+        account=controller
+    fi
+    server_conf "$account"
+    if [[ $account == controller ]] && uses_keystone; then
+        keystone_secret_conf
+    fi
+    if ! uses_keystone; then
+        # Where put_conf writes it for them.
+        printf '\n[http_basic]\ntoken_key_file = %s\n' "$TOKEN_KEY_FILE"
+    fi
+    extra_secrets
+    extra_conf
+}
+
+# plain_conf [ROLE...]: print manila_lite.conf for a node with these roles,
+# without passwords and without EXTRA_CONF.
+plain_conf() {
     local role name
     cat <<END
 # Written by deploy: changes are lost. What local.conf has no variable for
@@ -13,7 +35,6 @@ host = $NODE_NAME
 my_ip = $NODE_IP
 state_path = $STATE
 log_dir = $LOGS
-transport_url = $(quote_option "$TRANSPORT_URL")
 auth_strategy = $AUTH
 osapi_share_listen = $(local_address)
 osapi_share_listen_port = $API_LOCAL_PORT
@@ -28,12 +49,6 @@ END
         fi
     done
     cat <<END
-
-[database]
-connection = $(quote_option "$DATABASE_URL")
-
-[coordination]
-backend_url = $(quote_option "$LOCKS_URL")
 
 [oslo_middleware]
 # Only the proxy reaches the API, and it overwrites what clients send.
@@ -61,7 +76,6 @@ END
 
 [http_basic]
 region = $REGION
-token_key_file = $ETC/token_key
 END
     fi
     for role; do
@@ -74,9 +88,49 @@ END
             done
         fi
     done
+}
+
+# extra_conf: print what the operator adds.
+extra_conf() {
     if [[ -n $EXTRA_CONF ]]; then
         printf '\n# From %s\n' "$EXTRA_CONF"
         cat "$EXTRA_CONF"
+    fi
+}
+
+# secret_conf ROLE: print the options with passwords that its services read:
+# share and data services have an account of their own on controllers, too.
+secret_conf() {
+    server_conf "$1"
+    if [[ $1 == controller ]]; then
+        if uses_keystone; then
+            keystone_secret_conf
+        else
+            printf '\n[http_basic]\ntoken_key = %s\n' "$TOKEN_KEY"
+        fi
+    fi
+    extra_secrets
+}
+
+# server_conf ROLE: print how its services reach the servers.
+server_conf() {
+    cat <<END
+[DEFAULT]
+transport_url = $(quote_option "$(transport_url_of "$1")")
+
+[database]
+connection = $(quote_option "$(database_url_of "$1")")
+
+[coordination]
+backend_url = $(quote_option "$LOCKS_URL")
+END
+}
+
+# extra_secrets: print what the operator adds for root and the services only.
+extra_secrets() {
+    if [[ -n $EXTRA_SECRETS ]]; then
+        printf '\n# From %s\n' "$EXTRA_SECRETS"
+        cat "$EXTRA_SECRETS"
     fi
 }
 

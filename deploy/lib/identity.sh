@@ -234,7 +234,6 @@ www_authenticate_uri = $KEYSTONE_AUTH_URL
 auth_url = $KEYSTONE_INTERNAL_URL
 auth_type = password
 username = $(quote_option "$KEYSTONE_USER")
-password = $(quote_option "$KEYSTONE_PASSWORD")
 project_name = $KEYSTONE_PROJECT
 user_domain_id = default
 project_domain_id = default
@@ -244,13 +243,22 @@ service_token_roles_required = true
 # Each controller has a cache of its own. What it keeps is encrypted.
 memcached_servers = 127.0.0.1:11211
 memcache_security_strategy = ENCRYPT
-memcache_secret_key = $TOKEN_KEY
 END
     local authorities
     authorities=$(keystone_authorities)
     if [[ -n $authorities ]]; then
         echo "cafile = $authorities"
     fi
+}
+
+# keystone_secret_conf: print what of it only root and the API may read.
+keystone_secret_conf() {
+    cat <<END
+
+[keystone_authtoken]
+password = $(quote_option "$KEYSTONE_PASSWORD")
+memcache_secret_key = $TOKEN_KEY
+END
 }
 
 # keystone_authorities: print the file of those that Keystone is verified with.

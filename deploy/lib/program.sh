@@ -191,6 +191,26 @@ remove_old_programs() {
 
 # manage ARGUMENT...: run manila-lite-manage as the user of the service.
 manage() {
-    runuser -u manila -- "${PROGRAM:-$VENV}/bin/manila-lite-manage" "$@" \
-        --config-file "$CONF"
+    if [[ -e $MANAGE_CONF ]]; then
+        manage_with "$MANAGE_CONF" "$@"
+    else
+        # An older release has set up this node.
+        manage_with /dev/null "$@"
+    fi
+}
+
+# manage_with FILE ARGUMENT...: that user cannot read the file, but a copy that no
+# other process can open.
+manage_with() {
+    local copy descriptor code=0
+    copy=$(mktemp)
+    cat "$1" > "$copy"
+    # Not before: the kernel refuses others' files in /tmp to root, too.
+    chown manila: "$copy"
+    exec {descriptor}< "$copy"
+    rm "$copy"
+    runuser -u manila -- "${PROGRAM:-$VENV}/bin/manila-lite-manage" "${@:2}" \
+        --config-file "$CONF" --config-file "/dev/fd/$descriptor" || code=$?
+    exec {descriptor}<&-
+    return "$code"
 }

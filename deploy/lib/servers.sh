@@ -7,29 +7,60 @@ RABBITMQ_HOSTS=/etc/rabbitmq/manila-lite.inetrc
 
 # use_servers: set the URLs that local.conf does not give.
 use_servers() {
-    local scheme account at=$FIRST_CONTROLLER
+    local account at=$FIRST_CONTROLLER
     own_servers
-    case $DATABASE in
-        mariadb) scheme=mysql ;;
-        postgresql) scheme=postgresql+psycopg2 ;;
-    esac
     if [[ -n ${DATABASE_PASSWORD:-} ]]; then
         account=manila:$(quote_url "$DATABASE_PASSWORD")
-        : "${MIGRATION_DATABASE_URL:=${DATABASE_URL:-$scheme://$account@$at/manila$(database_tls)}}"
+        : "${MIGRATION_DATABASE_URL:=${DATABASE_URL:-$(own_database_url "$account")}}"
     fi
-    account=$(database_account)
-    : "${DATABASE_URL:=$scheme://$account@$at/manila$(database_tls)}"
-    account=$(broker_account)
+    : "${DATABASE_URL:=$(own_database_url "$(database_account)")}"
+    : "${TRANSPORT_URL:=$(own_transport_url "$(broker_account)")}"
     if uses_tls; then
-        : "${TRANSPORT_URL:=rabbit://$account@$at:5671/manila}"
         : "${LOCKS_URL:=redis://:${LOCKS_PASSWORD}@$at:6380?ssl=true&ssl_ca_certs=$CA}"
     else
-        : "${TRANSPORT_URL:=rabbit://$account@$at:5672/manila}"
         : "${LOCKS_URL:=redis://:${LOCKS_PASSWORD}@$at:6379}"
     fi
     # tooz takes the password as it is in the URL.
     if [[ $OWN_LOCKS == yes && $LOCKS_PASSWORD == *[]/?#[]* ]]; then
         die "LOCKS_PASSWORD in $SECRETS may not contain / ? # [ ]"
+    fi
+}
+
+# own_database_url ACCOUNT: print that of an account with its password.
+own_database_url() {
+    local scheme=mysql
+    if [[ $DATABASE == postgresql ]]; then
+        scheme=postgresql+psycopg2
+    fi
+    echo "$scheme://$1@$FIRST_CONTROLLER/manila$(database_tls)"
+}
+
+# own_transport_url ACCOUNT
+own_transport_url() {
+    local port=5672
+    if uses_tls; then
+        port=5671
+    fi
+    echo "rabbit://$1@$FIRST_CONTROLLER:$port/manila"
+}
+
+# database_url_of ROLE: print the URL of the account that its services have.
+database_url_of() {
+    if [[ $1 != controller && ${OWN_DATABASE:-no} == yes \
+            && -n ${NODE_DATABASE_PASSWORD:-} ]]; then
+        own_database_url "manila_node:$(quote_url "$NODE_DATABASE_PASSWORD")"
+    else
+        echo "$DATABASE_URL"
+    fi
+}
+
+# transport_url_of ROLE: print the same for the broker.
+transport_url_of() {
+    if [[ $1 != controller && ${OWN_BROKER:-no} == yes \
+            && -n ${NODE_BROKER_PASSWORD:-} ]]; then
+        own_transport_url "manila_node:$(quote_url "$NODE_BROKER_PASSWORD")"
+    else
+        echo "$TRANSPORT_URL"
     fi
 }
 
@@ -44,8 +75,8 @@ database_tls() {
     esac
 }
 
-# database_account: print name and password, for a URL, of the account that
-# the services of this node have. Secrets of an older release have one account.
+# database_account: print name and password, for a URL, of the account with the
+# most rights that services of this node have. Secrets of an older release have one account.
 database_account() {
     if [[ -n ${CONTROLLER_DATABASE_PASSWORD:-} ]]; then
         printf 'manila_controller:%s' \

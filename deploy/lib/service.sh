@@ -18,16 +18,63 @@ add_user() {
 
 # configure: write manila_lite.conf for the roles of this node.
 configure() {
-    local roles=() text
-    mapfile -t roles < "$ROLES"
     if has_role controller; then
         put_cacert
     fi
     put_ca
-    text=$(service_conf "${roles[@]}")
-    put_file root:manila 640 "$CONF" <<< "$text"
+    put_conf
     put_file root:root 644 /etc/logrotate.d/manila-lite \
         < "$DEPLOY/../etc/manila_lite/logrotate.conf"
+}
+
+# put_conf: write manila_lite.conf, and beside it what only root may read. Services
+# whose unit files do not take credentials find all of it in manila_lite.conf.
+put_conf() {
+    local roles=() role text
+    mapfile -t roles < "$ROLES"
+    put_directory root:root 700 "$CREDENTIALS"
+    for role in "${roles[@]}"; do
+        if [[ $role != gateway ]]; then
+            text=$(secret_conf "$role")
+            put_file root:root 600 "$CREDENTIALS/$role.conf" <<< "$text"
+        fi
+    done
+    text=$(manage_conf)
+    put_file root:root 600 "$MANAGE_CONF" <<< "$text"
+    if needs_old_conf; then
+        if has_role controller && ! uses_keystone; then
+            put_file manila:manila 600 "$TOKEN_KEY_FILE" <<< "$TOKEN_KEY"
+        fi
+        text=$(service_conf "${roles[@]}")
+    else
+        text=$(plain_conf "${roles[@]}"; extra_conf)
+    fi
+    put_file root:manila 640 "$CONF" <<< "$text"
+    if ! needs_old_conf; then
+        delete_file "$TOKEN_KEY_FILE"
+    fi
+}
+
+# manage_conf: print what manila-lite-manage reads after manila_lite.conf.
+manage_conf() {
+    if has_role controller; then
+        secret_conf controller
+    else
+        secret_conf share
+    fi
+    extra_conf
+}
+
+# needs_old_conf: whether a unit file takes no credentials.
+needs_old_conf() {
+    local name
+    for name in "${OUR_UNITS[@]}"; do
+        if [[ $name != "$GATEWAY_UNIT" && -e $UNITS/$name.service ]] \
+                && ! grep -q '^LoadCredential=' "$UNITS/$name.service"; then
+            return 0
+        fi
+    done
+    return 1
 }
 
 # put_cacert: copy the certificates of TLS_CACERT to where the service, which
@@ -71,16 +118,11 @@ prepare_migration() {
 # manage_schema VERB: run manila-lite-manage db with the account of migrations,
 # which no service has.
 manage_schema() {
-    local file code=0
-    file=$(mktemp)
-    printf '[database]\nconnection = %s\n' \
-        "$(quote_option "$MIGRATION_DATABASE_URL")" > "$file"
-    # Not before: the kernel refuses others' files in /tmp to root, too.
-    chown manila: "$file"
-    runuser -u manila -- "${PROGRAM:-$VENV}/bin/manila-lite-manage" db "$1" \
-        --config-file "$CONF" --config-file "$file" || code=$?
-    rm "$file"
-    return "$code"
+    manage_with <(
+        cat "$MANAGE_CONF"
+        printf '[database]\nconnection = %s\n' \
+            "$(quote_option "$MIGRATION_DATABASE_URL")"
+    ) db "$1"
 }
 
 # set_up_sign_in: the administrator, and what the API checks callers with.
@@ -96,10 +138,9 @@ set_up_sign_in() {
     put_file root:root 600 "$ETC/admin-openrc" <<< "$(admin_openrc)"
 }
 
-# set_up_http_basic: the file of users, and the key that controllers share.
+# set_up_http_basic: the file of users.
 set_up_http_basic() {
-    put_file manila:manila 600 "$ETC/token_key" <<< "$TOKEN_KEY"
-    # Where it was before; the configuration names the other file now.
+    # Where the key was before; controllers share that of the secrets.
     delete_file "$STATE/token_key"
     if [[ ! -e $STATE/users ]] \
             || ! prints "^$ADMIN_USER " manage user list; then

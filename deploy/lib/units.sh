@@ -129,16 +129,25 @@ delete_boot_order() {
 
 # put_unit_files DIRECTORY NAME...
 put_unit_files() {
-    local name text
+    local name text changes
     for name in "${@:2}"; do
         if [[ $name == "$GATEWAY_UNIT" ]]; then
             text=$(gateway_unit "$1/$name@.service")
         else
-            text=$(sed "s/ --apis [0-9]* / --apis $API_WORKERS /" \
-                "$1/$name.service")
+            changes="s/ --apis [0-9]* / --apis $API_WORKERS /"
+            if ! sees_all_mounts "$name"; then
+                changes+='; s/^#InaccessiblePaths=/InaccessiblePaths=/'
+            fi
+            text=$(sed "$changes" "$1/$name.service")
         fi
         put_file root:root 644 "$UNITS/$name.service" <<< "$text"
     done
+}
+
+# sees_all_mounts NAME: whether a drop-in, such as that for btrfs, wants a unit to
+# have the mounts of the machine.
+sees_all_mounts() {
+    grep -qs '^PrivateTmp=false' "$UNITS/$1.service.d"/*.conf
 }
 
 # role_units ROLE: print the names of the services that a role has.
@@ -173,15 +182,16 @@ delete_other_units() {
 # role_conf ROLE: print the part of the configuration that a role reads.
 # The data service reads that of the back ends, too.
 role_conf() {
-    local roles
+    local roles=("$1")
     if [[ $1 == gateway ]]; then
         gateway_conf
+        return
     elif [[ $1 == data ]]; then
         mapfile -t roles < "$ROLES"
-        service_conf "${roles[@]}"
-    else
-        service_conf "$1"
     fi
+    plain_conf "${roles[@]}"
+    secret_conf "$1"
+    extra_conf
 }
 
 # start_role ROLE: start the services of a role from PROGRAM; restart those
@@ -189,9 +199,6 @@ role_conf() {
 start_role() {
     local names name text files=()
     mapfile -t names < <(role_units "$1")
-    if [[ $1 == controller && -e $ETC/token_key ]]; then
-        files+=("$ETC/token_key")
-    fi
     if [[ $1 == gateway ]]; then
         files+=("$GATEWAY_CEPH" "$GATEWAY_KEYRING")
     fi
@@ -206,10 +213,18 @@ start_role() {
         delete_other_units "${names[@]}"
     fi
     put_unit_files "$PROGRAM/units" "${names[@]}"
+    if [[ $1 != gateway ]] && needs_old_conf; then
+        # They are older than those that run.
+        put_conf
+    fi
     switch_program
     for name in "${names[@]}"; do
         run_unit "$name" "$text" "${files[@]}"
     done
+    if [[ $1 != gateway ]]; then
+        # Perhaps the last unit that has found passwords there.
+        put_conf
+    fi
     remove_old_programs
 }
 

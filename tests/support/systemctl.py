@@ -16,6 +16,7 @@ import os
 import pathlib
 import pwd
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -97,6 +98,34 @@ def make_directories(service):
             path.chmod(int(service.get(f'{setting}Mode', '0755'), 8))
 
 
+def credentials(name, service):
+    """Write the credential of a unit; return the variable that leads to it."""
+    folder = pathlib.Path('/run/credentials', f'{name}.service')
+    shutil.rmtree(folder, ignore_errors=True)
+    if 'LoadCredential' not in service:
+        return {}
+    user = pwd.getpwnam(service['User'])
+    folder.mkdir(parents=True)
+    identifier, _, source = service['LoadCredential'].partition(':')
+    default = service.get('SetCredential', '').removeprefix(f'{identifier}:')
+    file = folder / identifier
+    if default and not os.path.exists(source):
+        file.write_text(default)
+    else:
+        shutil.copyfile(source, file)
+    for path, mode in ((file, 0o400), (folder, 0o500)):
+        os.chown(path, user.pw_uid, user.pw_gid)
+        path.chmod(mode)
+    return {'CREDENTIALS_DIRECTORY': str(folder)}
+
+
+def words(command, variables):
+    """Return the words of a command, with variables in braces replaced."""
+    for variable, value in variables.items():
+        command = command.replace(f'${{{variable}}}', value)
+    return shlex.split(command)
+
+
 def start(name):
     """Start a unit; return a function that waits until it is ready."""
     unit = read(name)
@@ -107,6 +136,7 @@ def start(name):
         ):
             stop(other)
     make_directories(service)
+    given = credentials(name, service)
     RUN.mkdir(exist_ok=True)
     ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     address = str(RUN / f'{name}.notify')
@@ -116,7 +146,7 @@ def start(name):
     ready.settimeout(0.1)
     with (RUN / f'{name}.log').open('ab') as log:
         process = subprocess.Popen(
-            [*privileges(service), *shlex.split(service['ExecStart'])],
+            [*privileges(service), *words(service['ExecStart'], given)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -127,6 +157,7 @@ def start(name):
                 'USER': service['User'],
                 'HOME': pwd.getpwnam(service['User']).pw_dir,
                 'NOTIFY_SOCKET': address,
+                **given,
             },
         )
     (RUN / f'{name}.pid').write_text(str(process.pid))

@@ -214,9 +214,13 @@ def test_node_has_an_account_of_its_own(server, tmp_path, monkeypatch):
     assert shell(SET_UP.format(kind=kind), 'secrets') == 'Nothing to change.\n'
     if kind == 'postgresql':
         monkeypatch.setenv('PGPORT', server['PGPORT'])
-    for secrets, change in (('secrets', True), ('node-secrets', False)):
-        file = tmp_path / f'{secrets}.conf'
-        file.write_text(shell('service_conf share', secrets))
+    for secrets, role, change in (
+        ('secrets', 'controller', True),
+        ('secrets', 'share', False),
+        ('node-secrets', 'share', False),
+    ):
+        file = tmp_path / f'{secrets}-{role}.conf'
+        file.write_text(shell(f'TOKEN_KEY=g; secret_conf {role}', secrets))
         url = deploy_scripts.option(file, 'connection', 'database')
         url = url.replace('@127.0.0.1', f'@127.0.0.1{server.get("PORT", "")}')
         engine = sa.create_engine(engines.with_driver(url), poolclass=sa.pool.NullPool)

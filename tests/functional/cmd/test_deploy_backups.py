@@ -24,6 +24,8 @@ ETC=$FOLDER/etc STATE=$FOLDER/state UNITS=$FOLDER/units
 SECRETS=$ETC/secrets NODE_SECRETS=$ETC/node-secrets ROLES=$ETC/roles
 CONF=$ETC/manila_lite.conf SERVERS=$ETC/servers STARTED=$ETC/started
 BACK_UP=$ETC/back-up BACKUP_SETTINGS=$ETC/backup-settings
+CREDENTIALS=$ETC/credentials MANAGE_CONF=$ETC/manila-lite-manage.conf
+TOKEN_KEY_FILE=$ETC/token_key
 CACERT=$ETC/cacert.pem TLS=$FOLDER/tls VENV=$FOLDER/venv
 export SETTINGS=$BACKUP_SETTINGS
 PATH=$FOLDER/bin:$PATH

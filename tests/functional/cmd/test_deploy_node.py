@@ -123,6 +123,7 @@ systemctl disable --now manila-lite-controller
 rm /etc/systemd/system/manila-lite-controller.service
 for name in api scheduler; do
     cp etc/manila_lite/systemd/manila-lite-$name.service /etc/systemd/system
+    cp /etc/manila_lite/credentials/{controller,$name}.conf
 done
 mkdir /etc/systemd/system/manila-lite-api.service.d
 touch /etc/systemd/system/manila-lite-api.service.d/own.conf
@@ -185,6 +186,66 @@ step left
 # State and shares may have files that are nowhere else.
 find /etc /opt /var -name '*manila*' -not -path /var/lib/manila
 """
+# Nothing of it is on the command line or in the environment of a process.
+CREDENTIALS = r"""
+etc=/etc/manila_lite
+# As an earlier version, with all options in one file.
+cp -r etc/manila_lite/systemd /root/units
+sed -i -e '/Credential=/d' -e 's/--config-file [$][^ ]* //' \
+    etc/manila_lite/systemd/*.service
+step old
+deploy/controller
+deploy/share
+step old files
+grep -rl 'mysql+pymysql' "$etc" | sort
+stat --format '%n %U:%G %a' "$etc/token_key"
+rm -r etc/manila_lite/systemd
+mv /root/units etc/manila_lite/systemd
+step controller
+deploy/controller
+step still needed
+grep -c '^connection' "$etc/manila_lite.conf"
+step share
+deploy/share
+step again
+deploy/controller
+deploy/share
+step files
+(
+    source "$etc/secrets"
+    printf '%s\n' "$TOKEN_KEY" 'mysql+pymysql' 'nobody@127.0.0.1'
+) > /root/words
+grep -rlF -f /root/words "$etc" | sort | xargs stat --format '%n %U:%G %a'
+step credentials
+find /run/credentials -type f -printf '%p %u %m\n' | sort
+step key
+for name in controller share; do
+    grep -c '^token_key' /run/credentials/manila-lite-$name.service/secrets.conf || true
+done
+step other user
+runuser -u haproxy -- cat /run/credentials/*/* $etc/credentials/* 2>&1 \
+    | grep -c 'Permission denied' || true
+step public
+cat /proc/[0-9]*/{cmdline,environ} /var/log/manila/* 2> /dev/null \
+    | grep -acF -f /root/words || true
+grep -rlF -f /root/words /etc/systemd || true
+step root
+/opt/manila_lite/bin/manila-lite-manage service list | awk '{print $1}' | sort -u
+find /var/lib/manila /var/log/manila -not -user manila
+step service
+runuser -u manila -- /opt/manila_lite/bin/manila-lite-manage service list 2>&1 || true
+step rollback
+deploy/rollback
+grep -c '^connection' "$etc/manila_lite.conf"
+step forward
+deploy/rollback
+grep -c '^connection' "$etc/manila_lite.conf" || true
+step secret
+echo EXTRA_SECRETS=/root/extra >> deploy/local.conf
+printf '[disk]\nmax_over_subscription_ratio = 1.5\n' > /root/extra
+deploy/share
+"""
+
 PASSWORDS = r"""
 # Some of the operator's, some that are made.
 mkdir /etc/manila_lite
@@ -289,6 +350,55 @@ def test_versions_stand_beside_each_other(node):
     )
 
 
+def test_passwords_are_for_the_service_that_needs_them(node):
+    steps = node.run(CREDENTIALS)
+    etc, units = '/etc/manila_lite', '/run/credentials/manila-lite-'
+    only_root = [
+        f'{etc}/credentials/controller.conf root:root 600',
+        f'{etc}/credentials/share.conf root:root 600',
+        f'{etc}/manila-lite-manage.conf root:root 600',
+    ]
+    assert steps['old files'] == [
+        *(line.split()[0] for line in only_root),
+        f'{etc}/manila_lite.conf',
+        f'{etc}/token_key manila:manila 600',
+    ]
+    assert f'wrote {etc}/manila_lite.conf' not in steps['controller']
+    assert steps['still needed'] == ['1']
+    assert steps['share'][-4:-1] == [
+        'restarted manila-lite-share',
+        f'wrote {etc}/manila_lite.conf',
+        f'removed {etc}/token_key',
+    ]
+    assert steps['again'] == ['Nothing to change.'] * 2
+    assert steps['files'] == [*only_root, f'{etc}/secrets root:root 600']
+    assert steps['credentials'] == [
+        f'{units}{name}.service/secrets.conf manila 400'
+        for name in ('controller', 'share')
+    ]
+    assert steps['key'] == ['1', '0']
+    assert steps['other user'] == ['4']
+    assert steps['public'] == ['0']
+    assert steps['root'] == ['binary', 'manila-scheduler', 'manila-share']
+    (refused,) = steps['service']
+    assert 'manila-lite-manage.conf' in refused
+    assert steps['rollback'][-1] == '1'
+    assert {
+        'restarted manila-lite-controller',
+        'restarted manila-lite-share',
+        f'wrote {etc}/token_key',
+    } <= {*steps['rollback']}
+    assert steps['forward'][-1] == '0'
+    # The next run of `deploy/controller` restarts its service.
+    assert steps['secret'] == [
+        f'wrote {etc}/credentials/controller.conf',
+        f'wrote {etc}/credentials/share.conf',
+        f'wrote {etc}/manila-lite-manage.conf',
+        'restarted manila-lite-share',
+        'Changes: 4.',
+    ]
+
+
 def test_controller_is_changed_while_it_serves(node):
     steps = node.run(CHANGE)
     assert steps['again'] == ['Nothing to change.']
@@ -339,7 +449,13 @@ def test_removed_node_has_no_passwords(node):
     etc = '/etc/manila_lite'
     assert sorted(steps['with passwords']) == [
         f'{etc}/{name}'
-        for name in ('admin-openrc', 'node-secrets', 'secrets', 'token_key')
+        for name in (
+            'admin-openrc',
+            'credentials/controller.conf',
+            'manila-lite-manage.conf',
+            'node-secrets',
+            'secrets',
+        )
     ]
     assert steps['remove again'][-1] == 'Nothing to change.'
     assert steps['left'] == [

@@ -215,6 +215,24 @@ def test_services_understand_their_configuration(shell, tmp_path, roles, backend
         assert conf.large.share_driver == 'dummy'
 
 
+@pytest.mark.parametrize('drop_in', [False, True])
+def test_secrets_are_hidden_from_share_services_but_those_of_btrfs(
+    shell, tmp_path, drop_in
+):
+    """Where paths are hidden, the mounts of the machine are not seen."""
+    units = ROOT / 'etc/manila_lite/systemd'
+    if drop_in:
+        shutil.copytree(
+            units / 'manila-lite-share.service.d',
+            tmp_path / 'manila-lite-share.service.d',
+        )
+    owner = 'put_file() { cat > "$3"; }'
+    shell(f'{owner}; UNITS={tmp_path}; put_unit_files {units} manila-lite-share')
+    text = (tmp_path / 'manila-lite-share.service').read_text()
+    hidden = re.findall('^InaccessiblePaths=.*-/etc/manila_lite/secrets ', text, re.M)
+    assert len(hidden) == (not drop_in)
+
+
 def test_controllers_alone_get_the_password_for_keystone(shell, tmp_path):
     file = tmp_path / 'manila_lite.conf'
     lines = 'AUTH=keystone; use_identity; service_conf'

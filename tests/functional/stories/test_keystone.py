@@ -147,7 +147,7 @@ def installation(keystone, tmp_path_factory):
         tmp_path_factory.mktemp('service') / 'installation',
         auth='keystone',
         options='default_share_type = default',
-        sections=keystone.deploy('keystone_authtoken_conf'),
+        sections=keystone.deploy('keystone_authtoken_conf; keystone_secret_conf'),
     ) as found:
         found.start()
         made = keystone.deploy(f'API_PORT={found.port}; register_service')
