@@ -25,7 +25,7 @@ SECRETS=$ETC/secrets NODE_SECRETS=$ETC/node-secrets ROLES=$ETC/roles
 CONF=$ETC/manila_lite.conf SERVERS=$ETC/servers STARTED=$ETC/started
 BACK_UP=$ETC/back-up BACKUP_SETTINGS=$ETC/backup-settings
 CREDENTIALS=$ETC/credentials MANAGE_CONF=$ETC/manila-lite-manage.conf
-TOKEN_KEY_FILE=$ETC/token_key
+TOKEN_KEY_FILE=$ETC/token_key KEYSTONE_ETC=$FOLDER/keystone
 CACERT=$ETC/cacert.pem TLS=$FOLDER/tls VENV=$FOLDER/venv
 export SETTINGS=$BACKUP_SETTINGS
 PATH=$FOLDER/bin:$PATH
@@ -37,6 +37,9 @@ install_packages() {
 }
 put_directory() {
     mkdir -p -m "$2" "$3"
+}
+add_keystone_user() {
+    :
 }
 add_user() {
     put_directory root:root 750 "$ETC"
@@ -231,6 +234,49 @@ def test_destroyed_controller_answers_with_the_same_rows(controller):
         cloud.stop()
     finally:
         cloud.close()
+
+
+@pytest.fixture
+def keystone(migrated):
+    """Return the rows that the account of Keystone finds in its database."""
+    migrated.variables += 'AUTH=keystone\n'
+    keys = migrated.folder / 'keystone/fernet-keys'
+    keys.mkdir(parents=True)
+    (keys / '0').write_text('first')
+    role = 'SET ROLE keystone;' if migrated.kind == 'postgresql' else ''
+    migrated.run(f"""
+make_{migrated.kind}_account keystone "$KEYSTONE_DATABASE_PASSWORD" > /dev/null
+administer_{migrated.kind} keystone <<< "{role}
+CREATE TABLE alembic_version (version_num varchar(32));
+CREATE TABLE project (id varchar(32));
+INSERT INTO project VALUES ('project-1')"
+""")
+    secrets = (migrated.etc / 'secrets').read_text()
+    (password,) = re.findall('^KEYSTONE_DATABASE_PASSWORD=(.*)', secrets, re.M)
+    url = sa.make_url(engines.with_driver(migrated.url)).set(
+        username='keystone', password=password, database='keystone'
+    )
+
+    def rows():
+        engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
+        with engine.begin() as connection:
+            connection.exec_driver_sql('UPDATE project SET id = id')
+            return connection.exec_driver_sql('SELECT id FROM project').all()
+
+    yield rows
+    migrated.run('purge_account keystone > /dev/null')
+
+
+def test_keystone_is_restored_with_its_keys(migrated, keystone):
+    assert keystone() == [('project-1',)]
+    file = migrated.back_up()
+    migrated.run('purge_account keystone')
+    migrated.drop_database()
+    shutil.rmtree(migrated.folder / 'keystone')
+    assert 'restored the database keystone' in migrated.restore(file).splitlines()
+    assert keystone() == [('project-1',)]
+    key = migrated.folder / 'keystone/fernet-keys/0'
+    assert key.read_text() == 'first'
 
 
 def test_restore_keeps_a_backup_of_what_it_replaces(migrated):
