@@ -69,6 +69,7 @@ class SharePair:
     def __init__(self, folder, kind):
         self._resources = contextlib.ExitStack()
         folder.mkdir(exist_ok=True)
+        self.folder = folder
         self.driver, self.share_proto = KINDS[kind]
         with_servers = kind.endswith('servers')
         bridge = self._add_bridge() if with_servers else ''
