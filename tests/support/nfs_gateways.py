@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
+from manila_lite.share.drivers import ganesha
 from manila_lite.share.drivers.cephfs.exports import EXPORT, gateway_name
 from manila_lite.share.drivers.cephfs.gateway import GUARD
-from manila_lite.share.drivers.ganesha import Ganesha
 from tests.support import ceph_supervisor, requirements
 from tests.support.ceph import CephCluster
 from tests.support.nfs_client import NfsClient
@@ -44,7 +44,7 @@ class Gateway:
         self.folder = folder / address
         self._config = config
         self._process: subprocess.Popen | None = None
-        self.server = Ganesha(self.folder / 'bus.sock')
+        self.server = ganesha.Ganesha(self.folder / 'bus.sock')
 
     def start(self) -> None:
         with self.folder.with_suffix('.out').open('ab') as log:
@@ -67,7 +67,7 @@ class Gateway:
     def _is_up(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, self.output()
-        return self.server.is_answering()
+        return self.server.is_answering() and ganesha.is_listening(self.port)
 
     def output(self) -> str:
         return self.folder.with_suffix('.out').read_text()

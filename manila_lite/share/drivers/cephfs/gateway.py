@@ -252,6 +252,8 @@ class Gateway:
             *('-N', 'NIV_EVENT'),
         )
         self._wait_for(self._server.is_answering)
+        # It answers on its bus first.
+        self._wait_for(lambda: ganesha.is_listening(self._port))
         self._is_started = True
         LOG.info('Gateway %s serves port %s', self.name, self._port)
 
