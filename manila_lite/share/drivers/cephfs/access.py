@@ -70,7 +70,15 @@ class CephfsAccess:
     def _apply(
         self, share: base.ShareForDriver, subvolume: str, rules: RuleChanges
     ) -> base.AccessReplies:
-        present = list_users(self._backend, subvolume)
+        others = [rule for rule in rules.access_rules if rule not in rules.add_rules]
+        # Nothing else is to be changed: what was denied before is in `delete_rules`.
+        is_addition = bool(rules.add_rules) and not rules.is_revoking
+        if is_addition and all(rule['access_key'] for rule in others):
+            present = {
+                rule['access_to']: _LEVELS[rule['access_level']] for rule in others
+            }
+        else:
+            present = list_users(self._backend, subvolume)
         replies: dict[str, base.AccessReply] = {}
         wanted = {}
         for rule in rules.access_rules:

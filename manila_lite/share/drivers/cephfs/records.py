@@ -20,12 +20,13 @@ The identity is read and compared together with the others: a configuration
 file may lead to another cluster than before, which has none of the shares.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import contextlib
 import json
 import random
+import threading
 import time
-from typing import Any
+from typing import Any, NamedTuple
 import uuid
 
 from manila_lite import exception
@@ -48,6 +49,18 @@ _ATTEMPTS = 100
 _CLAIM = 'a late call '
 _FORGET_INTERVAL = 86400
 _REMOVED_AT_ONCE = 100
+_REMEMBERED = 100
+
+
+class _Doubtful(Exception):
+    """What was not read is wrong, or may be."""
+
+
+class _Changed(NamedTuple):
+    """The values of keys, and whether any was changed."""
+
+    values: dict[str, Any]
+    is_written: bool
 
 
 class Records:
@@ -59,6 +72,9 @@ class Records:
         self._clock = clock
         self._forgotten_at = 0.0
         self._identity: str | None = None  # as it was claimed
+        self._lock = threading.Lock()
+        # What was written for the latest calls, by their tokens.
+        self._written: dict[FencingToken | None, dict[str, str]] = {}
 
     def get(self, key: str) -> Any:
         """Return the value of a key, or None."""
@@ -77,38 +93,75 @@ class Records:
         }
 
     def change(
-        self, *keys: str, decide: Callable[[Values], Values | None]
+        self,
+        *keys: str,
+        decide: Callable[[Values], Values | None],
+        are_new: bool = False,
     ) -> dict[str, Any]:
         """Change keys as `decide` says, and return the values of all of them.
 
         It is called with the values of the keys, again if another worker has
         changed one meanwhile, and returns those to set; None removes one.
         Raises StaleFencingToken after a call with a later token.
+
+        What is expected to be new, or was written by the same work before, is not
+        read first: it is compared when it is changed.
         """
         token = current_fencing_token()
         read = keys if token is None else (*keys, _token_key(token))
+        expected = {} if are_new else self._written.get(token, {})
+        if are_new or expected.keys() >= set(read):
+
+            def decide_unread(values: Values) -> Values | None:
+                try:
+                    return decide(values)
+                except exception.ManilaLiteError as error:
+                    raise _Doubtful from error
+
+            with contextlib.suppress(_Doubtful):
+                changed = self._try_to_change(token, keys, expected, decide_unread)
+                if changed is not None and changed.is_written:
+                    return changed.values
         for attempt in range(_ATTEMPTS):
             found = self._read(read)
-            changes = self._new_token(token, found)
-            values = {key: _value(found.get(key, '')) for key in keys}
-            wanted = {
-                key: value
-                for key, value in (decide(values) or {}).items()
-                if key not in values or values[key] != value
-            }
-            removed = [key for key, value in wanted.items() if value is None]
-            changes |= {
-                key: json.dumps(value)
-                for key, value in wanted.items()
-                if value is not None
-            }
-            if not changes and not removed:
-                return values
-            compared = {key: found.get(key, '') for key in read} | self._own
-            if self._cluster.write(self.name, compared, changes, removed):
-                return values | wanted
+            changed = self._try_to_change(token, keys, found, decide)
+            if changed is not None:
+                return changed.values
             time.sleep(random.uniform(0, 0.005 * attempt))
         raise exception.ShareBackendException(msg=f'others keep changing {self.name}')
+
+    def _try_to_change(
+        self,
+        token: FencingToken | None,
+        keys: Sequence[str],
+        found: Mapping[str, str],
+        decide: Callable[[Values], Values | None],
+    ) -> _Changed | None:
+        """Change keys whose texts are these; return None if one is not."""
+        changes = self._new_token(token, found)
+        values = {key: _value(found.get(key, '')) for key in keys}
+        wanted = {
+            key: value
+            for key, value in (decide(values) or {}).items()
+            if key not in values or values[key] != value
+        }
+        removed = [key for key, value in wanted.items() if value is None]
+        changes |= {
+            key: json.dumps(value) for key, value in wanted.items() if value is not None
+        }
+        if not changes and not removed:
+            return _Changed(values, is_written=False)
+        read = keys if token is None else (*keys, _token_key(token))
+        compared = {key: found.get(key, '') for key in read}
+        if not self._cluster.write(self.name, compared | self._own, changes, removed):
+            return None
+        if token is not None:
+            texts = compared | changes | dict.fromkeys(removed, '')
+            with self._lock:
+                self._written[token] = self._written.pop(token, {}) | texts
+                if len(self._written) > _REMEMBERED:
+                    del self._written[next(iter(self._written))]
+        return _Changed(values | wanted, is_written=True)
 
     def update(self, key: str, decide: Callable[[Any], Any]) -> Any:
         """Change one key to what `decide` makes of its value, and return that."""

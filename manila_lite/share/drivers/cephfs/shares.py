@@ -129,7 +129,8 @@ class CephfsShares:
             }
             return {key: new | (more or {}), owner: share['name']}
 
-        record = self._backend.records.change(key, owner, decide=decide)[key]
+        values = self._backend.records.change(key, owner, decide=decide, are_new=True)
+        record = values[key]
         if record['state'] in (State.CREATING, State.AVAILABLE):
             return record
         raise exception.ShareBackendException(

@@ -80,6 +80,60 @@ def test_worker_that_was_paused_between_read_and_write_changes_nothing(records):
     assert records.get('share:a') is None
 
 
+def test_what_was_expected_and_is_otherwise_is_read_before_it_is_changed(records):
+    """Another worker was there first, or has changed it since."""
+    put(records, 'share:a', {'size': 1})
+
+    def create(values):
+        assert values['share:a'] in (None, {'size': 1})
+        return {} if values['share:a'] else {'share:a': {'size': 9}}
+
+    with token(1):
+        found = records.change('share:a', decide=create, are_new=True)
+        assert found['share:a'] == {'size': 1}
+        records.change('share:b', decide=lambda v: {'share:b': 'mine'}, are_new=True)
+    put(records, 'share:b', 'theirs')
+    with token(1):
+        seen = []
+        records.update('share:b', lambda value: seen.append(value) or f'{value} now')
+    assert seen[-1] == 'theirs'
+    assert records.get('share:b') == 'theirs now'
+
+
+def test_error_because_of_what_was_not_read_is_none(records):
+    """What the work has written is gone: it is read before it is missed."""
+
+    def require(values):
+        if values['share:a'] is None:
+            raise exception.ShareResourceNotFound(share_id='a')
+        return {'share:a': values['share:a'] | {'size': 2}}
+
+    put(records, 'share:a', {'size': 1})
+    with token(1):
+        put(records, 'share:a', None)
+    put(records, 'share:a', {'size': 1})
+    with token(1):
+        assert records.change('share:a', decide=require)['share:a'] == {'size': 2}
+
+
+def test_error_about_what_is_new_is_one(records):
+    def refuse(values):
+        raise exception.ShareBackendException(msg='refused')
+
+    with token(1), pytest.raises(exception.ShareBackendException):
+        records.change('share:a', decide=refuse, are_new=True)
+
+
+def test_late_worker_changes_nothing_that_it_expects_as_it_was(records):
+    with token(1):
+        put(records, 'share:a', {'size': 1})
+    with token(2):
+        records.admit_call()
+    with token(1), pytest.raises(exception.StaleFencingToken):
+        put(records, 'share:a', {'size': 2})
+    assert records.get('share:a') == {'size': 1}
+
+
 def test_changes_of_several_workers_are_all_made(records):
     def add(_):
         records.change(
