@@ -149,10 +149,11 @@ def test_one_of_two_share_services_is_stopped_then_the_other(node, user):
     # The first controller has the servers of this back end.
     host = node.service_host()
     lines = f'SERVERS={node.folder}; OWN_DATABASE=yes'
-    code, output = deploy(node, f'{lines}; NODE_NAME=other refuse_served')
+    code, output = deploy(node, f'{lines}; NODE_NAME=other refuse_served "stop it"')
     assert f'on {node.host} uses the servers of this node' in output
+    assert 'stop it first, or give --force' in output
     assert code == 1
-    lines += f'; NODE_NAME={node.host}; refuse_served'
+    lines += f'; NODE_NAME={node.host}; refuse_served "stop it"'
     assert deploy(node, lines) == (0, '')
 
     # So its machine may be removed, and the back end remains.

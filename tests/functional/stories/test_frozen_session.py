@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from manila_lite.cmd import web
+from manila_lite.cmd import connections
 from manila_lite.db import write_limit
 from tests.functional.stories import suites
 from tests.support import databases
@@ -83,7 +83,7 @@ def reads_are_answered(api, share_id):
 
 
 def test_changes_leave_threads_for_reads():
-    assert write_limit.IN_ALL < web.THREADS
+    assert write_limit.IN_ALL < connections.THREADS
 
 
 @pytest.mark.parametrize('kind', SERVERS)
