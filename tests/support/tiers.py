@@ -7,8 +7,8 @@ the SQL dialect matters with one of four cases on a database server, too; half o
 these where a whole service runs on it.
 `make exhaust` runs the cases of all of them: first one case of each test on each
 database, because a test that is broken usually fails in all of its cases. The
-seed selects these cases and, with a time limit, the test at which they begin, as
-do the others, which continue from the first one after the last, so that runs of
+seed selects these cases. With a time limit it begins at a test that the seed
+selects, and continues from the first one after the last, so that runs of
 different commits cover all of them. Tests that are left out count neither as
 passed nor as skipped.
 """
@@ -129,8 +129,12 @@ def pytest_collection_modifyitems(config, items):
     if config.option.time_limit:
         start = sampling.seed() % max(len(items), 1)
         items[:] = items[start:] + items[:start]
-    items.sort(key=lambda item: item not in first)
-    config.stash[_count].update(selected=len(items), first=len(first))
+    begins_with_each = config.option.one_of_each or not config.option.time_limit
+    if begins_with_each:
+        items.sort(key=lambda item: item not in first)
+    config.stash[_count].update(
+        selected=len(items), first=len(first) if begins_with_each else 0
+    )
 
 
 def _one_of_each(items):
