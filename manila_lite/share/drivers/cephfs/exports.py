@@ -304,7 +304,7 @@ class CephfsExports:
             return
         alive, silent = self._gateways.alive_and_silent(self._backend.records.name)
         for name, state in silent.items():
-            self._fence(name, state['generation'], state['beat'])
+            self._fence(name, state.get('generation', 0), state['beat'])
         for name, state in alive.items():
             if ended := state.get('ended'):
                 self._fence(name, ended, f'{ended}')
@@ -335,7 +335,7 @@ class CephfsExports:
         def raise_fence(values: Values) -> Values:
             return {key: max(generation, values[key] or 0)}
 
-        LOG.warning('NFS gateway %s has died; its sessions are evicted', gateway)
+        LOG.warning('Sessions that NFS gateway %s has left are evicted', gateway)
         records.change(key, decide=raise_fence)
         for each in range(min(fence + 1, generation), generation + 1):
             self._backend.evict(sessions_of(records.name, gateway, each))

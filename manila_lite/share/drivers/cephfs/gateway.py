@@ -147,8 +147,8 @@ class Gateway:
         exports.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in exports.iterdir():
             file.unlink()
-        own = self._own.states(self._backend.records.name).get(self.name)
-        fence, last = self._find_fence(), own['generation'] if own else 0
+        own = self._own.states(self._backend.records.name).get(self.name, {})
+        fence, last = self._find_fence(), own.get('generation', 0)
         self._begin_generation(max(fence, last) + 1)
         self._beat()
         self._set_member(self.name, True)
