@@ -16,10 +16,10 @@ have the same ones. They are used by:
     privileges        becomes root, see below
 
 No other module starts a program or calls the kernel by itself. Mounts are
-made and removed by `pool`, `ownership` and `pool_disks` (pools), `exports`
-and `mount_table` (volumes), `server_network` and `servers` (what is left of
-share servers), and `trials` only. Names that users choose are in no path and
-no argument.
+made and removed by `pool` and `pool_disks` (pools), `exports` and
+`mount_table` (volumes), `server_network` and `servers` (what is left of share
+servers), and `trials` only. Names that users choose are in no path and no
+argument.
 
 NFS-Ganesha, smbd, their bus and the commands of Samba are of the user root,
 with the same capabilities. The kernel takes away the privileges of a server

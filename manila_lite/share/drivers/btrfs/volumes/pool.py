@@ -7,7 +7,7 @@
     top/records/                what they are, see `catalog`
     top/limits/                 their sizes, see `limits`
     top/copies/                 what is sent to other pools, see `copies`
-    top/owner.json              whose they are, see `ownership`
+    top/owner.json              whose they are, see `pool_disks`
     top/identity                which disk it is, see `pool_disks`
 
 A volume appears and disappears by one rename. Its size is the limit of its

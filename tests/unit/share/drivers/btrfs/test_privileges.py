@@ -117,7 +117,7 @@ USES = {
         r'kernel\.(mount\w*|bind_mount|unmount\w*|share_mounts|\w+_follow'
         r'|loop_device|leave_mount_namespace)',
         {
-            'exports', 'mount_table', 'ownership', 'pool',
+            'exports', 'mount_table', 'pool',
             'pool_disks', 'server_network', 'servers', 'trials',
         },
     ),
