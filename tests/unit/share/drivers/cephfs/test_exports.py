@@ -1,6 +1,7 @@
 """Shares on CephFS by NFS, through two gateways."""
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -10,7 +11,8 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.cephfs import exports
-from manila_lite.share.drivers.cephfs.backend import CephfsBackend
+from manila_lite.share.drivers.cephfs.backend import CephfsBackend, cluster_as
+from manila_lite.share.drivers.cephfs.cluster import GATEWAYS
 from manila_lite.share.drivers.cephfs.exports import EXPORT
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.ceph_harness import CephNfsHarness
@@ -370,10 +372,39 @@ def test_sessions_of_a_gateway_that_starts_again_are_evicted_together(
         shared.write(one, 'notes', b'again')
 
 
-def generation_of(driver, gateway) -> int:
+def state_of(driver, gateway) -> dict:
     backend = driver.backend
     states = exports.Gateways(backend.cluster, [gateway.address])
-    return states.states(backend.records.name)[gateway.name]['generation']
+    return states.states(backend.records.name)[gateway.name]
+
+
+def generation_of(driver, gateway) -> int:
+    return state_of(driver, gateway)['generation']
+
+
+@restarts
+def test_gateway_follows_one_of_an_earlier_release(shared, gateways):
+    """That one did not publish which generation its sessions are of."""
+    one = gateways.each[0]
+    shared.write(one, 'notes', b'hello')
+    one.kill()
+    state = state_of(shared.driver, one)
+    del state['generation'], state['ended']
+    publish(shared.driver, gateways, one, state)
+    assert commands_until_evicted(shared.driver) == ['session evict']
+    one.start()
+    one.wait()
+    wait_until(lambda: is_let_in(shared, one, 'notes'), 'it serves the share', 30)
+    assert shared.read(one, 'notes') == b'hello'
+
+
+def publish(driver, gateways, gateway, state: dict) -> None:
+    user = gateways.user
+    cluster = cluster_as(driver.configuration, user.name, str(user.keyring))
+    cluster.pool = driver.backend.cluster.pool
+    name = driver.backend.records.name
+    values = {exports.GATEWAY + gateway.name: json.dumps(state)}
+    cluster.write(name, {}, values, namespace=GATEWAYS)
 
 
 @restarts

@@ -8,9 +8,12 @@ import subprocess
 import pytest
 
 from manila_lite import exception
+from manila_lite.context import FencingToken, fenced
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.moves import copies
+from manila_lite.share.drivers.btrfs.moves.peers import BtrfsPeers
+from manila_lite.share.drivers.btrfs.moves.syncing import BtrfsSyncing
 from tests.drivers import content
 from tests.drivers.cifs_replication_sites import CifsSites
 from tests.drivers.driver_harness import CTX
@@ -218,6 +221,23 @@ def test_deleted_replica_leaves_no_copies(sites):
     sites.there.state = None
     for site in sites.sites:
         assert not copies.owners(site.driver.backend.pools['pool'].top)
+
+
+@pytest.mark.parametrize('sites', [('dr', False)], indirect=True)
+def test_late_update_removes_no_copies_that_others_need(sites):
+    """Its list of replicas is that of before."""
+    sites.create_in_sync()
+    backend = sites.here.driver.backend
+    peers = BtrfsPeers(backend)
+    active = peers.own_replica(sites.share_for(sites.here))
+    sent = active.copies.whole()
+    assert sent
+    resource = f'share_instance:{sites.here.id}'
+    with fenced(FencingToken(resource, 2)):
+        sites.apply_rules(sites.here)
+    with fenced(FencingToken(resource, 1)), pytest.raises(exception.StaleFencingToken):
+        BtrfsSyncing(backend, peers).forget_others(active, active, [])
+    assert active.copies.whole() == sent
 
 
 def test_replication_needs_a_domain(sites):
