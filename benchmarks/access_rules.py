@@ -20,11 +20,10 @@ from benchmarks.creation import (
     LIST_POLL_INTERVAL,
     QUIET_READS,
     READ_INTERVAL,
-    _percentile,
     _read,
     _read_until,
 )
-from benchmarks.verdict import Verdict
+from benchmarks.verdict import Verdict, percentile
 from tests.support.installation import Installation
 
 RULES = 100
@@ -100,7 +99,7 @@ def _interference(
             finally:
                 stop.set()
             latencies.append(
-                [_percentile(sorted(found), 95) for found in (quiet, reads.result())]
+                [percentile(sorted(found), 95) for found in (quiet, reads.result())]
             )
             _wait_until_active(client, share)
     latencies = latencies[1:]  # the first one fills the statement caches

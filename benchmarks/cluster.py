@@ -75,6 +75,7 @@ def _measure(verdict: Verdict, cluster: Cluster, folder: pathlib.Path) -> None:
     cluster.stop()
     _instructions(verdict, cluster, folder, share)
     _throughput(verdict, cluster, share)
+    _few_connections(verdict, cluster, share)
     _idle(verdict, cluster)
 
 
@@ -400,13 +401,7 @@ def _load(
 ) -> tuple[float, dict[str, float]]:
     """Return requests per second, and processor time of each in ms."""
     before = cluster.cpu(), cluster.database_cpu(), time.process_time()
-    found = http_load.responses_per_second(
-        ports,
-        f'/shares/{share}',
-        {'X-Auth-Token': cluster.token, 'X-OpenStack-Manila-API-Version': VERSION},
-        connections=CONNECTIONS,
-        seconds=LOAD_FOR,
-    )
+    found = _get(cluster, ports, share, CONNECTIONS).a_second
     after = cluster.cpu(), cluster.database_cpu(), time.process_time()
     each = [
         (later - earlier) / (found * LOAD_FOR) * 1e3
@@ -414,6 +409,31 @@ def _load(
     ]
     names = ('api_ms', 'database_ms', 'client_ms')
     return found, dict(zip(names, each, strict=True))
+
+
+def _get(
+    cluster: Cluster, ports: list[int], share: str, connections: int
+) -> http_load.Load:
+    return http_load.run(
+        ports,
+        f'/shares/{share}',
+        {'X-Auth-Token': cluster.token, 'X-OpenStack-Manila-API-Version': VERSION},
+        connections=connections,
+        seconds=LOAD_FOR,
+    )
+
+
+def _few_connections(verdict: Verdict, cluster: Cluster, share: str) -> None:
+    """Measure reads of the services that one process has started."""
+    cluster.start_node(APIS)
+    cluster.wait()
+    _get(cluster, cluster.ports, share, http_load.FEW)  # warms up both
+    http_load.record_few(
+        verdict,
+        f'services with {APIS} APIs',
+        lambda: _get(cluster, cluster.ports, share, http_load.FEW),
+    )
+    cluster.stop()
 
 
 def _idle(verdict: Verdict, cluster: Cluster) -> None:

@@ -7,8 +7,9 @@ import statistics
 import threading
 import time
 
-from benchmarks import service
-from benchmarks.verdict import Verdict
+from benchmarks import http_load, service
+from benchmarks.application import VERSION
+from benchmarks.verdict import Verdict, percentile
 
 ALONE = 200
 BURST = 200
@@ -17,6 +18,8 @@ POLL_INTERVAL = 0.001
 """Seconds between two polls of a share."""
 LIST_POLL_INTERVAL = 0.02
 """Seconds between two polls for shares that are not available yet."""
+
+LOAD_FOR = 3.0
 
 QUIET_READS = 200
 READ_INTERVAL = 0.01
@@ -33,6 +36,7 @@ def run(verdict: Verdict) -> None:
         _alone(verdict, client)
         _burst(verdict, serve, client)
         _interference(verdict, serve, client)
+        _reads(verdict, serve, client)
 
 
 def _alone(verdict: Verdict, client: service.Client) -> None:
@@ -43,7 +47,19 @@ def _alone(verdict: Verdict, client: service.Client) -> None:
         'create to available, median', statistics.median(taken), 'ms', at_most=15
     )
     verdict.record(
-        'create to available, 99th percentile', _percentile(taken, 99), 'ms', at_most=30
+        'create to available, 99th percentile', percentile(taken, 99), 'ms', at_most=30
+    )
+
+
+def _reads(verdict: Verdict, serve: service.Service, client: service.Client) -> None:
+    path = f'/shares/{_create(client)}'
+    headers = {'X-OpenStack-Manila-API-Version': VERSION}
+    http_load.record_few(
+        verdict,
+        'serve',
+        lambda: http_load.run(
+            [serve.port], path, headers, connections=http_load.FEW, seconds=LOAD_FOR
+        ),
     )
 
 
@@ -115,7 +131,7 @@ def _interference(
             stop.set()
         for name, taken in (('alone', quiet), ('during a burst', reads.result())):
             verdict.record(
-                f'reader {name}, 95th percentile', _percentile(sorted(taken), 95), 'ms'
+                f'reader {name}, 95th percentile', percentile(sorted(taken), 95), 'ms'
             )
 
 
@@ -145,7 +161,3 @@ def _read(reader: service.Client, path: str) -> float:
     began = time.perf_counter()
     reader.get(path)
     return (time.perf_counter() - began) * 1e3
-
-
-def _percentile(ordered: list[float], percent: int) -> float:
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]

@@ -16,8 +16,8 @@ import typing
 import sqlalchemy as sa
 
 from benchmarks import service
-from benchmarks.creation import QUIET_READS, _percentile, _read
-from benchmarks.verdict import Verdict
+from benchmarks.creation import QUIET_READS, _read
+from benchmarks.verdict import Verdict, percentile
 from manila_lite.db.models import engine, quotas, services, shares
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy import state
@@ -98,11 +98,11 @@ def _measure(verdict: Verdict, installation: Installation) -> None:
     )
     verdict.record(
         f'reader while {RESOURCES} resources are rescued, 95th percentile, to alone',
-        _percentile(read, 95) / _percentile(alone_read, 95),
+        percentile(read, 95) / percentile(alone_read, 95),
         'times',
         at_most=3,
-        alone_ms=round(_percentile(alone_read, 95), 2),
-        among_ms=round(_percentile(read, 95), 2),
+        alone_ms=round(percentile(alone_read, 95), 2),
+        among_ms=round(percentile(read, 95), 2),
         reads=len(read),
     )
     verdict.record(

@@ -56,3 +56,7 @@ class Verdict:
             ),
             flush=True,
         )
+
+
+def percentile(ordered: list[float], percent: int) -> float:
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]

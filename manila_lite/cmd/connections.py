@@ -28,6 +28,7 @@ from waitress import (
 )
 
 from manila_lite.api import middleware
+from manila_lite.cmd.request_threads import RequestThreads
 
 ANY_ADDRESS = '::'
 """The host that stands for all addresses, of IPv4 as well."""
@@ -42,7 +43,8 @@ THREADS = 20
 """More than can run at the same time.
 
 Most threads wait for the write lock of the database; with fewer threads,
-reads would queue behind them. They cost 1 MiB in all.
+reads would queue behind them. They cost 1 MiB in all. How they divide the work is
+in `request_threads`.
 """
 
 
@@ -84,8 +86,13 @@ One, if other processes accept them as well: so that each gets its part.
 _CLOSING_INTERVAL = 0.02
 """Seconds between looks for requests that still run, when it closes."""
 
+_LAST_CHANCE = 1.0
+"""Seconds for requests that run still when those that wait are dropped."""
+
 _MOST_FORGOTTEN = 64 << 20
 """Longest body that is read although it is refused."""
+
+_READS = ('GET', 'HEAD', 'OPTIONS')
 
 _END_OF_HEADERS = b'\r\n\r\n'
 
@@ -122,26 +129,32 @@ class HttpServer:
             connection_limit=1 << 30,
         )
         settings.socket_options = [*settings.socket_options, *socket_options]
-        self._dispatcher = waitress_task.ThreadedTaskDispatcher()
         self._map: dict[int, typing.Any] = {}
+        self._threads = RequestThreads(threads, self._poll, self._wake)
         self._listeners = [
             _Listener(
                 app,
                 map=self._map,
                 adj=settings,
-                dispatcher=self._dispatcher,
+                dispatcher=self._threads,
                 limits=limits,
                 accepted_at_once=1 if sockets else _ACCEPTED_AT_ONCE,
                 **where,
             )
             for where in _sockets(host, port, settings, sockets)
         ]
-        self._dispatcher.set_thread_count(threads)
         self.port = self._listeners[0].effective_port
 
     def run(self) -> None:
         """Serve until `close`; return when all responses are sent."""
-        self._listeners[0].run()
+        self._threads.run()
+
+    def _poll(self, timeout: float) -> bool:
+        wasyncore.poll2(timeout, self._map)
+        return bool(self._map)
+
+    def _wake(self) -> None:
+        self._listeners[0].trigger.pull_trigger()
 
     def close(self, timeout: float = 0.0) -> None:
         """Accept nothing more; end after all requests that were received.
@@ -150,11 +163,9 @@ class HttpServer:
         """
         trigger = self._listeners[0].trigger
         trigger.pull_trigger(self._stop_accepting)
-        deadline = time.monotonic() + timeout
-        pause = threading.Event()
-        while self._is_busy() and time.monotonic() < deadline:
-            pause.wait(_CLOSING_INTERVAL)
-        self._dispatcher.shutdown(timeout=1)
+        self._wait_while_busy(timeout)
+        self._threads.drop_waiting()
+        self._wait_while_busy(_LAST_CHANCE)
         pulled = threading.Event()
 
         def close_connections() -> None:
@@ -166,6 +177,12 @@ class HttpServer:
             trigger.pull_trigger(close_connections)
         finally:
             pulled.set()
+
+    def _wait_while_busy(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        pause = threading.Event()
+        while self._is_busy() and time.monotonic() < deadline:
+            pause.wait(_CLOSING_INTERVAL)
 
     def _stop_accepting(self) -> None:
         for listener in self._listeners:
@@ -356,6 +373,11 @@ class _Channel(waitress_channel.HTTPChannel):
         return now - self._timed_since > limit
 
     @property
+    def is_quick(self) -> bool:
+        """Whether the next request changes nothing, and waits for no lock."""
+        return self.requests[0].command in _READS
+
+    @property
     def is_replaceable(self) -> bool:
         """Return whether no thread is, or will be, busy for the client."""
         return not self.requests or self.is_postponed
@@ -412,6 +434,11 @@ class _Listener(waitress_server.TcpWSGIServer):
     def add_task(self, channel: _Channel) -> None:
         if not channel.postpone():
             super().add_task(channel)
+
+    def pull_trigger(self) -> None:
+        """Let the leader look at what has changed, unless it is the caller."""
+        if not self.task_dispatcher.is_leader():
+            super().pull_trigger()
 
     def readable(self) -> bool:
         if (now := time.monotonic()) >= self._next_pass:

@@ -120,6 +120,23 @@ def test_half_sent_requests_and_stalled_readers_delay_no_other_client(serve, con
     assert time.monotonic() - began < 10
 
 
+def test_changes_are_answered_beside_the_thread_of_reads(serve, connect):
+    threads = {'GET': [], 'POST': []}
+
+    def app(environ, start_response):
+        threads[environ['REQUEST_METHOD']].append(threading.get_ident())
+        return answer(environ, start_response)
+
+    (client,) = connect(serve(app=app), 1)
+    for _ in range(20):
+        ask(client)
+        client.sendall(b'POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n')
+        read_response(client)
+    # A read that is slow by chance makes another thread the one of reads.
+    pairs = zip(threads['GET'], threads['POST'], strict=True)
+    assert any(read != change for read, change in pairs)
+
+
 def test_requests_in_one_packet_are_answered_when_the_client_reads(serve, connect):
     (client,) = connect(serve(), 1)
     client.sendall(REQUEST % b'long' * 5)
