@@ -238,7 +238,7 @@ def _measure_purge(verdict: Verdict, db: Database) -> None:
     taken = []
     for _ in range(PURGED_BATCHES):
         began = time.perf_counter()
-        db.write(retention.delete_until, retention.JOURNAL, db.utcnow())
+        db.write(retention.delete_until, retention.MOVES, db.utcnow())
         taken.append((time.perf_counter() - began) * 1e3)
     verdict.record(
         f'{db.dialect}: {retention.BATCH} moves purged, median',

@@ -20,9 +20,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db import errors
-from manila_lite.db.models import engine
-
-_JOURNAL = engine.Transition.__table__
+from manila_lite.db.tables import JOURNAL
 
 PAUSE = 0.5
 """Seconds between two attempts to ask."""
@@ -34,9 +32,9 @@ they identify it, or rule it out."""
 _RULE_OUT = 'rule_out'
 _IDENTIFY = 'commit'
 
-_INSERT = sa.insert(_JOURNAL)
-_FIND = sa.select(_JOURNAL.c.event).where(
-    _JOURNAL.c.transaction_id == sa.bindparam('of_id')
+_INSERT = sa.insert(JOURNAL)
+_FIND = sa.select(JOURNAL.c.event).where(
+    JOURNAL.c.transaction_id == sa.bindparam('of_id')
 )
 
 

@@ -15,11 +15,9 @@ import sqlalchemy as sa
 
 from manila_lite import exception, masking
 from manila_lite.db import commits, models, owners
-from manila_lite.db.models import engine
 from manila_lite.db.session import ConcurrentChange, Session
+from manila_lite.db.tables import JOURNAL
 from manila_lite.states import machine as machines
-
-JOURNAL = engine.Transition.__table__
 
 _INSERT_JOURNAL = sa.insert(JOURNAL)
 

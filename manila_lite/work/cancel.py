@@ -14,15 +14,13 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine
 from manila_lite.db.moves import access_rules
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.access import share_rules, snapshot_rules
 from manila_lite.db.session import Database, Session
+from manila_lite.db.tables import WORK
 from manila_lite.work import execution, table
 from manila_lite.work.execution import Executor
-
-WORK = engine.Work.__table__
 
 BATCH = 100
 """The number of rows of a queue that are read at a time."""

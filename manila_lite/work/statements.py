@@ -6,30 +6,25 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.dialects import build_upsert, db_now, larger_of
-from manila_lite.db.models import engine, shares, snapshots
-
-WORK = engine.Work.__table__
+from manila_lite.db.models import engine
+from manila_lite.db.tables import INSTANCE, SNAPSHOT, SNAPSHOT_INSTANCE, WORK
 
 QUEUED = 'queued'
 RUNNING = 'running'
-
-_INSTANCE = shares.ShareInstance.__table__
-_SNAPSHOT = snapshots.Snapshot.__table__
-_SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 
 
 def _share_id(resource_id: sa.ColumnElement) -> sa.Label:
     """The share of a share instance or a snapshot instance."""
     return sa.func.coalesce(
-        sa.select(_INSTANCE.c.share_id)
-        .where(_INSTANCE.c.id == resource_id)
+        sa.select(INSTANCE.c.share_id)
+        .where(INSTANCE.c.id == resource_id)
         .scalar_subquery(),
         # Without a join: RETURNING names columns without their tables.
-        sa.select(_SNAPSHOT.c.share_id)
+        sa.select(SNAPSHOT.c.share_id)
         .where(
-            _SNAPSHOT.c.id
-            == sa.select(_SNAPSHOT_INSTANCE.c.snapshot_id)
-            .where(_SNAPSHOT_INSTANCE.c.id == resource_id)
+            SNAPSHOT.c.id
+            == sa.select(SNAPSHOT_INSTANCE.c.snapshot_id)
+            .where(SNAPSHOT_INSTANCE.c.id == resource_id)
             # By itself only a query in the one around it refers to that.
             .correlate(WORK)
             .scalar_subquery()

@@ -5,12 +5,10 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
 from manila_lite.db.session import Session
+from manila_lite.db.tables import WORK
 from manila_lite.work import table
 from manila_lite.work.table import Claim
-
-WORK = engine.Work.__table__
 
 _CREATED_AT = sa.select(WORK.c.created_at).where(WORK.c.id == sa.bindparam('work_id'))
 _EXPLAIN = (

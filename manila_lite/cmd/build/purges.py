@@ -49,11 +49,11 @@ def _surplus_purges(conf: cfg.ConfigOpts, db: Database, owner: str) -> Iterable[
                 retention.DRIVER_CALLS.table: _surplus(
                     kept, functools.partial(_delete_until, retention.DRIVER_CALLS)
                 ),
-                retention.JOURNAL.table: _surplus(
+                retention.MOVES.table: _surplus(
                     kept,
                     retention.delete_sent_moves
                     if conf.events.enabled
-                    else functools.partial(_delete_until, retention.JOURNAL),
+                    else functools.partial(_delete_until, retention.MOVES),
                 ),
             },
             batch=retention.BATCH,
@@ -159,7 +159,7 @@ def _until(rows: retention.ExpiredRows, age: float) -> Retention:
 def _of_journal(conf: cfg.ConfigOpts) -> Retention:
     age = conf.work.journal_retention
     if not conf.events.enabled:
-        return _until(retention.JOURNAL, age)
+        return _until(retention.MOVES, age)
 
     def delete(session: Session, age: float, batch: int) -> int:
         return retention.delete_sent_moves(session, _before(session, age), batch)
@@ -167,7 +167,7 @@ def _of_journal(conf: cfg.ConfigOpts) -> Retention:
     def count(session: Session, age: float) -> int:
         return retention.count_sent_moves(session, _before(session, age))
 
-    return Retention(retention.JOURNAL.table, age, delete, count)
+    return Retention(retention.MOVES.table, age, delete, count)
 
 
 def _before(session: Session, age: float) -> datetime.datetime:

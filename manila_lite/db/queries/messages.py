@@ -9,18 +9,18 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db import rows
 from manila_lite.db.dialects import filter_only
-from manila_lite.db.models import services, share_groups, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.session import Session
-
-MESSAGE = services.Message.__table__
-INSTANCE = shares.ShareInstance.__table__
-SHARE = shares.Share.__table__
-GROUP = share_groups.ShareGroup.__table__
-BACKUP = shares.ShareBackup.__table__
-GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
+from manila_lite.db.tables import (
+    BACKUP,
+    GROUP,
+    GROUP_SNAPSHOT,
+    INSTANCE,
+    MESSAGE,
+    SHARE,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE,
+)
 
 _EXPIRES_AT = sa.type_coerce(
     filter_only(MESSAGE.c.expires_at), MESSAGE.c.expires_at.type

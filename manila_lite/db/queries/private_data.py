@@ -4,10 +4,8 @@ from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
 from manila_lite.db.session import Session
-
-DATA = engine.DriverPrivateData.__table__
+from manila_lite.db.tables import PRIVATE_DATA as DATA
 
 _OF_ENTITY = DATA.c.entity_uuid == sa.bindparam('of_entity')
 _IS_KEY = DATA.c.key == sa.bindparam('of_key')

@@ -3,16 +3,12 @@
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import services, shares
 from manila_lite.db.queries.records import Records
 from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import BACKUP, SHARE, ZONE
 from manila_lite.states.share_backup import BackupStatus
-
-BACKUP = shares.ShareBackup.__table__
-SHARE = shares.Share.__table__
-ZONE = services.AvailabilityZone.__table__
 
 FILTERS = (
     'id',

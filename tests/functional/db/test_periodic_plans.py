@@ -175,7 +175,7 @@ QUERIES = {
         f'old {name}': (retention.delete_until, rows, OLD)
         for name, rows in {
             'messages': retention.MESSAGES,
-            'moves': retention.JOURNAL,
+            'moves': retention.MOVES,
             'decisions': retention.DECISIONS,
             'server migrations': retention.SERVER_MIGRATIONS,
         }.items()

@@ -57,7 +57,7 @@ def test_the_oldest_moves_are_deleted_first(db):
         ),
     )
     found = [
-        db.write(retention.delete_until, retention.JOURNAL, days_ago(db, 1.5), 3)
+        db.write(retention.delete_until, retention.MOVES, days_ago(db, 1.5), 3)
         for _ in range(3)
     ]
     assert found == [3, 1, 0]
@@ -82,7 +82,7 @@ def add_move(db):
 
 
 def delete_moves(db):
-    return db.write(retention.delete_until, retention.JOURNAL, days_ago(db, 1))
+    return db.write(retention.delete_until, retention.MOVES, days_ago(db, 1))
 
 
 def delete_sent_moves(db):

@@ -55,7 +55,7 @@ def add_moves(session, count):
 
 
 def delete_moves(session, batch):
-    return retention.delete_until(session, retention.JOURNAL, _limit(session), batch)
+    return retention.delete_until(session, retention.MOVES, _limit(session), batch)
 
 
 def _limit(session):

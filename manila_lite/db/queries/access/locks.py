@@ -7,19 +7,13 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import LockableRow, Page, ResourceLockRow, VisibilityLockRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import INSTANCE, LOCK, MAPPING, RULE, SHARE
 from manila_lite.states.locks import ResourceAction
-
-LOCK = access.ResourceLock.__table__
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-RULE = access.AccessRule.__table__
-MAPPING = access.InstanceAccessRule.__table__
 
 FILTERS = (
     'id',

@@ -6,7 +6,6 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access, networks, shares
 from manila_lite.db.queries.access.rules import RuleTables
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import (
@@ -16,15 +15,16 @@ from manila_lite.db.rows import (
     RuleMappingRow,
 )
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    INSTANCE,
+    MAPPING,
+    NETWORK,
+    RULE,
+    RULE_METADATA as METADATA,
+)
 from manila_lite.states.access_rule import ACCESS_RULE, RuleState
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_network import NetworkStatus
-
-RULE = access.AccessRule.__table__
-METADATA = access.AccessRuleMetadata.__table__
-MAPPING = access.InstanceAccessRule.__table__
-INSTANCE = shares.ShareInstance.__table__
-NETWORK = networks.ShareNetwork.__table__
 
 _AT_ONCE = 500
 """The most ids named in one statement."""

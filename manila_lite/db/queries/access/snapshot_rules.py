@@ -6,20 +6,20 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import shares, snapshots
 from manila_lite.db.queries.access.rules import RuleTables
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import AccessRuleRow, MountableInstanceRow, SnapshotRuleRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    INSTANCE as SHARE_INSTANCE,
+    SHARE,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE as INSTANCE,
+    SNAPSHOT_MAPPING as ON_INSTANCE,
+    SNAPSHOT_RULE as RULE,
+)
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE, RuleState
 from manila_lite.states.share_replica import UP_TO_DATE, ReplicaState
-
-SNAPSHOT = snapshots.Snapshot.__table__
-INSTANCE = snapshots.SnapshotInstance.__table__
-RULE = snapshots.SnapshotAccessRule.__table__
-ON_INSTANCE = snapshots.SnapshotInstanceAccessRule.__table__
-SHARE = shares.Share.__table__
-SHARE_INSTANCE = shares.ShareInstance.__table__
 
 READ_ONLY = 'ro'
 """The level of every rule: snapshots are read-only."""

@@ -13,19 +13,14 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access, shares
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.metadata import MetadataTable, has_pairs
 from manila_lite.db.rows import AccessRuleTarget, VisibilityLockRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import INSTANCE, MAPPING, RULE, RULE_METADATA, SHARE
 from manila_lite.states.access_rule import STATES_BY_RANK, aggregate_status
 from manila_lite.states.share_replica import ReplicaState
 
-RULE = access.AccessRule.__table__
-MAPPING = access.InstanceAccessRule.__table__
-RULE_METADATA = access.AccessRuleMetadata.__table__
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
 METADATA = MetadataTable(RULE_METADATA, 'access_id', RULE)
 
 _RANK = {state: number for number, state in enumerate(STATES_BY_RANK)}

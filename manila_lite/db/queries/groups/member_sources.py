@@ -5,18 +5,13 @@ from collections.abc import Collection, Sequence
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import share_groups, shares
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.groups import share_groups as share_group_rows, snapshots
 from manila_lite.db.rows import MemberSourceRow, ShareGroupSnapshotRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import GROUP, GROUP_MEMBER as MEMBER, INSTANCE, SHARE
 from manila_lite.states.share_group import GroupSnapshotStatus, GroupStatus
 from manila_lite.states.share_instance import InstanceStatus
-
-GROUP = share_groups.ShareGroup.__table__
-MEMBER = share_groups.ShareGroupSnapshotMember.__table__
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
 
 _CREATING = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
 

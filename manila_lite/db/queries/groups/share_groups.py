@@ -6,16 +6,11 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import services, share_groups, shares
 from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import Page, ShareGroupRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import GROUP, GROUP_SHARE_TYPE as SHARE_TYPE, SHARE, ZONE
 from manila_lite.states.share_group import GroupStatus
-
-GROUP = share_groups.ShareGroup.__table__
-SHARE_TYPE = share_groups.ShareGroupShareType.__table__
-SHARE = shares.Share.__table__
-ZONE = services.AvailabilityZone.__table__
 
 FILTERS = (
     'id',

@@ -6,7 +6,6 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import share_groups, shares, snapshots
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.records import Records
 from manila_lite.db.queries.snapshots.snapshots import TICK
@@ -16,14 +15,15 @@ from manila_lite.db.rows import (
     ShareGroupSnapshotRow,
 )
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    GROUP,
+    GROUP_MEMBER as MEMBER,
+    GROUP_SNAPSHOT as SNAPSHOT,
+    INSTANCE,
+    SHARE,
+    SNAPSHOT as SHARE_SNAPSHOT,
+)
 from manila_lite.states.share_group import GroupSnapshotStatus
-
-SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
-MEMBER = share_groups.ShareGroupSnapshotMember.__table__
-GROUP = share_groups.ShareGroup.__table__
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-SHARE_SNAPSHOT = snapshots.Snapshot.__table__
 
 FILTERS = (
     'id',

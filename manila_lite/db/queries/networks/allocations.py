@@ -5,14 +5,9 @@ import datetime
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import networks, share_servers
 from manila_lite.db.rows import AllocationRow
 from manila_lite.db.session import ConcurrentChange, Session
-
-ALLOCATION = share_servers.NetworkAllocation.__table__
-FREED = share_servers.FreedAddress.__table__
-SEGMENT = share_servers.NetworkSegment.__table__
-SUBNET = networks.ShareNetworkSubnet.__table__
+from manila_lite.db.tables import ALLOCATION, FREED, SEGMENT, SUBNET
 
 _LOCK = (
     sa.select(SEGMENT.c.segment)

@@ -9,17 +9,17 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine, networks, share_servers
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import Page, SecurityServiceRow
 from manila_lite.db.session import ConcurrentChange, Session
-
-SERVICE = networks.SecurityService.__table__
-ATTACHED = networks.ShareNetworkSecurityService.__table__
-NETWORK = networks.ShareNetwork.__table__
-SERVER = share_servers.ShareServer.__table__
-WORK = engine.Work.__table__
+from manila_lite.db.tables import (
+    ATTACHED,
+    NETWORK,
+    SECURITY_SERVICE as SERVICE,
+    SERVER,
+    WORK,
+)
 
 ALWAYS_CHANGEABLE = frozenset({'name', 'description'})
 """The columns that may be changed while share servers use the service."""

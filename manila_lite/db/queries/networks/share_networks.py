@@ -13,21 +13,25 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db import rows
-from manila_lite.db.models import networks, share_groups, share_servers, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.queries.records import Records
 from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    ALLOCATION as ADDRESS,
+    ATTACHED,
+    GROUP,
+    INSTANCE,
+    NETWORK,
+    NETWORK_CHECK as CHECK,
+    OF_SUBNET,
+    SECURITY_SERVICE as SERVICE,
+    SERVER,
+    SUBNET,
+)
 from manila_lite.states.share_server import ServerStatus
-
-NETWORK = networks.ShareNetwork.__table__
-SERVER = share_servers.ShareServer.__table__
-OF_SUBNET = share_servers.ShareServerSubnet.__table__
-ADDRESS = share_servers.NetworkAllocation.__table__
-INSTANCE = shares.ShareInstance.__table__
-GROUP = share_groups.ShareGroup.__table__
 
 RECORDS: Records[rows.ShareNetworkRow] = Records(
     NETWORK,
@@ -144,8 +148,6 @@ def has_share_groups(session: Session, network_id: str) -> bool:
     return bool(session.value(_HAS_GROUPS, network_id=network_id))
 
 
-CHECK = networks.ShareNetworkCheck.__table__
-
 _OF = (
     CHECK.c.share_network_id == sa.bindparam('network_id'),
     CHECK.c.operation == sa.bindparam('of_operation'),
@@ -212,11 +214,6 @@ def record_result(
 def delete_all(session: Session, network_id: str) -> None:
     """Discard all checks of a network, because it has changed."""
     session.run(_DELETE_ALL, network_id=network_id)
-
-
-SUBNET = networks.ShareNetworkSubnet.__table__
-ATTACHED = networks.ShareNetworkSecurityService.__table__
-SERVICE = networks.SecurityService.__table__
 
 
 @dataclasses.dataclass

@@ -10,19 +10,19 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import networks, services, share_servers
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.rows import SubnetServerRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    OF_SUBNET as SERVER_SUBNET,
+    SERVER,
+    SUBNET,
+    SUBNET_METADATA,
+    ZONE,
+)
 
-SUBNET = networks.ShareNetworkSubnet.__table__
-METADATA_TABLE = networks.ShareNetworkSubnetMetadata.__table__
-ZONE = services.AvailabilityZone.__table__
-SERVER = share_servers.ShareServer.__table__
-SERVER_SUBNET = share_servers.ShareServerSubnet.__table__
-
-METADATA = MetadataTable(METADATA_TABLE, 'share_network_subnet_id', SUBNET)
+METADATA = MetadataTable(SUBNET_METADATA, 'share_network_subnet_id', SUBNET)
 
 
 class Subnet(typing.NamedTuple):
@@ -51,7 +51,7 @@ class Subnet(typing.NamedTuple):
 
 
 _COLUMNS = [SUBNET.c[name] for name in Subnet._fields if name in SUBNET.c]
-_ORDER = (SUBNET.c.created_at, SUBNET.c.id, METADATA_TABLE.c.key)
+_ORDER = (SUBNET.c.created_at, SUBNET.c.id, SUBNET_METADATA.c.key)
 
 
 def _select(these: sa.FromClause) -> sa.Select:
@@ -59,12 +59,13 @@ def _select(these: sa.FromClause) -> sa.Select:
         sa.select(
             *_COLUMNS,
             ZONE.c.name.label('availability_zone'),
-            METADATA_TABLE.c.key,
-            METADATA_TABLE.c.value,
+            SUBNET_METADATA.c.key,
+            SUBNET_METADATA.c.value,
         )
         .select_from(
             these.outerjoin(ZONE, ZONE.c.id == SUBNET.c.availability_zone_id).outerjoin(
-                METADATA_TABLE, METADATA_TABLE.c.share_network_subnet_id == SUBNET.c.id
+                SUBNET_METADATA,
+                SUBNET_METADATA.c.share_network_subnet_id == SUBNET.c.id,
             )
         )
         .order_by(*_ORDER)

@@ -4,31 +4,23 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import (
-    engine,
-    migrations,
-    networks,
-    quotas,
-    share_groups,
-    shares,
-    snapshots,
-)
 from manila_lite.db.queries.quotas.quotas import Owner
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    BACKUP,
+    GROUP,
+    GROUP_SNAPSHOT,
+    INSTANCE,
+    KEY,
+    NETWORK,
+    SHARE,
+    SHARE_MIGRATION as MIGRATION,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE,
+    WORK,
+)
 from manila_lite.states import snapshot_instance
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS, InstanceStatus
-
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-NETWORK = networks.ShareNetwork.__table__
-BACKUP = shares.ShareBackup.__table__
-GROUP = share_groups.ShareGroup.__table__
-GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
-KEY = quotas.EncryptionKey.__table__
-MIGRATION = migrations.ShareMigration.__table__
-WORK = engine.Work.__table__
 
 Charge = tuple[Owner, Mapping[str, int]]
 """An owner and amounts of resources."""

@@ -16,6 +16,7 @@ from manila_lite.db.models import quotas
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import ProjectUsageRow, ScopeUsageRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import QUOTA_CLASS as CLASS, USAGE
 
 PROJECT = 'project'
 SHARE_TYPE = 'share_type'
@@ -25,8 +26,6 @@ KINDS = (PROJECT, SHARE_TYPE, USER)
 DEFAULT_CLASS = 'default'
 """The class whose limits apply to all projects without their own."""
 
-USAGE = quotas.QuotaUsage.__table__
-CLASS = quotas.QuotaClass.__table__
 LIMITS = {
     PROJECT: quotas.Quota.__table__,
     SHARE_TYPE: quotas.ProjectShareTypeQuota.__table__,

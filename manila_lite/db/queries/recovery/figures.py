@@ -14,10 +14,10 @@ import sqlalchemy as sa
 
 from manila_lite.db import models, rows
 from manila_lite.db.dialects import db_now
-from manila_lite.db.models import engine, quotas, services, shares
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.quotas.quotas import PROJECT
 from manila_lite.db.session import Session
+from manila_lite.db.tables import INSTANCE, JOURNAL, POOL, SERVICE, USAGE, WORK
 from manila_lite.states import (
     access_rule,
     share_backup,
@@ -38,12 +38,6 @@ MOST_WORK = 5000
 MOST_ROWS = 1000
 """Rows in flight, and as many others, that are read for each machine."""
 
-INSTANCE = shares.ShareInstance.__table__
-JOURNAL = engine.Transition.__table__
-POOL = services.Pool.__table__
-SERVICE = services.Service.__table__
-USAGE = quotas.QuotaUsage.__table__
-WORK = engine.Work.__table__
 
 HEALTHY: dict[Machine, Collection[str]] = {
     access_rule.ACCESS_RULE: {access_rule.RuleState.ACTIVE},

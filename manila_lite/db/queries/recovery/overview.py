@@ -11,11 +11,20 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.dialects import db_now, filter_only
-from manila_lite.db.models import engine, quotas, share_groups, shares, snapshots
 from manila_lite.db.queries.recovery.figures import HEALTHY as HEALTHY_STATUSES
 from manila_lite.db.queries.recovery.recovery_kinds import KINDS, ResourceKind
 from manila_lite.db.rows import ConditionCountRow, ConditionRow, NamedRow, UsageTotalRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    GROUP,
+    INSTANCE,
+    JOURNAL,
+    SHARE,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE,
+    USAGE,
+    WORK,
+)
 from manila_lite.states import (
     access_rule,
     share_instance,
@@ -31,14 +40,6 @@ HEALTHY, WORKING, STUCK, FAILED = CONDITIONS = ('healthy', 'working', 'stuck', '
 MOST = 200
 """Rows that are counted of each kind and condition."""
 
-JOURNAL = engine.Transition.__table__
-USAGE = quotas.QuotaUsage.__table__
-WORK = engine.Work.__table__
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-GROUP = share_groups.ShareGroup.__table__
 
 _REPLICA = ResourceKind(
     share_replica.SHARE_REPLICA, INSTANCE, INSTANCE.join(SHARE), (), INSTANCE.c.id

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.dialects import db_now
-from manila_lite.db.models import engine, services
 from manila_lite.db.queries.recovery.recovery_kinds import (
     KINDS,
     Condition,
@@ -27,13 +26,8 @@ from manila_lite.db.rows import (
     SubjectRow,
 )
 from manila_lite.db.session import Session
+from manila_lite.db.tables import CALL, JOURNAL, LOG, SERVICE, WORK
 from manila_lite.host import Host
-
-WORK = engine.Work.__table__
-JOURNAL = engine.Transition.__table__
-LOG = engine.RecoveryLogEntry.__table__
-SERVICE = services.Service.__table__
-
 
 _MOST = sa.bindparam('most', type_=sa.Integer())
 
@@ -442,8 +436,6 @@ def count_queued_rescues(
     """
     return session.value(_COUNT_QUEUED, of_queue=queue, kinds=sorted(kinds))
 
-
-CALL = engine.DriverCall.__table__
 
 _INSERT = sa.insert(CALL)
 _DELETE = sa.delete(CALL).where(CALL.c.id.in_(sa.bindparam('ids', expanding=True)))

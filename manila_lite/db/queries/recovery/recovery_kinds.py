@@ -9,15 +9,23 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.dialects import filter_only
-from manila_lite.db.models import (
-    access,
-    engine,
-    migrations,
-    networks,
-    share_groups,
-    share_servers,
-    shares,
-    snapshots,
+from manila_lite.db.tables import (
+    BACKUP,
+    GROUP,
+    GROUP_MEMBER,
+    GROUP_SNAPSHOT,
+    INSTANCE,
+    MAPPING as RULE,
+    NETWORK,
+    SERVER,
+    SERVER_MIGRATION as MIGRATION,
+    SHARE,
+    SHARE_MIGRATION,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE,
+    SNAPSHOT_MAPPING as SNAPSHOT_RULE,
+    TRANSFER,
+    WORK,
 )
 from manila_lite.states import (
     access_rule,
@@ -32,23 +40,6 @@ from manila_lite.states import (
     snapshot_instance,
 )
 from manila_lite.states.machine import Machine
-
-WORK = engine.Work.__table__
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-NETWORK = networks.ShareNetwork.__table__
-SERVER = share_servers.ShareServer.__table__
-MIGRATION = migrations.ServerMigration.__table__
-SHARE_MIGRATION = migrations.ShareMigration.__table__
-RULE = access.InstanceAccessRule.__table__
-GROUP = share_groups.ShareGroup.__table__
-BACKUP = shares.ShareBackup.__table__
-GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
-GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
-TRANSFER = shares.Transfer.__table__
-SNAPSHOT_RULE = snapshots.SnapshotInstanceAccessRule.__table__
 
 Condition = sa.ColumnElement[bool]
 _SOURCE = SERVER.alias('source')

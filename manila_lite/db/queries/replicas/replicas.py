@@ -11,7 +11,6 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import access, services, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import MetadataTable, has_pairs
@@ -26,19 +25,21 @@ from manila_lite.db.rows import (
     SnapshotInstanceRow,
 )
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    INSTANCE,
+    INSTANCE_METADATA,
+    MAPPING,
+    RULE,
+    SHARE,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE,
+    SNAPSHOT_METADATA,
+    ZONE,
+)
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 from manila_lite.states.share_replica import PROMOTABLE, SHARE_REPLICA, ReplicaState
 
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-RULE = access.AccessRule.__table__
-MAPPING = access.InstanceAccessRule.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-SNAPSHOT_METADATA = snapshots.SnapshotMetadata.__table__
-METADATA = MetadataTable(
-    shares.ShareInstanceMetadata.__table__, 'share_instance_id', INSTANCE
-)
+METADATA = MetadataTable(INSTANCE_METADATA, 'share_instance_id', INSTANCE)
 
 _TARGET = (
     sa.select(*columns(ReplicaTarget, INSTANCE, SHARE))
@@ -245,9 +246,6 @@ def list_snapshots(
     return rows, metadata
 
 
-METADATA_TABLE = shares.ShareInstanceMetadata.__table__
-ZONE = services.AvailabilityZone.__table__
-
 _SUMMARY = (
     INSTANCE.c.id,
     INSTANCE.c.share_id,
@@ -336,9 +334,9 @@ def _conditions(criteria: ShareReplicaFilter) -> list[sa.ColumnElement]:
         found.append(
             has_pairs(
                 INSTANCE.c.id,
-                METADATA_TABLE.c.share_instance_id,
-                METADATA_TABLE.c.key,
-                METADATA_TABLE.c.value,
+                INSTANCE_METADATA.c.share_instance_id,
+                INSTANCE_METADATA.c.key,
+                INSTANCE_METADATA.c.value,
                 criteria.metadata,
                 correlated=criteria.project_id is not None,
             )

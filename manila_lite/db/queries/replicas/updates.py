@@ -6,9 +6,9 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine, shares, snapshots
 from manila_lite.db.rows import ReplicaIdRow, SyncedReplica
 from manila_lite.db.session import Session
+from manila_lite.db.tables import INSTANCE, JOURNAL, LOG, SNAPSHOT_INSTANCE, WORK
 from manila_lite.states import snapshot_instance
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
 from manila_lite.states.share_replica import PASSIVE, SHARE_REPLICA, ReplicaState
@@ -20,11 +20,7 @@ One that was active and failed to be resized or reverted stays in error when
 it becomes passive.
 """
 
-INSTANCE = shares.ShareInstance.__table__
 OTHER = INSTANCE.alias('other')
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-WORK = engine.Work.__table__
-JOURNAL = engine.Transition.__table__
 
 
 def _of_service(*conditions: sa.ColumnElement[bool]) -> sa.Select:
@@ -162,8 +158,6 @@ def update_copying_snapshot(
         instance_id=snapshot_instance_id,
     )
 
-
-LOG = engine.RecoveryLogEntry.__table__
 
 _TIMES = (
     sa.select(LOG.c.made_at)

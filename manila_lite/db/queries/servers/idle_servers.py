@@ -5,15 +5,11 @@ import datetime
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import share_groups, share_servers, shares
 from manila_lite.db.queries.servers.share_servers import lock
 from manila_lite.db.rows import ServerIdRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import GROUP, INSTANCE, SERVER
 from manila_lite.states.share_server import ServerStatus
-
-SERVER = share_servers.ShareServer.__table__
-INSTANCE = shares.ShareInstance.__table__
-GROUP = share_groups.ShareGroup.__table__
 
 _IS_EMPTY = sa.and_(
     ~sa.exists().where(INSTANCE.c.share_server_id == SERVER.c.id),

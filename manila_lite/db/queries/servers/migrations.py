@@ -6,15 +6,6 @@ import typing
 import orjson
 import sqlalchemy as sa
 
-from manila_lite.db.models import (
-    migrations,
-    networks,
-    services,
-    share_groups,
-    share_servers,
-    shares,
-    snapshots,
-)
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import (
     LatestMigrationRow,
@@ -24,21 +15,22 @@ from manila_lite.db.rows import (
     ServerShareRow,
 )
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    GROUP,
+    INSTANCE,
+    NETWORK,
+    OF_SUBNET,
+    SERVER,
+    SERVER_MIGRATION as MIGRATION,
+    SHARE,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE,
+    SNAPSHOT_METADATA as TAG,
+    SUBNET,
+    ZONE,
+)
 from manila_lite.host import Host
 from manila_lite.states.share_replica import PASSIVE, READABLE
-
-MIGRATION = migrations.ServerMigration.__table__
-SERVER = share_servers.ShareServer.__table__
-OF_SUBNET = share_servers.ShareServerSubnet.__table__
-NETWORK = networks.ShareNetwork.__table__
-SUBNET = networks.ShareNetworkSubnet.__table__
-ZONE = services.AvailabilityZone.__table__
-INSTANCE = shares.ShareInstance.__table__
-SHARE = shares.Share.__table__
-GROUP = share_groups.ShareGroup.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-TAG = snapshots.SnapshotMetadata.__table__
 
 _COPY = INSTANCE.alias('copy')
 _HAS_COPIES = (

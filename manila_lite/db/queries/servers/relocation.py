@@ -9,19 +9,19 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import access, share_servers, shares, snapshots
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    ALLOCATION,
+    EXPORT,
+    EXPORT_METADATA,
+    INSTANCE,
+    MAPPING as RULE,
+    OF_SUBNET,
+    SNAPSHOT_EXPORT,
+    SNAPSHOT_INSTANCE,
+    SNAPSHOT_MAPPING as SNAPSHOT_RULE,
+)
 from manila_lite.states.access_rule import RulesStatus
-
-INSTANCE = shares.ShareInstance.__table__
-EXPORT = shares.ExportLocation.__table__
-EXPORT_METADATA = shares.ExportLocationMetadata.__table__
-RULE = access.InstanceAccessRule.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-SNAPSHOT_EXPORT = snapshots.SnapshotExportLocation.__table__
-SNAPSHOT_RULE = snapshots.SnapshotInstanceAccessRule.__table__
-ALLOCATION = share_servers.NetworkAllocation.__table__
-OF_SUBNET = share_servers.ShareServerSubnet.__table__
 
 Locations = Sequence[Mapping[str, typing.Any]]
 

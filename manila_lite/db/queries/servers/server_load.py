@@ -5,17 +5,17 @@ import typing
 import orjson
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine, share_servers, shares, snapshots
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    INSTANCE,
+    SERVER,
+    SHARE,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE,
+    WORK,
+)
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_server import ServerStatus
-
-SERVER = share_servers.ShareServer.__table__
-INSTANCE = shares.ShareInstance.__table__
-SHARE = shares.Share.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-WORK = engine.Work.__table__
 
 _SOURCE = INSTANCE.alias('source')
 

@@ -13,14 +13,6 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import (
-    engine,
-    networks,
-    services,
-    share_groups,
-    share_servers,
-    shares,
-)
 from manila_lite.db.queries import private_data
 from manila_lite.db.queries.servers import server_load
 from manila_lite.db.queries.servers.server_load import NO_LIMITS, ServerLimits
@@ -31,25 +23,26 @@ from manila_lite.db.rows import (
     SubnetRow,
 )
 from manila_lite.db.session import ConcurrentChange, Session
+from manila_lite.db.tables import (
+    ALLOCATION,
+    ATTACHED as OF_SECURITY,
+    GROUP,
+    INSTANCE,
+    NETWORK,
+    OF_SUBNET,
+    SECURITY_SERVICE as SECURITY,
+    SERVER,
+    SERVER_DETAIL as DETAIL,
+    SHARE,
+    SUBNET,
+    SUBNET_METADATA,
+    WORK,
+    ZONE,
+)
 from manila_lite.host import Host
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import ServerStatus
-
-SERVER = share_servers.ShareServer.__table__
-DETAIL = share_servers.ShareServerBackendDetail.__table__
-OF_SUBNET = share_servers.ShareServerSubnet.__table__
-ALLOCATION = share_servers.NetworkAllocation.__table__
-NETWORK = networks.ShareNetwork.__table__
-SUBNET = networks.ShareNetworkSubnet.__table__
-SUBNET_METADATA = networks.ShareNetworkSubnetMetadata.__table__
-SECURITY = networks.SecurityService.__table__
-OF_SECURITY = networks.ShareNetworkSecurityService.__table__
-INSTANCE = shares.ShareInstance.__table__
-GROUP = share_groups.ShareGroup.__table__
-WORK = engine.Work.__table__
-SHARE = shares.Share.__table__
-ZONE = services.AvailabilityZone.__table__
 
 _MAX_DETAIL_LENGTH = 1023
 

@@ -11,15 +11,10 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import networks, share_servers
 from manila_lite.db.queries import pages
 from manila_lite.db.rows import Page, ServerTarget
 from manila_lite.db.session import Session
-
-SERVER = share_servers.ShareServer.__table__
-DETAIL = share_servers.ShareServerBackendDetail.__table__
-OF_SUBNET = share_servers.ShareServerSubnet.__table__
-NETWORK = networks.ShareNetwork.__table__
+from manila_lite.db.tables import NETWORK, OF_SUBNET, SERVER, SERVER_DETAIL as DETAIL
 
 _SHOWN = sa.select(
     SERVER,

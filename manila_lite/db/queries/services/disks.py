@@ -11,28 +11,22 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite.db.dialects import db_now
-from manila_lite.db.models import (
-    services,
-    share_groups,
-    share_servers,
-    shares,
-    snapshots,
-)
 from manila_lite.db.queries.shares.instances import WITHOUT_DATA
 from manila_lite.db.rows import DiskRow
 from manila_lite.db.session import ConcurrentChange, Session
+from manila_lite.db.tables import (
+    DISK,
+    GROUP,
+    INCARNATION,
+    INSTANCE,
+    POOL,
+    SERVER,
+    SERVICE,
+    SHARE,
+    SNAPSHOT_INSTANCE as SNAPSHOT,
+)
 from manila_lite.host import Host
 from manila_lite.states.share_instance import InstanceStatus
-
-DISK = services.StorageDisk.__table__
-SERVICE = services.Service.__table__
-INCARNATION = services.ServiceIncarnation.__table__
-INSTANCE = shares.ShareInstance.__table__
-SHARE = shares.Share.__table__
-SNAPSHOT = snapshots.SnapshotInstance.__table__
-SERVER = share_servers.ShareServer.__table__
-GROUP = share_groups.ShareGroup.__table__
-POOL = services.Pool.__table__
 
 _LIST = sa.select(DISK).order_by(DISK.c.host)
 _AT = sa.select(DISK).where(DISK.c.host == sa.bindparam('of_host'))

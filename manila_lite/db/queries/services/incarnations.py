@@ -19,15 +19,14 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.dialects import db_now
-from manila_lite.db.models import base, services
+from manila_lite.db.models import base
 from manila_lite.db.queries.services import releases
 from manila_lite.db.queries.services.services import get_or_create_zone_id
 from manila_lite.db.session import Database, Session
+from manila_lite.db.tables import INCARNATION, SERVICE
 
 LOG = logging.getLogger(__name__)
 
-SERVICE = services.Service.__table__
-INCARNATION = services.ServiceIncarnation.__table__
 
 FORGOTTEN_AFTER = 86400.0
 """Seconds after which the row of a dead process is deleted."""

@@ -14,19 +14,19 @@ import sqlalchemy as sa
 
 from manila_lite import masking
 from manila_lite.db.dialects import db_now, larger_of
-from manila_lite.db.models import engine, migrations, services, shares
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import PoolAllocationRow, PoolReportRow, PoolRow, PoolSizeRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    INSTANCE,
+    POOL,
+    SERVER_MIGRATION as MIGRATION,
+    SERVICE,
+    SHARE,
+    WORK,
+    ZONE,
+)
 from manila_lite.states.share_instance import InstanceStatus
-
-POOL = services.Pool.__table__
-SERVICE = services.Service.__table__
-ZONE = services.AvailabilityZone.__table__
-INSTANCE = shares.ShareInstance.__table__
-SHARE = shares.Share.__table__
-WORK = engine.Work.__table__
-MIGRATION = migrations.ServerMigration.__table__
 
 _LIST = (
     sa.select(

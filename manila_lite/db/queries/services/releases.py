@@ -10,12 +10,8 @@ import sqlalchemy as sa
 from manila_lite import exception, release
 from manila_lite.db import schema
 from manila_lite.db.dialects import db_now
-from manila_lite.db.models import engine, services
 from manila_lite.db.session import Session
-
-SERVICE = services.Service.__table__
-INCARNATION = services.ServiceIncarnation.__table__
-WORK = engine.Work.__table__
+from manila_lite.db.tables import INCARNATION, SERVICE, WORK
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,13 +13,9 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.dialects import db_now
-from manila_lite.db.models import engine
 from manila_lite.db.queries.services import pools
 from manila_lite.db.session import Session
-
-SAMPLE = engine.Sample.__table__
-CALL = engine.DriverCall.__table__
-WORK = engine.Work.__table__
+from manila_lite.db.tables import CALL, SAMPLE, WORK
 
 FINE, DAY = 300, 86400
 """The resolutions, in seconds."""

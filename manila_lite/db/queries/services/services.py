@@ -6,14 +6,9 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.dialects import db_now
-from manila_lite.db.models import engine, services
 from manila_lite.db.rows import LivenessRow, ServiceRow, ZoneRow
 from manila_lite.db.session import Session
-
-SERVICE = services.Service.__table__
-POOL = services.Pool.__table__
-ZONE = services.AvailabilityZone.__table__
-WORK = engine.Work.__table__
+from manila_lite.db.tables import POOL, SERVICE, TASK, WORK, ZONE
 
 _LIST = (
     sa.select(SERVICE, ZONE.c.name.label('zone'), db_now().label('now'))
@@ -153,8 +148,6 @@ def find_zone(session: Session, name_or_id: str) -> ZoneRow | None:
 def list_zones(session: Session) -> typing.Sequence[ZoneRow]:
     return session.rows(sa.select(ZONE).order_by(ZONE.c.name))
 
-
-TASK = engine.ClusterTask.__table__
 
 _IS_TASK = TASK.c.name == sa.bindparam('of_task')
 _IS_OWN = (_IS_TASK, TASK.c.owner == sa.bindparam('of_owner'))

@@ -3,20 +3,20 @@
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import services, shares, snapshots
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.snapshots.snapshots import displayed_status
 from manila_lite.db.rows import CloneSourceRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    INSTANCE as PARENT_INSTANCE,
+    SHARE as PARENT,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE,
+    ZONE,
+)
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SnapshotStatus
-
-SNAPSHOT = snapshots.Snapshot.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-PARENT = shares.Share.__table__
-PARENT_INSTANCE = shares.ShareInstance.__table__
-ZONE = services.AvailabilityZone.__table__
 
 _CREATING = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
 

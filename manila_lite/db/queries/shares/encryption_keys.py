@@ -5,14 +5,10 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import quotas, shares
 from manila_lite.db.queries.quotas.counts import UNCOUNTED
 from manila_lite.db.queries.quotas.quotas import Owner
 from manila_lite.db.session import Session
-
-KEY = quotas.EncryptionKey.__table__
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
+from manila_lite.db.tables import INSTANCE, KEY, SHARE
 
 _THIS = (
     KEY.c.project_id == sa.bindparam('of_project'),

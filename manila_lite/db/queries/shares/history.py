@@ -5,12 +5,18 @@ import datetime
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import access, engine, shares, snapshots
 from manila_lite.db.models.base import NEVER
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.work import events, queues
 from manila_lite.db.rows import DriverCallRow, RuleOfInstanceRow, WorkOfResourceRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    CALL,
+    INSTANCE,
+    MAPPING as RULE,
+    SNAPSHOT_INSTANCE,
+    WORK,
+)
 from manila_lite.states import (
     access_rule,
     share_instance,
@@ -18,12 +24,6 @@ from manila_lite.states import (
     share_task,
     snapshot_instance,
 )
-
-INSTANCE = shares.ShareInstance.__table__
-RULE = access.InstanceAccessRule.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-CALL = engine.DriverCall.__table__
-WORK = engine.Work.__table__
 
 _OF_INSTANCES = (
     share_instance.SHARE_INSTANCE.resource,

@@ -9,20 +9,17 @@ import dataclasses
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import services, shares
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import MetadataTable, by_parent
 from manila_lite.db.rows import Page, RankedRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import EXPORT, EXPORT_METADATA, INSTANCE, SHARE, ZONE
 from manila_lite.states.share_instance import (
     OVERRIDING_STATUSES,
     SHARE_INSTANCE,
     display_rank,
 )
 from manila_lite.states.share_replica import DR, ReplicaState
-
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
 
 _OTHER = len(OVERRIDING_STATUSES)
 
@@ -69,9 +66,6 @@ def select_column(column: str) -> sa.ScalarSelect:
         .scalar_subquery()
     )
 
-
-EXPORT = shares.ExportLocation.__table__
-ZONE = services.AvailabilityZone.__table__
 
 _SHOWN = sa.select(INSTANCE, ZONE.c.name.label('availability_zone')).select_from(
     INSTANCE.outerjoin(ZONE)
@@ -137,8 +131,6 @@ def _conditions(criteria: ShareInstanceFilter) -> list[sa.ColumnElement]:
         )
     return found
 
-
-EXPORT_METADATA = shares.ExportLocationMetadata.__table__
 
 METADATA = MetadataTable(EXPORT_METADATA, 'export_location_id', EXPORT)
 

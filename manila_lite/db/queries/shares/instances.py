@@ -8,7 +8,6 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine, services, shares, types
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import (
     DetailedInstance,
@@ -20,16 +19,17 @@ from manila_lite.db.rows import (
     PathClaimRow,
 )
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    EXPORT,
+    EXPORT_METADATA,
+    INSTANCE,
+    SHARE,
+    SHARE_METADATA as METADATA,
+    SPEC,
+    WORK,
+    ZONE,
+)
 from manila_lite.states.share_instance import SHARE_INSTANCE, InstanceStatus
-
-INSTANCE = shares.ShareInstance.__table__
-SPEC = types.ShareTypeExtraSpec.__table__
-SHARE = shares.Share.__table__
-EXPORT = shares.ExportLocation.__table__
-EXPORT_METADATA = shares.ExportLocationMetadata.__table__
-METADATA = shares.ShareMetadata.__table__
-ZONE = services.AvailabilityZone.__table__
-WORK = engine.Work.__table__
 
 _ALL = sa.select(
     INSTANCE,

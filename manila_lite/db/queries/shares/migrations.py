@@ -5,17 +5,12 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine, migrations as share_migrations, shares
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.work import queues
 from manila_lite.db.rows import ShareMigrationRow, ShareTaskRow, ShownShareMigrationRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import INSTANCE, SHARE, SHARE_MIGRATION as MIGRATION, WORK
 from manila_lite.states.share_task import SHARE_TASK
-
-MIGRATION = share_migrations.ShareMigration.__table__
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-WORK = engine.Work.__table__
 
 _MAX_ERROR_LENGTH = 1000
 

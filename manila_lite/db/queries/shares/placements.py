@@ -10,17 +10,11 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine, services, shares, types
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.rows import PlacementRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import INSTANCE, SHARE, SPEC, WORK, ZONE
 from manila_lite.states.share_instance import InstanceStatus
-
-INSTANCE = shares.ShareInstance.__table__
-SHARE = shares.Share.__table__
-SPEC = types.ShareTypeExtraSpec.__table__
-ZONE = services.AvailabilityZone.__table__
-WORK = engine.Work.__table__
 
 _UNPLACED = (INSTANCE.c.status == InstanceStatus.CREATING, INSTANCE.c.host.is_(None))
 _LIST = (

@@ -7,7 +7,6 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import share_groups, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import MetadataTable
@@ -15,25 +14,26 @@ from manila_lite.db.queries.records import Records
 from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.rows import ExpiredShareRow, ShareTarget
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    BACKUP,
+    GROUP_MEMBER,
+    INSTANCE,
+    SHARE,
+    SHARE_METADATA,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE,
+)
 from manila_lite.states import share_instance as instance_states, snapshot_instance
 from manila_lite.states.share_replica import PASSIVE
 
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-BACKUP = shares.ShareBackup.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
-
 update = Records[typing.Any](SHARE, exception.ShareNotFound, 'share_id').update
-METADATA = MetadataTable(shares.ShareMetadata.__table__, 'share_id', SHARE)
+METADATA = MetadataTable(SHARE_METADATA, 'share_id', SHARE)
 AFFINITY_KEYS = {
     'same_host': '__affinity_same_host',
     'different_host': '__affinity_different_host',
 }
 """Metadata that records the scheduler hints of shares, by hint."""
 
-_METADATA = shares.ShareMetadata.__table__
 _INSTANCES = (
     sa.select(*columns(ShareTarget, SHARE, INSTANCE, instance_id=INSTANCE.c.id))
     .select_from(SHARE.outerjoin(INSTANCE))
@@ -61,8 +61,8 @@ _RESIZE = (
 _REMAINDER = sa.select(
     sa.exists().where(INSTANCE.c.share_id == sa.bindparam('of_share')),
     sa.exists().where(
-        _METADATA.c.share_id == sa.bindparam('of_share'),
-        _METADATA.c.key.in_(AFFINITY_KEYS.values()),
+        SHARE_METADATA.c.share_id == sa.bindparam('of_share'),
+        SHARE_METADATA.c.key.in_(AFFINITY_KEYS.values()),
     ),
 )
 _REMOVE = sa.delete(SHARE).where(SHARE.c.id == sa.bindparam('share_id'))

@@ -7,19 +7,19 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db import rows
-from manila_lite.db.models import access, shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.records import Records
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    INSTANCE,
+    LOCK,
+    SHARE,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE,
+    TRANSFER,
+)
 from manila_lite.states.share_transfer import TransferStatus
-
-TRANSFER = shares.Transfer.__table__
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-LOCK = access.ResourceLock.__table__
 
 FILTERS = (
     'id',

@@ -17,7 +17,6 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import services, shares, types
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import has_pairs
@@ -26,18 +25,19 @@ from manila_lite.db.queries.shares.instance_views import instance_rank
 from manila_lite.db.queries.shares.shares import METADATA
 from manila_lite.db.rows import Page, ShareOnRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    EXPORT,
+    INSTANCE,
+    SHARE,
+    SHARE_METADATA,
+    SPEC,
+    TYPE,
+    ZONE,
+)
 from manila_lite.states import share_instance as states
 from manila_lite.states.access_rule import aggregate_status
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS, InstanceStatus
 from manila_lite.states.share_replica import ReplicaState
-
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-METADATA_TABLE = shares.ShareMetadata.__table__
-EXPORT = shares.ExportLocation.__table__
-TYPE = types.ShareType.__table__
-SPEC = types.ShareTypeExtraSpec.__table__
-ZONE = services.AvailabilityZone.__table__
 
 _NOT_HIDDEN = INSTANCE.c.status.not_in(sorted(states.HIDDEN_FROM_TENANTS))
 # A scalar subquery is evaluated share by share until the page is full; for
@@ -136,12 +136,12 @@ def _joined(these: sa.FromClause = SHARE) -> sa.FromClause:
 _OLDEST_FIRST = (INSTANCE.c.created_at, INSTANCE.c.id)
 # Each instance once for each key of the metadata.
 _ONE = (
-    _SHOWN.add_columns(INSTANCE.c.id, METADATA_TABLE.c.key, METADATA_TABLE.c.value)
+    _SHOWN.add_columns(INSTANCE.c.id, SHARE_METADATA.c.key, SHARE_METADATA.c.value)
     .select_from(
-        _joined().outerjoin(METADATA_TABLE, METADATA_TABLE.c.share_id == SHARE.c.id)
+        _joined().outerjoin(SHARE_METADATA, SHARE_METADATA.c.share_id == SHARE.c.id)
     )
     .where(SHARE.c.id == sa.bindparam('share_id'))
-    .order_by(*_OLDEST_FIRST, METADATA_TABLE.c.key)
+    .order_by(*_OLDEST_FIRST, SHARE_METADATA.c.key)
 )
 _INSTANCE_ID, _KEY, _VALUE = -3, -2, -1
 _EXPORTS = (
@@ -397,9 +397,9 @@ def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
         found.append(
             has_pairs(
                 SHARE.c.id,
-                METADATA_TABLE.c.share_id,
-                METADATA_TABLE.c.key,
-                METADATA_TABLE.c.value,
+                SHARE_METADATA.c.share_id,
+                SHARE_METADATA.c.key,
+                SHARE_METADATA.c.value,
                 criteria.metadata,
                 correlated=criteria.project_id is not None,
             )

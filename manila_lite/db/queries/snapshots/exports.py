@@ -5,15 +5,15 @@ import typing
 
 import sqlalchemy as sa
 
-from manila_lite.db.models import shares, snapshots
 from manila_lite.db.rows import SnapshotExportLocationRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    INSTANCE as SHARE_INSTANCE,
+    SNAPSHOT_EXPORT as EXPORT,
+    SNAPSHOT_INSTANCE as INSTANCE,
+)
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SnapshotStatus
-
-EXPORT = snapshots.SnapshotExportLocation.__table__
-INSTANCE = snapshots.SnapshotInstance.__table__
-SHARE_INSTANCE = shares.ShareInstance.__table__
 
 _OF_INSTANCE = (
     sa.select(EXPORT)

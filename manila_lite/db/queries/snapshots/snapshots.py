@@ -8,7 +8,6 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine, share_groups, shares, snapshots
 from manila_lite.db.queries.columns import columns
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.records import Records
@@ -21,6 +20,16 @@ from manila_lite.db.rows import (
     SnapshotTarget,
 )
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    GROUP_MEMBER,
+    GROUP_SNAPSHOT,
+    INSTANCE as SHARE_INSTANCE,
+    SHARE,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE as INSTANCE,
+    SNAPSHOT_METADATA,
+    WORK,
+)
 from manila_lite.states import snapshot_instance as states
 from manila_lite.states.share_group import GroupSnapshotStatus
 from manila_lite.states.share_replica import UP_TO_DATE, ReplicaState
@@ -30,20 +39,10 @@ from manila_lite.states.snapshot_instance import (
     SnapshotStatus,
 )
 
-SNAPSHOT = snapshots.Snapshot.__table__
-GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
-GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
-INSTANCE = snapshots.SnapshotInstance.__table__
-SHARE = shares.Share.__table__
-SHARE_INSTANCE = shares.ShareInstance.__table__
-WORK = engine.Work.__table__
-
 update = Records[typing.Any](
     SNAPSHOT, exception.ShareSnapshotNotFound, 'snapshot_id'
 ).update
-METADATA = MetadataTable(
-    snapshots.SnapshotMetadata.__table__, 'share_snapshot_id', SNAPSHOT
-)
+METADATA = MetadataTable(SNAPSHOT_METADATA, 'share_snapshot_id', SNAPSHOT)
 
 TICK = datetime.timedelta(microseconds=1)
 
@@ -121,11 +120,10 @@ _ON_SHARE_INSTANCE = _FULL.where(
 _OF_SNAPSHOT = _FULL.where(
     INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot')
 ).order_by(INSTANCE.c.id)
-_METADATA_TABLE = snapshots.SnapshotMetadata.__table__
 _ONE_WITH_METADATA = _ONE.add_columns(
-    _METADATA_TABLE.c.key.label('metadata_key'),
-    _METADATA_TABLE.c.value.label('metadata_value'),
-).outerjoin(_METADATA_TABLE, _METADATA_TABLE.c.share_snapshot_id == SNAPSHOT.c.id)
+    SNAPSHOT_METADATA.c.key.label('metadata_key'),
+    SNAPSHOT_METADATA.c.value.label('metadata_value'),
+).outerjoin(SNAPSHOT_METADATA, SNAPSHOT_METADATA.c.share_snapshot_id == SNAPSHOT.c.id)
 _ONE_WITH_METADATA_LOCKED = _ONE_WITH_METADATA.with_for_update(read=True, of=INSTANCE)
 _LOCK_SHARE_INSTANCE = (
     sa.select(SHARE_INSTANCE.c.status)
@@ -222,8 +220,10 @@ _SUM_UP = sa.select(
 ).where(SNAPSHOT.c.share_id == sa.bindparam('of_share'))
 _INSERT = sa.insert(SNAPSHOT)
 _METADATA_OF = sa.select(
-    _METADATA_TABLE.c.share_snapshot_id, _METADATA_TABLE.c.key, _METADATA_TABLE.c.value
-).where(_METADATA_TABLE.c.share_snapshot_id.in_(_IDS))
+    SNAPSHOT_METADATA.c.share_snapshot_id,
+    SNAPSHOT_METADATA.c.key,
+    SNAPSHOT_METADATA.c.value,
+).where(SNAPSHOT_METADATA.c.share_snapshot_id.in_(_IDS))
 _REMOVE = sa.delete(SNAPSHOT).where(
     SNAPSHOT.c.id == sa.bindparam('snapshot_id'),
     ~sa.exists().where(INSTANCE.c.snapshot_id == SNAPSHOT.c.id),

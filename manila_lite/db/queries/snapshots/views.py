@@ -13,20 +13,20 @@ import dataclasses
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import shares, snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import by_parent, has_pairs
 from manila_lite.db.queries.snapshots.snapshots import METADATA
 from manila_lite.db.rows import Page, SnapshotInstanceViewRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    INSTANCE as SHARE_INSTANCE,
+    SHARE,
+    SNAPSHOT,
+    SNAPSHOT_INSTANCE as INSTANCE,
+    SNAPSHOT_METADATA,
+)
 from manila_lite.states import snapshot_instance as states
 from manila_lite.states.share_replica import UP_TO_DATE
-
-SNAPSHOT = snapshots.Snapshot.__table__
-INSTANCE = snapshots.SnapshotInstance.__table__
-METADATA_TABLE = snapshots.SnapshotMetadata.__table__
-SHARE = shares.Share.__table__
-SHARE_INSTANCE = shares.ShareInstance.__table__
 
 # A scalar subquery, as for shares: evaluated until the page is full.
 _IS_VISIBLE = (
@@ -85,10 +85,10 @@ def _joined(these: sa.FromClause = SNAPSHOT) -> sa.FromClause:
 
 
 _ONE = (
-    _SHOWN.add_columns(METADATA_TABLE.c.key, METADATA_TABLE.c.value)
+    _SHOWN.add_columns(SNAPSHOT_METADATA.c.key, SNAPSHOT_METADATA.c.value)
     .select_from(
         _joined().outerjoin(
-            METADATA_TABLE, METADATA_TABLE.c.share_snapshot_id == SNAPSHOT.c.id
+            SNAPSHOT_METADATA, SNAPSHOT_METADATA.c.share_snapshot_id == SNAPSHOT.c.id
         )
     )
     .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
@@ -242,9 +242,9 @@ def _conditions(criteria: SnapshotFilter) -> list[sa.ColumnElement]:
         found.append(
             has_pairs(
                 SNAPSHOT.c.id,
-                METADATA_TABLE.c.share_snapshot_id,
-                METADATA_TABLE.c.key,
-                METADATA_TABLE.c.value,
+                SNAPSHOT_METADATA.c.share_snapshot_id,
+                SNAPSHOT_METADATA.c.key,
+                SNAPSHOT_METADATA.c.value,
                 criteria.metadata,
                 correlated=criteria.project_id is not None,
             )

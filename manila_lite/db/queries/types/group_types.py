@@ -6,14 +6,14 @@ import dataclasses
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import types
 from manila_lite.db.queries.types import tables, types as share_types
 from manila_lite.db.session import Session
-
-TYPE = types.ShareGroupType.__table__
-SPEC = types.ShareGroupTypeSpec.__table__
-PROJECT = types.ShareGroupTypeProject.__table__
-SHARE_TYPE = types.ShareGroupTypeShareType.__table__
+from manila_lite.db.tables import (
+    GROUP_SPEC as SPEC,
+    GROUP_TYPE as TYPE,
+    GROUP_TYPE_PROJECT as PROJECT,
+    GROUP_TYPE_SHARE_TYPE as SHARE_TYPE,
+)
 
 TABLES = tables.TypeTables(
     TYPE,

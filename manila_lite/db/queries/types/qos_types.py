@@ -7,17 +7,13 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import shares, types
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.tables import SpecErrors, SpecTables
 from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
-
-TYPE = types.QosType.__table__
-SPEC = types.QosTypeSpec.__table__
-INSTANCE = shares.ShareInstance.__table__
+from manila_lite.db.tables import INSTANCE, QOS_SPEC as SPEC, QOS_TYPE as TYPE
 
 DEFAULT_OF_SHARE_TYPE = 'default_qos_type'
 """The extra spec with the id or name of the QoS type of new shares."""

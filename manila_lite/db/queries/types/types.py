@@ -7,7 +7,6 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import quotas, types
 from manila_lite.db.queries.shares import migrations as share_migrations
 from manila_lite.db.queries.types.tables import (
     Rows,
@@ -16,10 +15,7 @@ from manila_lite.db.queries.types.tables import (
     TypeTables,
 )
 from manila_lite.db.session import Session
-
-TYPE = types.ShareType.__table__
-SPEC = types.ShareTypeExtraSpec.__table__
-PROJECT = types.ShareTypeProject.__table__
+from manila_lite.db.tables import SPEC, TYPE, TYPE_PROJECT as PROJECT, USAGE
 
 CAPABILITY_EXTRA_SPECS = (
     'snapshot_support',
@@ -125,9 +121,6 @@ def list_extra_specs(
     ):
         found[row.share_type_id][row.spec_key] = row.spec_value
     return found
-
-
-USAGE = quotas.QuotaUsage.__table__
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,13 +13,10 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db import models, owners
-from manila_lite.db.models import engine
 from manila_lite.db.rows import MoveOwnerRow, MoveRow, UnsentMoveRow
 from manila_lite.db.session import Session
+from manila_lite.db.tables import JOURNAL, TASK
 from manila_lite.states import machine
-
-JOURNAL = engine.Transition.__table__
-TASK = engine.ClusterTask.__table__
 
 TASK_NAME = 'events'
 """The task of the cluster whose position is the start."""

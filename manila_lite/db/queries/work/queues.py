@@ -11,11 +11,9 @@ import datetime
 import sqlalchemy as sa
 
 from manila_lite.db.dialects import db_now
-from manila_lite.db.models import engine, services
+from manila_lite.db.models import engine
 from manila_lite.db.session import Session
-
-SERVICE = services.Service.__table__
-WORK = engine.Work.__table__
+from manila_lite.db.tables import SERVICE, WORK
 
 
 def _is_full(queue: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:

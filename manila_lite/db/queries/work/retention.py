@@ -10,19 +10,23 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.dialects import db_now
-from manila_lite.db.models import engine, migrations, services, share_servers, shares
 from manila_lite.db.queries.work import events
 from manila_lite.db.session import Session
+from manila_lite.db.tables import (
+    CALL,
+    INSTANCE,
+    JOURNAL,
+    LOG,
+    MESSAGE,
+    POOL,
+    SERVER,
+    SERVER_MIGRATION,
+    SERVICE,
+    WORK,
+)
 
 BATCH = 1000
 """The number of rows deleted by one transaction."""
-
-SERVICE = services.Service.__table__
-POOL = services.Pool.__table__
-INSTANCE = shares.ShareInstance.__table__
-SERVER = share_servers.ShareServer.__table__
-WORK = engine.Work.__table__
-_JOURNAL = engine.Transition.__table__
 
 
 class ExpiredRows(typing.NamedTuple):
@@ -51,22 +55,21 @@ def _expired(
 
 # SQLite would use the ids of an empty table again, and moves with these ids
 # would be taken for moves that have been sent.
-_NOT_NEWEST = _JOURNAL.c.id < sa.select(sa.func.max(_JOURNAL.c.id)).scalar_subquery()
+_NOT_NEWEST = JOURNAL.c.id < sa.select(sa.func.max(JOURNAL.c.id)).scalar_subquery()
 
-JOURNAL = _expired(_JOURNAL, 'made_at', _NOT_NEWEST)
+MOVES = _expired(JOURNAL, 'made_at', _NOT_NEWEST)
 """Without the newest move."""
-DECISIONS = _expired(engine.RecoveryLogEntry.__table__, 'made_at')
-_MESSAGE = services.Message.__table__
+DECISIONS = _expired(LOG, 'made_at')
 MESSAGES = _expired(
-    _MESSAGE,
+    MESSAGE,
     'expires_at',
     sa.or_(
-        _MESSAGE.c.kept_until.is_(None), _MESSAGE.c.kept_until <= sa.bindparam('until')
+        MESSAGE.c.kept_until.is_(None), MESSAGE.c.kept_until <= sa.bindparam('until')
     ),
 )
 """Without those that users have deleted, until they expire."""
-DRIVER_CALLS = _expired(engine.DriverCall.__table__, 'started_at')
-SERVER_MIGRATIONS = _expired(migrations.ServerMigration.__table__, 'ended_at')
+DRIVER_CALLS = _expired(CALL, 'started_at')
+SERVER_MIGRATIONS = _expired(SERVER_MIGRATION, 'ended_at')
 """Running ones have no such time."""
 
 
@@ -79,13 +82,13 @@ def delete_until(
 
 
 _NEWEST_SURPLUS = (
-    sa.select(_JOURNAL.c.made_at)
+    sa.select(JOURNAL.c.made_at)
     .where(
-        _JOURNAL.c.id
-        <= sa.select(sa.func.max(_JOURNAL.c.id)).scalar_subquery()
+        JOURNAL.c.id
+        <= sa.select(sa.func.max(JOURNAL.c.id)).scalar_subquery()
         - sa.bindparam('kept', type_=sa.BigInteger())
     )
-    .order_by(_JOURNAL.c.id.desc())
+    .order_by(JOURNAL.c.id.desc())
     .limit(1)
 )
 
@@ -103,8 +106,8 @@ def count_until(session: Session, rows: ExpiredRows, until: datetime.datetime) -
     return session.value(rows.counted, until=until)
 
 
-_SENT = sa.or_(_JOURNAL.c.is_sent.is_not(None), _JOURNAL.c.id <= sa.bindparam('start'))
-_SENT_MOVES = _expired(_JOURNAL, 'made_at', _NOT_NEWEST, _SENT)
+_SENT = sa.or_(JOURNAL.c.is_sent.is_not(None), JOURNAL.c.id <= sa.bindparam('start'))
+_SENT_MOVES = _expired(JOURNAL, 'made_at', _NOT_NEWEST, _SENT)
 
 
 def delete_sent_moves(
