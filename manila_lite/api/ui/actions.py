@@ -198,7 +198,7 @@ class Actions:
         return visit.page(
             'selected.html',
             collection=collection,
-            label=collection.many[name],
+            label=collection.label(name),
             outcomes=outcomes,
             accepted=sum(one.refusal is None for one in outcomes),
         )

@@ -90,11 +90,7 @@ COLLECTION = Collection(
         Find('status', 'Status', sorted(SHARE_GROUP.statuses)),
         Find(listing.ID, 'Id'),
     ),
-    {
-        'delete': 'Delete',
-        'force-delete': 'Delete by force',
-        'reset-status': 'Set the status',
-    },
+    ('delete', 'force-delete', 'reset-status'),
     sorted(SHARE_GROUP.resets),
 )
 

@@ -28,6 +28,13 @@ SELECTED = 'selected-'
 LISTED = 'listed'
 """The field with the query of the list that rows were selected in."""
 
+LABELS = {
+    'delete': 'Delete',
+    'force-delete': 'Delete by force',
+    'reset-status': 'Set the status',
+}
+"""Actions on all selected rows, and what their choices say."""
+
 ID = 'id'
 """The field by which one resource is found; the page of that one answers."""
 
@@ -55,9 +62,9 @@ class Find(typing.NamedTuple):
 class Collection:
     """What a list shows, and how its rows are found.
 
-    `finds` have the names that the API gives its filters. `many` are the
-    actions on all rows that are selected, by their labels; they are posted to
-    `acts_at`, or below the path. A resource has a page of its own below the
+    `finds` have the names that the API gives its filters. `many` are those of
+    `LABELS` that are offered for selected rows; they are posted to `acts_at`,
+    or below the path. A resource has a page of its own below the
     path, or that of another one, whose id it has in `shown_by`.
     """
 
@@ -65,7 +72,7 @@ class Collection:
     noun: str
     columns: Sequence[Column]
     finds: Sequence[Find]
-    many: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    many: Sequence[str] = ()
     statuses: Sequence[str] = ()
     acts_at: str = ''
     shown_by: str = ID
@@ -74,6 +81,10 @@ class Collection:
     def selected_path(self) -> str:
         """The path that actions on selected rows are posted to."""
         return self.acts_at or f'{self.path}/selected'
+
+    def label(self, action: str) -> str:
+        """Return what the choice of an action on selected rows says."""
+        return LABELS[action]
 
     def page_of(self, resource: Mapping[str, typing.Any]) -> str:
         """Return the path of the page that shows a resource."""

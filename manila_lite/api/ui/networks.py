@@ -117,7 +117,7 @@ COLLECTION = Collection(
         Find(listing.ID, 'Id'),
         Find('cidr', 'Range of addresses'),
     ),
-    {'delete': 'Delete', 'reset-status': 'Set the status'},
+    ('delete', 'reset-status'),
     sorted(SHARE_NETWORK.resets),
 )
 
@@ -260,7 +260,8 @@ def _list_services(visit: Visit, refused: Refused | None = None) -> Answer:
         'security_services.html',
         refused,
         list=found,
-        fields=SERVICE_FIELDS,
+        many=(),
+        shown=SERVICE_FIELDS,
         types=[(one, one.replace('_', ' ')) for one in SERVICE_TYPES],
         wrong=actions.wrong_field(
             refused, ('type', 'password', *(name for name, _ in SERVICE_FIELDS))

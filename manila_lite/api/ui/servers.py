@@ -99,7 +99,7 @@ COLLECTION = Collection(
         Find(listing.ID, 'Id'),
         Find('share_network_id', 'Id of the share network'),
     ),
-    {'delete': 'Delete', 'reset-status': 'Set the status'},
+    ('delete', 'reset-status'),
     sorted(SHARE_SERVER.resets),
 )
 
@@ -127,6 +127,7 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
             **listing.as_sent(visit),
         ),
         many=_SERVER_ACTIONS.allowed(visit, COLLECTION.many),
+        may_create=False,
     )
 
 

@@ -40,11 +40,7 @@ COLLECTION = Collection(
         Find('export_location_path', 'Export path'),
         Find('metadata', 'Metadata, as key=value'),
     ),
-    {
-        'delete': 'Delete',
-        'force-delete': 'Delete by force',
-        'reset-status': 'Set the status',
-    },
+    ('delete', 'force-delete', 'reset-status'),
     sorted(SHARE_INSTANCE.resets),
 )
 
