@@ -19,24 +19,17 @@ class AccessRule(base.Record):
         sa.Index(None, 'share_id', 'created_at', 'id'),
     )
 
-    share_id = mapped_column(
-        sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False
-    )
+    share_id = base.part_of('shares')
     access_type = mapped_column(sa.String(64), nullable=False)
     access_to = mapped_column(base.Name, nullable=False)
     target = mapped_column(base.Name, nullable=False)
     access_level = mapped_column(sa.String(2), nullable=False)
 
 
-class AccessRuleMetadata(base.Base):
+class AccessRuleMetadata(base.Metadata):
     __tablename__ = 'share_access_rules_metadata'
-    __table_args__ = base.table_args()
 
-    access_id = mapped_column(
-        sa.ForeignKey('share_access_map.id', ondelete='CASCADE'), primary_key=True
-    )
-    key = mapped_column(base.Name, primary_key=True)
-    value = mapped_column(sa.String(1023), nullable=False)
+    access_id = base.part_of('share_access_map', primary_key=True)
 
 
 class InstanceAccessRule(base.Record):
@@ -49,12 +42,8 @@ class InstanceAccessRule(base.Record):
         sa.Index(None, 'state'),
     )
 
-    share_instance_id = mapped_column(
-        sa.ForeignKey('share_instances.id', ondelete='CASCADE'), nullable=False
-    )
-    access_id = mapped_column(
-        sa.ForeignKey('share_access_map.id', ondelete='CASCADE'), nullable=False
-    )
+    share_instance_id = base.part_of('share_instances')
+    access_id = base.part_of('share_access_map')
     state = mapped_column(sa.String(32), nullable=False)
     access_key = mapped_column(base.Name)
 
@@ -85,8 +74,6 @@ class ResourceLock(base.Record):
     resource_type = mapped_column(sa.String(64), nullable=False)
     resource_action = mapped_column(sa.String(64), nullable=False)
     lock_reason = mapped_column(sa.String(1023))
-    share_id = mapped_column(
-        sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False
-    )
-    access_id = mapped_column(sa.ForeignKey('share_access_map.id', ondelete='CASCADE'))
-    because_of = mapped_column(sa.ForeignKey('resource_locks.id', ondelete='CASCADE'))
+    share_id = base.part_of('shares')
+    access_id = base.part_of('share_access_map', nullable=True)
+    because_of = base.part_of('resource_locks', nullable=True)

@@ -118,6 +118,7 @@ class Base(orm.DeclarativeBase):
     metadata = sa.MetaData(naming_convention=NAMING)
     # Every model is one table, never a join.
     __table__: typing.ClassVar[sa.Table]
+    __table_args__: tuple = (TABLE_OPTIONS,)
 
 
 class Record(Base):
@@ -134,8 +135,37 @@ class Record(Base):
     updated_at = orm.mapped_column(Timestamp, sort_order=2)
 
 
+class Metadata(Base):
+    """A key and its value; the model adds what they belong to."""
+
+    __abstract__ = True
+
+    key = orm.mapped_column(Name, primary_key=True, sort_order=1)
+    value = orm.mapped_column(sa.String(1023), nullable=False, sort_order=2)
+
+
+class Spec(Base):
+    """An extra spec of a type; the model adds which type."""
+
+    __abstract__ = True
+
+    spec_key = orm.mapped_column(Name, primary_key=True, sort_order=1)
+    spec_value = orm.mapped_column(Name, nullable=False, sort_order=2)
+
+
+def part_of(
+    table: str, *, primary_key: bool = False, nullable: bool = False
+) -> orm.MappedColumn[str]:
+    """Return a column with the id of a row with which this one is deleted."""
+    return orm.mapped_column(
+        sa.ForeignKey(f'{table}.id', ondelete='CASCADE'),
+        primary_key=primary_key,
+        nullable=nullable,
+    )
+
+
 def table_args(*kinds: sa.Index | sa.UniqueConstraint) -> tuple:
-    """Return the table arguments of a model: indexes and options."""
+    """Return the table arguments of a model with indexes."""
     return (*kinds, TABLE_OPTIONS)
 
 

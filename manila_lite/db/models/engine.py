@@ -134,7 +134,6 @@ class DriverPrivateData(base.Base):
     """
 
     __tablename__ = 'drivers_private_data'
-    __table_args__ = base.table_args()
 
     entity_uuid = mapped_column(base.Id, primary_key=True)
     key = mapped_column(sa.String(MAX_KEY_LENGTH), primary_key=True)
@@ -152,7 +151,6 @@ class ClusterTask(base.Base):
     """
 
     __tablename__ = 'cluster_tasks'
-    __table_args__ = base.table_args()
 
     name = mapped_column(base.Name, primary_key=True)
     due_at = mapped_column(base.EpochSeconds, nullable=False)

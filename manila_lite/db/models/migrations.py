@@ -30,9 +30,7 @@ class ShareMigration(base.Base):
     )
 
     id = mapped_column(base.Id, primary_key=True)
-    share_id = mapped_column(
-        sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False
-    )
+    share_id = base.part_of('shares')
     open_for = mapped_column(base.Id)
     source_instance_id = mapped_column(base.Id, nullable=False)
     destination_instance_id = mapped_column(base.Id)

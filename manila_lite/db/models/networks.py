@@ -42,15 +42,10 @@ class ShareNetworkSubnet(base.Record):
     ip_version = mapped_column(sa.Integer)
 
 
-class ShareNetworkSubnetMetadata(base.Base):
+class ShareNetworkSubnetMetadata(base.Metadata):
     __tablename__ = 'share_network_subnet_metadata'
-    __table_args__ = base.table_args()
 
-    share_network_subnet_id = mapped_column(
-        sa.ForeignKey('share_network_subnets.id', ondelete='CASCADE'), primary_key=True
-    )
-    key = mapped_column(base.Name, primary_key=True)
-    value = mapped_column(sa.String(1023), nullable=False)
+    share_network_subnet_id = base.part_of('share_network_subnets', primary_key=True)
 
 
 class SecurityService(base.Record):
@@ -84,9 +79,7 @@ class ShareNetworkSecurityService(base.Base):
         sa.Index(None, 'security_service_id'),
     )
 
-    share_network_id = mapped_column(
-        sa.ForeignKey('share_networks.id', ondelete='CASCADE'), primary_key=True
-    )
+    share_network_id = base.part_of('share_networks', primary_key=True)
     security_service_id = mapped_column(
         sa.ForeignKey('security_services.id'), primary_key=True
     )
@@ -101,11 +94,8 @@ class ShareNetworkCheck(base.Base):
     """
 
     __tablename__ = 'share_network_checks'
-    __table_args__ = base.table_args()
 
-    share_network_id = mapped_column(
-        sa.ForeignKey('share_networks.id', ondelete='CASCADE'), primary_key=True
-    )
+    share_network_id = base.part_of('share_networks', primary_key=True)
     operation = mapped_column(sa.String(64), primary_key=True)
     host = mapped_column(base.Name, primary_key=True)
     compatible = mapped_column(sa.Boolean)

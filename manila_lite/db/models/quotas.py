@@ -8,7 +8,6 @@ from manila_lite.db.models import base
 
 class Quota(base.Base):
     __tablename__ = 'quotas'
-    __table_args__ = base.table_args()
 
     project_id = mapped_column(base.Name, primary_key=True)
     resource = mapped_column(base.Name, primary_key=True)
@@ -17,7 +16,6 @@ class Quota(base.Base):
 
 class ProjectUserQuota(base.Base):
     __tablename__ = 'project_user_quotas'
-    __table_args__ = base.table_args()
 
     project_id = mapped_column(base.Name, primary_key=True)
     user_id = mapped_column(base.Name, primary_key=True)
@@ -27,19 +25,15 @@ class ProjectUserQuota(base.Base):
 
 class ProjectShareTypeQuota(base.Base):
     __tablename__ = 'project_share_type_quotas'
-    __table_args__ = base.table_args()
 
     project_id = mapped_column(base.Name, primary_key=True)
-    share_type_id = mapped_column(
-        sa.ForeignKey('share_types.id', ondelete='CASCADE'), primary_key=True
-    )
+    share_type_id = base.part_of('share_types', primary_key=True)
     resource = mapped_column(sa.String(64), primary_key=True)
     hard_limit = mapped_column(sa.BigInteger, nullable=False)
 
 
 class QuotaClass(base.Base):
     __tablename__ = 'quota_classes'
-    __table_args__ = base.table_args()
 
     class_name = mapped_column(base.Name, primary_key=True)
     resource = mapped_column(base.Name, primary_key=True)
@@ -55,7 +49,6 @@ class QuotaUsage(base.Base):
     """
 
     __tablename__ = 'quota_usages'
-    __table_args__ = base.table_args()
 
     project_id = mapped_column(base.Name, primary_key=True)
     scope = mapped_column(sa.String(16), primary_key=True)
@@ -74,7 +67,6 @@ class EncryptionKey(base.Base):
     """
 
     __tablename__ = 'encryption_keys'
-    __table_args__ = base.table_args()
 
     project_id = mapped_column(base.Name, primary_key=True)
     key_ref = mapped_column(base.Id, primary_key=True)

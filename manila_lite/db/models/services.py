@@ -8,7 +8,6 @@ from manila_lite.db.models import base
 
 class AvailabilityZone(base.Record):
     __tablename__ = 'availability_zones'
-    __table_args__ = base.table_args()
 
     name = mapped_column(base.Name, nullable=False, unique=True)
 
@@ -55,9 +54,7 @@ class ServiceIncarnation(base.Base):
     __tablename__ = 'service_incarnations'
     __table_args__ = base.table_args(sa.Index(None, 'heartbeat_at'))
 
-    service_id = mapped_column(
-        sa.ForeignKey('services.id', ondelete='CASCADE'), primary_key=True
-    )
+    service_id = base.part_of('services', primary_key=True)
     incarnation = mapped_column(base.Id, primary_key=True)
     started_at = mapped_column(base.EpochSeconds, nullable=False)
     heartbeat_at = mapped_column(base.EpochSeconds, nullable=False)

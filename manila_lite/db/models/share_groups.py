@@ -47,11 +47,8 @@ class ShareGroupShareType(base.Base):
     """A share type that the shares of a group may have."""
 
     __tablename__ = 'share_group_share_type_mappings'
-    __table_args__ = base.table_args()
 
-    share_group_id = mapped_column(
-        sa.ForeignKey('share_groups.id', ondelete='CASCADE'), primary_key=True
-    )
+    share_group_id = base.part_of('share_groups', primary_key=True)
     share_type_id = mapped_column(
         sa.ForeignKey('share_types.id'), primary_key=True, index=True
     )
@@ -89,9 +86,7 @@ class ShareGroupSnapshotMember(base.Record):
         sa.Index(None, 'share_instance_id'),
     )
 
-    share_group_snapshot_id = mapped_column(
-        sa.ForeignKey('share_group_snapshots.id', ondelete='CASCADE'), nullable=False
-    )
+    share_group_snapshot_id = base.part_of('share_group_snapshots')
     share_id = mapped_column(base.Id, nullable=False)
     share_instance_id = mapped_column(base.Id, nullable=False)
     size = mapped_column(sa.Integer, nullable=False)

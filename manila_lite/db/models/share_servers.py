@@ -42,17 +42,12 @@ class ShareServer(base.Record):
     idle_since = mapped_column(base.Timestamp)
 
 
-class ShareServerBackendDetail(base.Base):
+class ShareServerBackendDetail(base.Metadata):
     """A detail of a server that its driver wants stored."""
 
     __tablename__ = 'share_server_backend_details'
-    __table_args__ = base.table_args()
 
-    share_server_id = mapped_column(
-        sa.ForeignKey('share_servers.id', ondelete='CASCADE'), primary_key=True
-    )
-    key = mapped_column(base.Name, primary_key=True)
-    value = mapped_column(sa.String(1023), nullable=False)
+    share_server_id = base.part_of('share_servers', primary_key=True)
 
 
 class ShareServerSubnet(base.Base):
@@ -61,9 +56,7 @@ class ShareServerSubnet(base.Base):
     __tablename__ = 'share_server_subnets'
     __table_args__ = base.table_args(sa.Index(None, 'share_network_subnet_id'))
 
-    share_server_id = mapped_column(
-        sa.ForeignKey('share_servers.id', ondelete='CASCADE'), primary_key=True
-    )
+    share_server_id = base.part_of('share_servers', primary_key=True)
     share_network_subnet_id = mapped_column(
         sa.ForeignKey('share_network_subnets.id'), primary_key=True
     )
@@ -73,7 +66,6 @@ class NetworkSegment(base.Base):
     """The scope in which addresses are unique; locked to allocate some."""
 
     __tablename__ = 'network_segments'
-    __table_args__ = base.table_args()
 
     segment = mapped_column(sa.String(128), primary_key=True)
 
@@ -82,7 +74,6 @@ class FreedAddress(base.Base):
     """An address that is free again; the one freed first is used first."""
 
     __tablename__ = 'freed_addresses'
-    __table_args__ = base.table_args()
 
     segment = mapped_column(sa.String(128), primary_key=True)
     ip_address = mapped_column(sa.String(64), primary_key=True)

@@ -44,15 +44,10 @@ class Share(base.Record):
     scheduled_to_be_deleted_at = mapped_column(base.Timestamp)
 
 
-class ShareMetadata(base.Base):
+class ShareMetadata(base.Metadata):
     __tablename__ = 'share_metadata'
-    __table_args__ = base.table_args()
 
-    share_id = mapped_column(
-        sa.ForeignKey('shares.id', ondelete='CASCADE'), primary_key=True
-    )
-    key = mapped_column(base.Name, primary_key=True)
-    value = mapped_column(sa.String(1023), nullable=False)
+    share_id = base.part_of('shares', primary_key=True)
 
 
 class ShareInstance(base.Base):
@@ -136,17 +131,12 @@ class ShareInstance(base.Base):
     removal_began_at = mapped_column(base.Timestamp)
 
 
-class ShareInstanceMetadata(base.Base):
+class ShareInstanceMetadata(base.Metadata):
     """Metadata that users attach to replicas."""
 
     __tablename__ = 'share_instance_metadata'
-    __table_args__ = base.table_args()
 
-    share_instance_id = mapped_column(
-        sa.ForeignKey('share_instances.id', ondelete='CASCADE'), primary_key=True
-    )
-    key = mapped_column(base.Name, primary_key=True)
-    value = mapped_column(sa.String(1023), nullable=False)
+    share_instance_id = base.part_of('share_instances', primary_key=True)
 
 
 class ExportLocation(base.Record):
@@ -163,23 +153,17 @@ class ExportLocation(base.Record):
         ),
     )
 
-    share_instance_id = mapped_column(
-        sa.ForeignKey('share_instances.id', ondelete='CASCADE'), nullable=False
-    )
+    share_instance_id = base.part_of('share_instances')
     path = mapped_column(sa.String(2000), nullable=False)
     is_admin_only = mapped_column(sa.Boolean, nullable=False)
 
 
-class ExportLocationMetadata(base.Base):
+class ExportLocationMetadata(base.Metadata):
     __tablename__ = 'share_instance_export_locations_metadata'
-    __table_args__ = base.table_args()
 
-    export_location_id = mapped_column(
-        sa.ForeignKey('share_instance_export_locations.id', ondelete='CASCADE'),
-        primary_key=True,
+    export_location_id = base.part_of(
+        'share_instance_export_locations', primary_key=True
     )
-    key = mapped_column(base.Name, primary_key=True)
-    value = mapped_column(sa.String(1023), nullable=False)
 
 
 class ShareBackup(base.Base):
@@ -244,9 +228,7 @@ class Transfer(base.Record):
 
     status = mapped_column(sa.String(16), nullable=False)
     resource_type = mapped_column(sa.String(36), nullable=False)
-    resource_id = mapped_column(
-        sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False
-    )
+    resource_id = base.part_of('shares')
     display_name = mapped_column(base.Name)
     salt = mapped_column(base.Name, nullable=False)
     crypt_hash = mapped_column(base.Name, nullable=False)

@@ -31,15 +31,10 @@ class Snapshot(base.Record):
     display_description = mapped_column(base.Name)
 
 
-class SnapshotMetadata(base.Base):
+class SnapshotMetadata(base.Metadata):
     __tablename__ = 'share_snapshot_metadata'
-    __table_args__ = base.table_args()
 
-    share_snapshot_id = mapped_column(
-        sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'), primary_key=True
-    )
-    key = mapped_column(base.Name, primary_key=True)
-    value = mapped_column(sa.String(1023), nullable=False)
+    share_snapshot_id = base.part_of('share_snapshots', primary_key=True)
 
 
 class SnapshotInstance(base.Base):
@@ -80,9 +75,7 @@ class SnapshotExportLocation(base.Record):
     __tablename__ = 'share_snapshot_instance_export_locations'
     __table_args__ = base.table_args(sa.Index(None, 'share_snapshot_instance_id'))
 
-    share_snapshot_instance_id = mapped_column(
-        sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'), nullable=False
-    )
+    share_snapshot_instance_id = base.part_of('share_snapshot_instances')
     path = mapped_column(sa.String(2000), nullable=False)
     is_admin_only = mapped_column(sa.Boolean, nullable=False)
 
@@ -95,9 +88,7 @@ class SnapshotAccessRule(base.Record):
         sa.UniqueConstraint('share_snapshot_id', 'access_type', 'target')
     )
 
-    share_snapshot_id = mapped_column(
-        sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'), nullable=False
-    )
+    share_snapshot_id = base.part_of('share_snapshots')
     access_type = mapped_column(sa.String(64), nullable=False)
     access_to = mapped_column(base.Name, nullable=False)
     target = mapped_column(base.Name, nullable=False)
@@ -111,11 +102,6 @@ class SnapshotInstanceAccessRule(base.Record):
         sa.Index(None, 'state'),
     )
 
-    share_snapshot_instance_id = mapped_column(
-        sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'), nullable=False
-    )
-    access_id = mapped_column(
-        sa.ForeignKey('share_snapshot_access_map.id', ondelete='CASCADE'),
-        nullable=False,
-    )
+    share_snapshot_instance_id = base.part_of('share_snapshot_instances')
+    access_id = base.part_of('share_snapshot_access_map')
     state = mapped_column(sa.String(32), nullable=False)

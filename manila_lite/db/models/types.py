@@ -8,37 +8,27 @@ from manila_lite.db.models import base
 
 class ShareType(base.Record):
     __tablename__ = 'share_types'
-    __table_args__ = base.table_args()
 
     name = mapped_column(base.Name, nullable=False, unique=True)
     description = mapped_column(base.Name)
     is_public = mapped_column(sa.Boolean, nullable=False, default=True)
 
 
-class ShareTypeExtraSpec(base.Base):
+class ShareTypeExtraSpec(base.Spec):
     __tablename__ = 'share_type_extra_specs'
-    __table_args__ = base.table_args()
 
-    share_type_id = mapped_column(
-        sa.ForeignKey('share_types.id', ondelete='CASCADE'), primary_key=True
-    )
-    spec_key = mapped_column(base.Name, primary_key=True)
-    spec_value = mapped_column(base.Name, nullable=False)
+    share_type_id = base.part_of('share_types', primary_key=True)
 
 
 class ShareTypeProject(base.Base):
     __tablename__ = 'share_type_projects'
-    __table_args__ = base.table_args()
 
-    share_type_id = mapped_column(
-        sa.ForeignKey('share_types.id', ondelete='CASCADE'), primary_key=True
-    )
+    share_type_id = base.part_of('share_types', primary_key=True)
     project_id = mapped_column(base.Name, primary_key=True)
 
 
 class ShareGroupType(base.Record):
     __tablename__ = 'share_group_types'
-    __table_args__ = base.table_args()
 
     name = mapped_column(base.Name, nullable=False, unique=True)
     is_public = mapped_column(sa.Boolean, nullable=False, default=True)
@@ -48,34 +38,23 @@ class ShareGroupTypeShareType(base.Base):
     """A share type that the shares of such a group may have."""
 
     __tablename__ = 'share_group_type_share_type_mappings'
-    __table_args__ = base.table_args()
 
-    share_group_type_id = mapped_column(
-        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'), primary_key=True
-    )
+    share_group_type_id = base.part_of('share_group_types', primary_key=True)
     share_type_id = mapped_column(
         sa.ForeignKey('share_types.id'), primary_key=True, index=True
     )
 
 
-class ShareGroupTypeSpec(base.Base):
+class ShareGroupTypeSpec(base.Spec):
     __tablename__ = 'share_group_type_specs'
-    __table_args__ = base.table_args()
 
-    share_group_type_id = mapped_column(
-        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'), primary_key=True
-    )
-    spec_key = mapped_column(base.Name, primary_key=True)
-    spec_value = mapped_column(base.Name, nullable=False)
+    share_group_type_id = base.part_of('share_group_types', primary_key=True)
 
 
 class ShareGroupTypeProject(base.Base):
     __tablename__ = 'share_group_type_projects'
-    __table_args__ = base.table_args()
 
-    share_group_type_id = mapped_column(
-        sa.ForeignKey('share_group_types.id', ondelete='CASCADE'), primary_key=True
-    )
+    share_group_type_id = base.part_of('share_group_types', primary_key=True)
     project_id = mapped_column(base.Name, primary_key=True)
 
 
@@ -89,12 +68,7 @@ class QosType(base.Record):
     description = mapped_column(base.Name)
 
 
-class QosTypeSpec(base.Base):
+class QosTypeSpec(base.Spec):
     __tablename__ = 'qos_type_specs'
-    __table_args__ = base.table_args()
 
-    qos_type_id = mapped_column(
-        sa.ForeignKey('qos_types.id', ondelete='CASCADE'), primary_key=True
-    )
-    spec_key = mapped_column(base.Name, primary_key=True)
-    spec_value = mapped_column(base.Name, nullable=False)
+    qos_type_id = base.part_of('qos_types', primary_key=True)
