@@ -4,6 +4,8 @@ Clients wait for the published replica states; the API shows one of them for a
 state that only the database has.
 """
 
+import functools
+
 from manila_lite import exception
 from manila_lite.api import paging, schema as s, wsgi
 from manila_lite.api.fields import Field, child, fields, fn
@@ -31,7 +33,6 @@ def replica_state_field(since: str | None = None) -> Field:
     return Field('replica_state', fn(replica_state_to_wire, 'replica_state'), since)
 
 
-EXPERIMENTAL = '2.11-2.55'
 REFUSED: wsgi.Refusals = {exception.InvalidStatus: exception.ReplicationException}
 
 CREATE = s.schema(
@@ -147,15 +148,16 @@ PROMOTE = s.schema(quiesce_wait_time=s.positive_int)
 REPLICA_STATE = s.schema(['replica_state'], replica_state=s.string(255, 1))
 
 
+_action = functools.partial(wsgi.action, since='2.11', experimental='2.11-2.55')
+
+
 class ShareReplicaActionsController(wsgi.Controller):
     target = targets.REPLICA.loader
 
-    @wsgi.action(
+    @_action(
         'promote',
         'share_replica:promote',
-        since='2.11',
         until='2.74',
-        experimental=EXPERIMENTAL,
         refused=REFUSED,
         answer={'share_replica': DETAIL},
         unchanged=200,
@@ -180,48 +182,25 @@ class ShareReplicaActionsController(wsgi.Controller):
             return wsgi.Response(status=200)
         return show_replica(self.services.db, req, replica.id)
 
-    @wsgi.action(
-        'resync',
-        'share_replica:resync',
-        since='2.11',
-        experimental=EXPERIMENTAL,
-        refused=REFUSED,
-        unchanged=200,
-    )
+    @_action('resync', 'share_replica:resync', refused=REFUSED, unchanged=200)
     def resync(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> wsgi.Result:
         """Request an update of a replica now; 200 if it is active."""
         accepted = self.services.replicas.resync(req.ctx, replica)
         return None if accepted else wsgi.Response(status=200)
 
-    @wsgi.action(
-        'force_delete',
-        'share_replica:force_delete',
-        since='2.11',
-        experimental=EXPERIMENTAL,
-        refused=REFUSED,
-    )
+    @_action('force_delete', 'share_replica:force_delete', refused=REFUSED)
     def force_delete(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> None:
         """Request the deletion of a replica, ignoring driver errors."""
         self.services.replicas.force_delete(req.ctx, replica)
 
-    @wsgi.action(
-        'reset_status',
-        'share_replica:reset_status',
-        since='2.11',
-        experimental=EXPERIMENTAL,
-        body=s.STATUS,
-    )
+    @_action('reset_status', 'share_replica:reset_status', body=s.STATUS)
     def reset_status(
         self, req: wsgi.Request, replica: rows.ReplicaTarget, args: dict
     ) -> None:
         self.services.replicas.reset_status(req.ctx, replica, args['status'])
 
-    @wsgi.action(
-        'reset_replica_state',
-        'share_replica:reset_replica_state',
-        since='2.11',
-        experimental=EXPERIMENTAL,
-        body=REPLICA_STATE,
+    @_action(
+        'reset_replica_state', 'share_replica:reset_replica_state', body=REPLICA_STATE
     )
     def reset_replica_state(
         self, req: wsgi.Request, replica: rows.ReplicaTarget, args: dict

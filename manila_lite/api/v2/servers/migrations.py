@@ -5,6 +5,7 @@ shows the names of task states that published clients expect, and accepts both
 these and the names of `TaskState`, which are used everywhere else.
 """
 
+import functools
 import typing
 
 from manila_lite import exception
@@ -82,13 +83,15 @@ _PROGRESS: answers.Shape = {
 }
 
 
+_action = functools.partial(wsgi.action, since='2.57')
+
+
 class ShareServerMigrationsController(wsgi.Controller):
     """The actions of share servers that concern migration."""
 
-    @wsgi.action(
+    @_action(
         'migration_check',
         'share_server:share_server_migration_check',
-        since='2.57',
         status=200,
         body=MIGRATE,
         answer=_CHECKED,
@@ -116,11 +119,8 @@ class ShareServerMigrationsController(wsgi.Controller):
             'reasons': found.reasons,
         }
 
-    @wsgi.action(
-        'migration_start',
-        'share_server:share_server_migration_start',
-        since='2.57',
-        body=MIGRATE,
+    @_action(
+        'migration_start', 'share_server:share_server_migration_start', body=MIGRATE
     )
     def migration_start(
         self, req: wsgi.Request, server: rows.ServerTarget, args: dict
@@ -130,10 +130,9 @@ class ShareServerMigrationsController(wsgi.Controller):
             req.ctx, server.id, MigrationOptions(**_migration_options(args))
         )
 
-    @wsgi.action(
+    @_action(
         'migration_complete',
         'share_server:share_server_migration_complete',
-        since='2.57',
         status=200,
         answer={'destination_share_server_id': str},
     )
@@ -145,17 +144,14 @@ class ShareServerMigrationsController(wsgi.Controller):
             )
         }
 
-    @wsgi.action(
-        'migration_cancel', 'share_server:share_server_migration_cancel', since='2.57'
-    )
+    @_action('migration_cancel', 'share_server:share_server_migration_cancel')
     def migration_cancel(self, req: wsgi.Request, server: rows.ServerTarget) -> None:
         """Request that a migration is cancelled and rolled back."""
         self.services.server_migrations.cancel(req.ctx, server.id)
 
-    @wsgi.action(
+    @_action(
         'migration_get_progress',
         'share_server:share_server_migration_get_progress',
-        since='2.57',
         status=200,
         target=False,
         answer=_PROGRESS,
@@ -177,10 +173,9 @@ class ShareServerMigrationsController(wsgi.Controller):
             'last_heard_at': timestamp(found.heard_at),
         }
 
-    @wsgi.action(
+    @_action(
         'reset_task_state',
         'share_server:share_server_reset_task_state',
-        since='2.57',
         body=TASK_STATE,
     )
     def reset_task_state(

@@ -1,5 +1,6 @@
 """Actions that migrate shares, and their progress, for administrators."""
 
+import functools
 import typing
 
 from manila_lite import exception
@@ -9,7 +10,6 @@ from manila_lite.api.v2 import targets
 from manila_lite.db import rows
 from manila_lite.share.operations.shares.migrations import ShareMigrationOptions
 
-EXPERIMENTAL = '2.22-2.95'
 DETAILS_SINCE = 59
 """The minor version since which details of the driver are shown."""
 
@@ -34,6 +34,9 @@ _PROGRESS: answers.Shape = {
     answers.MayLack('details'): dict,
 }
 REFUSED: wsgi.Refusals = {exception.InvalidStatus: exception.InvalidShare}
+
+
+_action = functools.partial(wsgi.action, since='2.22', experimental='2.22-2.95')
 
 
 class ShareMigrationActionsController(wsgi.Controller):
@@ -63,35 +66,21 @@ class ShareMigrationActionsController(wsgi.Controller):
             return None
         return wsgi.Response(status=200)
 
-    @wsgi.action(
-        'migration_complete',
-        'share:migration_complete',
-        since='2.22',
-        experimental=EXPERIMENTAL,
-        refused=REFUSED,
-    )
+    @_action('migration_complete', 'share:migration_complete', refused=REFUSED)
     def migration_complete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         """Request the second phase, when the first is done."""
         self.services.share_migrations.complete(req.ctx, share)
 
-    @wsgi.action(
-        'migration_cancel',
-        'share:migration_cancel',
-        since='2.22',
-        experimental=EXPERIMENTAL,
-        refused=REFUSED,
-    )
+    @_action('migration_cancel', 'share:migration_cancel', refused=REFUSED)
     def migration_cancel(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         """Request that a migration is cancelled and rolled back."""
         self.services.share_migrations.cancel(req.ctx, share)
 
-    @wsgi.action(
+    @_action(
         'migration_get_progress',
         'share:migration_get_progress',
-        since='2.22',
         until='2.97',
         status=200,
-        experimental=EXPERIMENTAL,
         answer=_PROGRESS,
     )
     def migration_get_progress(
@@ -103,13 +92,7 @@ class ShareMigrationActionsController(wsgi.Controller):
         """
         return self._progress(req, share)
 
-    @wsgi.action(
-        'reset_task_state',
-        'share:reset_task_state',
-        since='2.22',
-        experimental=EXPERIMENTAL,
-        body=TASK_STATE,
-    )
+    @_action('reset_task_state', 'share:reset_task_state', body=TASK_STATE)
     def reset_task_state(
         self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> None:
