@@ -146,9 +146,7 @@ class _Description:
     """Serves the API description, also without sign-in if policies allow."""
 
     def __init__(self, v2: App, for_callers: App, enforcer: Enforcer):
-        self._v2 = v2
-        self._for_callers = for_callers
-        self._enforcer = enforcer
+        self._v2, self._for_callers, self._enforcer = v2, for_callers, enforcer
 
     def __call__(
         self, environ: dict, start_response: typing.Callable

@@ -74,9 +74,7 @@ class Filter:
         self.key = key
         self.name = name or key
         self.window = versions.window(since, until)
-        self.parse = parse
-        self.policy = policy
-        self.admin_only = admin_only
+        self.parse, self.policy, self.admin_only = parse, policy, admin_only
         self.words = tuple(words)
         self.form = form
         self.required = required

@@ -124,9 +124,7 @@ class _Services:
     def __init__(
         self, conf: cfg.ConfigOpts, db: Database, sockets: list[socket.socket]
     ):
-        self._conf = conf
-        self._db = db
-        self._sockets = sockets
+        self._conf, self._db, self._sockets = conf, db, sockets
         self._options = masking.count_options(conf)
 
     def by_name(self, kinds: Iterable[str], apis: int) -> Iterator[tuple[str, Run]]:

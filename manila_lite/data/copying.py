@@ -110,9 +110,7 @@ class _Copy:
         is_resumed: bool,
         position: Position | None,
     ):
-        self._source = source
-        self._target = target
-        self._how = how
+        self._source, self._target, self._how = source, target, how
         self._gate = Gate(how, target)
         self._is_resumed = is_resumed
         self._position = position or Position()

@@ -33,9 +33,7 @@ class CopyProgress:
     def __init__(
         self, job: JobContext, total: int, record: Callable[[Session, int], object]
     ):
-        self._job = job
-        self._total = total
-        self._record = record
+        self._job, self._total, self._record = job, total, record
         self._done = 0
         self._recorded_at = job.lease.now()
 

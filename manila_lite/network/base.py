@@ -34,10 +34,7 @@ class NetworkPlugin(abc.ABC):
         group: str,
         label: str = USER,
     ):
-        self.db = db
-        self.options = options
-        self.group = group
-        self.label = label
+        self.db, self.options, self.group, self.label = db, options, group, label
         self.check()
 
     @property

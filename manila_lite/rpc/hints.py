@@ -89,9 +89,7 @@ class HintSender:
         self.sent = 0
         self.failed = 0
         self.dropped = 0
-        self._transport = transport
-        self._capacity = capacity
-        self._clock = clock
+        self._transport, self._capacity, self._clock = transport, capacity, clock
         self._logged_at = -self.LOG_INTERVAL
         self._clients: dict[str, RpcClient] = {}
         self._oldest_release = oldest_release

@@ -111,9 +111,7 @@ class Server:
     """Receives calls and hints between `start` and `stop`."""
 
     def __init__(self, build: Callable[[], typing.Any], name: str, refusals: Refusals):
-        self._build = build
-        self._name = name
-        self._refusals = refusals
+        self._build, self._name, self._refusals = build, name, refusals
         self._server = build()
         self._listening = False
         self._tried = threading.Event()

@@ -330,9 +330,7 @@ class Publisher:
         returned: Callable[[str, bytes], None],
         clock: Callable[[], float] = time.monotonic,
     ):
-        self._brokers = brokers
-        self._returned = returned
-        self._clock = clock
+        self._brokers, self._returned, self._clock = brokers, returned, clock
         self._waker = Waker()
         self._link: Link | None = None
         self._failure: Exception | None = None

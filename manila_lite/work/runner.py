@@ -110,9 +110,7 @@ class Runner:
         probe: SweepProbe | None = None,
         shortcut: Shortcut | None = None,
     ):
-        self.db = db
-        self.shortcut = shortcut
-        self._probe = probe
+        self.db, self.shortcut, self._probe = db, shortcut, probe
         self.queues = tuple(queues)
         self.owner = owner
         self.urgent = frozenset(urgent)

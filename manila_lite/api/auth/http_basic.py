@@ -95,9 +95,7 @@ class SignIn:
         passwords: PasswordVerifier,
         tokens: Tokens | None = None,
     ):
-        self._enforcer = enforcer
-        self._passwords = passwords
-        self._tokens = tokens
+        self._enforcer, self._passwords, self._tokens = enforcer, passwords, tokens
 
     def context(self, environ: dict) -> RequestContext:
         """Return the context of the caller; raises HTTPUnauthorized."""

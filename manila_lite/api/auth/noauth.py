@@ -104,9 +104,7 @@ class NoAuthMiddleware:
     """Passes requests on as administrators with the stated names."""
 
     def __init__(self, app: App, sign_in: SignIn, project_in_url: bool):
-        self._app = app
-        self._sign_in = sign_in
-        self._project_in_url = project_in_url
+        self._app, self._sign_in, self._project_in_url = app, sign_in, project_in_url
 
     def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         if environ.get('HTTP_X_AUTH_TOKEN') in _NO_TOKEN and any(

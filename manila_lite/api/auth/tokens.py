@@ -177,9 +177,7 @@ class Tokens:
         clock: Callable[[], float] = time.time,
         revoked: RevokedTokens | None = None,
     ):
-        self._revoked = revoked
-        self._key = key
-        self._lifetime = lifetime
+        self._revoked, self._key, self._lifetime = revoked, key, lifetime
         self._users = current_users
         self._clock = clock
         # Claims by the digest of the token: decoding is a quarter of a

@@ -184,9 +184,7 @@ class DatabaseMetrics:
         projects: Sequence[str],
         interval: float = INTERVAL,
     ):
-        self._db = db
-        self._down_time = down_time
-        self._projects = projects
+        self._db, self._down_time, self._projects = db, down_time, projects
         self._figures: figures.Figures | None = None
         self._problem = Throttled(
             self._read, interval, interval, patience=PATIENCE, late='does not answer'

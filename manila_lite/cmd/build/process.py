@@ -120,9 +120,7 @@ class Service:
         listeners: Sequence[typing.Any],
         fuzzy_delay: float = 0.0,
     ):
-        self.runners = runners
-        self.listeners = listeners
-        self.tasks = tasks
+        self.runners, self.listeners, self.tasks = runners, listeners, tasks
         self.periodic = Periodic(tasks, jitter=fuzzy_delay)
 
     def start(self) -> None:
@@ -204,9 +202,7 @@ class Registration:
     """
 
     def __init__(self, process: Process, binary: str, topic: str):
-        self._process = process
-        self._binary = binary
-        self._topic = topic
+        self._process, self._binary, self._topic = process, binary, topic
         self.owner = f'{binary}@{process.conf.host}:{process.id}'
         self._on_change: Callable[[bool], None] = lambda enabled: None
         self._stopping = False

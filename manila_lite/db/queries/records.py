@@ -30,9 +30,7 @@ class Records(typing.Generic[Row]):
         statement: sa.Select | None = None,
         one: sa.Select | None = None,
     ):
-        self.table = table
-        self.not_found = not_found
-        self.id_key = id_key
+        self.table, self.not_found, self.id_key = table, not_found, id_key
         self.statement = sa.select(table) if statement is None else statement
         single = self.statement if one is None else one
         self.selected_by_id = single.where(table.c.id == sa.bindparam('record_id'))

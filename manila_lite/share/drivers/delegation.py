@@ -41,9 +41,7 @@ class Delegation(Generic[D]):
         ] = lambda driver: contextlib.nullcontext(),
         mended: Callable[[D, Exception], bool] = lambda driver, error: False,
     ):
-        self._before = before
-        self._around = around
-        self._mended = mended
+        self._before, self._around, self._mended = before, around, mended
 
     def __call__(self, *parts: str) -> Callable[[type[D]], type[D]]:
         def declared(driver: type[D]) -> type[D]:

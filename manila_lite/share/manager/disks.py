@@ -1,5 +1,6 @@
 """The disks of one back end, in the database."""
 
+import dataclasses
 import logging
 
 from manila_lite import exception
@@ -15,6 +16,7 @@ SAMPLE = 1000
 """How many shares are looked for on a disk that is not recorded yet."""
 
 
+@dataclasses.dataclass(eq=False)
 class DatabaseDisks:
     """Implements `DiskRegistry` for the driver of one back end.
 
@@ -23,19 +25,11 @@ class DatabaseDisks:
     process of the back end is alive, which might use it.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        service_host: str,
-        incarnation: str,
-        down_time: float,
-        name_template: str,
-    ):
-        self.db = db
-        self.service_host = service_host
-        self.incarnation = incarnation
-        self.down_time = down_time
-        self.name_template = name_template
+    db: Database
+    service_host: str
+    incarnation: str
+    down_time: float
+    name_template: str
 
     def check(self, disk: Disk, holds: Holds) -> None:
         row = self.db.read(disks.find_at, self._name(disk))

@@ -53,9 +53,7 @@ class SpecTables:
         self, type_: sa.Table, spec: sa.Table, *, type_key: str, errors: SpecErrors
     ):
         self.type = type_
-        self.spec = spec
-        self.type_key = type_key
-        self.errors = errors
+        self.spec, self.type_key, self.errors = spec, type_key, errors
         of_type: sa.BindParameter[str] = sa.bindparam('of_type')
         self._lock = sa.select(type_).where(type_.c.id == of_type).with_for_update()
         self._delete_specs = sa.delete(spec).where(
@@ -217,9 +215,7 @@ class TypeRecords(typing.Generic[Record]):
         in_use: _Error,
     ):
         type_, spec = tables.type, tables.spec
-        self.tables = tables
-        self._make = make
-        self._in_use = in_use
+        self.tables, self._make, self._in_use = tables, make, in_use
         shown = (
             sa.select(
                 *(type_.c[name] for name in columns), spec.c.spec_key, spec.c.spec_value

@@ -29,9 +29,7 @@ class CephfsAccess:
     def __init__(
         self, backend: CephfsBackend, exports: CephfsExports, roles: CephfsRoles
     ):
-        self._backend = backend
-        self._exports = exports
-        self._roles = roles
+        self._backend, self._exports, self._roles = backend, exports, roles
 
     def update_access(
         self, share: base.ShareForDriver, rules: RuleChanges

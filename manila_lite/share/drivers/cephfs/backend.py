@@ -55,9 +55,7 @@ class CephfsBackend:
         clock: Callable[[], float],
         sleep: Callable[[float], object],
     ):
-        self.configuration = configuration
-        self.clock = clock
-        self.sleep = sleep
+        self.configuration, self.clock, self.sleep = configuration, clock, sleep
         self.group: str = configuration.cephfs_volume_group
         self.cluster = cluster_as(
             configuration,

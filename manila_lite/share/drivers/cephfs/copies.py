@@ -119,9 +119,7 @@ class Copy:
     """A copy that is prepared."""
 
     def __init__(self, backend: CephfsBackend, process: Process, limit: float):
-        self._backend = backend
-        self._process = process
-        self._limit = limit
+        self._backend, self._process, self._limit = backend, process, limit
 
     def run(self) -> None:
         """Write what differs; the share is a mixture until this has returned."""

@@ -67,9 +67,7 @@ class Records:
     """The records of one back end."""
 
     def __init__(self, cluster: Cluster, name: str, clock: Callable[[], float]):
-        self.name = name
-        self._cluster = cluster
-        self._clock = clock
+        self.name, self._cluster, self._clock = name, cluster, clock
         self._forgotten_at = 0.0
         self._identity: str | None = None  # as it was claimed
         self._lock = threading.Lock()

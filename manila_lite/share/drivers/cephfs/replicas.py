@@ -103,10 +103,7 @@ class Replica(replicas.Replica):
         name: str,
         host: str | None,
     ):
-        self.backend = backend
-        self.name = name
-        self.host = host
-        self._exports = exports
+        self.backend, self.name, self.host, self._exports = backend, name, host, exports
 
     @property
     def prefix(self) -> str:

@@ -45,9 +45,7 @@ class CephfsSyncing:
     def __init__(
         self, backend: CephfsBackend, copies: CephfsCopies, shares: CephfsShares
     ):
-        self._backend = backend
-        self._copies = copies
-        self._shares = shares
+        self._backend, self._copies, self._shares = backend, copies, shares
 
     def register(
         self, own: Replica, leader: Replica, share: base.ShareForDriver
@@ -171,9 +169,7 @@ class CephfsReplication(Replication[Replica]):
         )
         self._backend = backend
         self._syncing = CephfsSyncing(backend, copies, shares)
-        self._shares = shares
-        self._access = access
-        self._copies = copies
+        self._shares, self._access, self._copies = shares, access, copies
 
     def _create(self, own: Replica, new: Creation) -> None:
         if own.find() is None:

@@ -48,10 +48,8 @@ class CephfsShares:
         peers: CephfsPeers,
         copies: CephfsCopies,
     ):
-        self._backend = backend
-        self._exports = exports
-        self._peers = peers
-        self._copies = copies
+        self._backend, self._exports = backend, exports
+        self._peers, self._copies = peers, copies
 
     # Creation
 

@@ -86,9 +86,7 @@ class FaultInjector:
         is_unreachable: Callable[[], bool] = lambda: False,
         gate: FencingGate | None = None,
     ):
-        self._methods = methods
-        self._gate = gate
-        self._delay = delay
+        self._methods, self._gate, self._delay = methods, gate, delay
         self._delays = delays or {}
         self._sleep = sleep
         self._is_unreachable = is_unreachable

@@ -18,10 +18,8 @@ class DummyGroups:
         servers: DummyServers,
         shares: DummyShares,
     ):
-        self._backend = backend
-        self._shares = shares
-        self._snapshots = snapshots
-        self._servers = servers
+        self._backend, self._servers = backend, servers
+        self._shares, self._snapshots = shares, snapshots
 
     def create_share_group(
         self,

@@ -42,11 +42,8 @@ class DummyReplication:
         snapshots: DummySnapshots,
         access: DummyAccess,
     ):
-        self._backend = backend
-        self._member = member
-        self._shares = shares
-        self._snapshots = snapshots
-        self._access = access
+        self._backend, self._member, self._access = backend, member, access
+        self._shares, self._snapshots = shares, snapshots
         self._last_quiesce_wait: int | None = None
 
     # Inspection by tests

@@ -19,9 +19,7 @@ class DummyShares:
     def __init__(
         self, backend: DummyBackend, member: DomainMember, servers: DummyServers
     ):
-        self._backend = backend
-        self._member = member
-        self._servers = servers
+        self._backend, self._member, self._servers = backend, member, servers
 
     # Controls for tests
 

@@ -142,9 +142,7 @@ class DummyReplicatedSnapshots:
     def __init__(
         self, backend: DummyBackend, member: DomainMember, snapshots: DummySnapshots
     ):
-        self._backend = backend
-        self._member = member
-        self._snapshots = snapshots
+        self._backend, self._member, self._snapshots = backend, member, snapshots
 
     def create_replicated_snapshot(
         self, replica_list: ReplicaList, replica_snapshots: SnapshotList

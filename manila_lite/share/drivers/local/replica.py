@@ -112,9 +112,7 @@ class LocalReplica(replicas.Replica):
     """One replica, which has a directory to work in while it is locked."""
 
     def __init__(self, store: LocalStore, name: str, host: str | None = None):
-        self.store = store
-        self.name = name
-        self.host = host
+        self.store, self.name, self.host = store, name, host
         self.item: LocalItem = store.share(name)
         self._work: pathlib.Path | None = None
 

@@ -105,9 +105,7 @@ class _Staging:
     ):
         self.changes: list[list[typing.Any]] = []
         self.known: KnownInodes = {}
-        self._from_root = from_root
-        self._to_root = to_root
-        self._new = new
+        self._from_root, self._to_root, self._new = from_root, to_root, new
         self._known_before = known
         self._count = 0
         self._trusted_before = trusted_before

@@ -34,9 +34,7 @@ class RescueRun:
     """One rescue, from reading the rows to writing the outcome."""
 
     def __init__(self, resource: ResourceRecovery, job: JobContext, probe: DriverProbe):
-        self.resource = resource
-        self.job = job
-        self.probe = probe
+        self.resource, self.job, self.probe = resource, job, probe
         self.started_at = time.monotonic()
 
     @property

@@ -98,9 +98,7 @@ class NewShare(Occupant):
     def __init__(
         self, instance: LoadedInstance, source: CloneSource | None, names: NameTemplates
     ):
-        self.instance = instance
-        self.source = source
-        self.names = names
+        self.instance, self.source, self.names = instance, source, names
         self.id = instance.row.id
         self.server = instance.server
         self.share_network_id = instance.row.share_network_id

@@ -57,9 +57,7 @@ class Supervision:
         module: str = _SUPERVISOR,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self._folder = folder
-        self._module = module
-        self._clock = clock
+        self._folder, self._module, self._clock = folder, module, clock
         self._applied: records.Record | None = None
         self._activity: processes.Activity | None = None
         self._active_at = clock()

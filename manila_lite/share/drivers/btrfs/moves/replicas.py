@@ -42,9 +42,7 @@ class Replica(replicas.Replica):
     """One replica in a pool."""
 
     def __init__(self, backend: BtrfsBackend, name: str, host: str | None):
-        self.backend = backend
-        self.name = name
-        self.host = host
+        self.backend, self.name, self.host = backend, name, host
 
     @property
     def pool(self) -> Pool:

@@ -298,9 +298,7 @@ class Servers:
         self._root = root
         self._folder = root / FOLDER
         self._locks = Locks(root / 'locks')
-        self._ports = ports
-        self._trash = trash
-        self._find = find
+        self._ports, self._trash, self._find = ports, trash, find
         self._supervision = Supervision(root / 'nfs', _MODULE)
         self._known: dict[str, ShareServer] = {}
 
