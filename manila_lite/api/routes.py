@@ -21,11 +21,9 @@ from manila_lite.api.v2.backups import (
     ShareBackupActionsController,
     ShareBackupsController,
 )
-from manila_lite.api.v2.groups.share_groups import (
+from manila_lite.api.v2.groups import (
     ShareGroupActionsController,
     ShareGroupsController,
-)
-from manila_lite.api.v2.groups.snapshots import (
     ShareGroupSnapshotActionsController,
     ShareGroupSnapshotsController,
 )
@@ -36,7 +34,7 @@ from manila_lite.api.v2.networks.subnets import (
     ShareNetworkSubnetMetadataController,
     ShareNetworkSubnetsController,
 )
-from manila_lite.api.v2.servers.share_servers import (
+from manila_lite.api.v2.servers import (
     ShareServerActionsController,
     ShareServersController,
 )
@@ -44,14 +42,12 @@ from manila_lite.api.v2.shares import actions, export_locations, instances
 from manila_lite.api.v2.shares.migrations import ShareMigrationController
 from manila_lite.api.v2.shares.shares import ShareMetadataController, SharesController
 from manila_lite.api.v2.shares.transfers import ShareTransfersController
-from manila_lite.api.v2.snapshots.instances import (
+from manila_lite.api.v2.snapshots import (
+    SnapshotActionsController,
     SnapshotExportLocationsController,
     SnapshotInstanceActionsController,
     SnapshotInstanceExportLocationsController,
     SnapshotInstancesController,
-)
-from manila_lite.api.v2.snapshots.snapshots import (
-    SnapshotActionsController,
     SnapshotManageController,
     SnapshotMetadataController,
     SnapshotsController,

@@ -7,7 +7,7 @@ from manila_lite.api.ui.actions import Action, Actions, Form, Request
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.listing import Collection, Column, Find
 from manila_lite.api.ui.visit import SERVERS_POLICY, Answer, Handler, Visit
-from manila_lite.api.v2.servers.migrations import WIRE_NAMES, task_state_from_wire
+from manila_lite.api.v2.servers import WIRE_NAMES, task_state_from_wire
 from manila_lite.db.queries.servers import migrations, views as server_views
 from manila_lite.db.queries.shares import views
 from manila_lite.states.share_server import (

@@ -8,7 +8,7 @@ from manila_lite.api.fields import Field, fields, fn
 from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
-from manila_lite.api.v2.groups.share_groups import Criteria
+from manila_lite.api.v2.groups import Criteria
 from manila_lite.db import rows
 from manila_lite.db.queries import pages, share_backups
 

@@ -1,6 +1,6 @@
-"""Snapshots: filter, list, show, create, update, delete, and actions on them."""
+"""Snapshots and their instances."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import types
 import typing
 
@@ -12,9 +12,14 @@ from manila_lite.api.v2 import literals, targets
 from manila_lite.api.v2.access.rules import SnapshotAccessActionsController
 from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.shares.actions import SHARE_SERVERS_SINCE
+from manila_lite.api.v2.shares.export_locations import ExportLocationsController
 from manila_lite.db import rows
 from manila_lite.db.queries import pages
-from manila_lite.db.queries.snapshots import snapshots, views as snapshot_views
+from manila_lite.db.queries.snapshots import (
+    exports as snapshot_exports,
+    snapshots,
+    views as snapshot_views,
+)
 from manila_lite.share.operations.managing import ManageSnapshotRequest
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
@@ -346,3 +351,124 @@ class SnapshotMetadataController(MetadataController):
         'update': 'share_snapshot:update_metadata',
         'delete': 'share_snapshot:delete_metadata',
     }
+
+
+_OF_ALL = (Field('id'), Field('snapshot_id'), Field('status'))
+
+INSTANCE_SUMMARY = fields(*_OF_ALL)
+
+INSTANCE_DETAIL = fields(
+    *_OF_ALL,
+    Field('created_at'),
+    Field('updated_at'),
+    Field('share_id'),
+    Field('share_instance_id'),
+    Field('progress'),
+    Field('provider_location'),
+)
+
+
+class SnapshotInstancesController(paging.ListController):
+    target = targets.SNAPSHOT_INSTANCE.loader
+
+    path = 'snapshot-instances'
+    key = 'snapshot_instances'
+    summary = INSTANCE_SUMMARY
+    details = INSTANCE_DETAIL
+    filters = (Filter('snapshot_id'),)
+    policies = {
+        'index': 'share_snapshot_instance:index',
+        'detail': 'share_snapshot_instance:detail',
+    }
+
+    def read_page(
+        self, req: wsgi.Request, page: paging.Page, *, detailed: bool
+    ) -> pages.Listing:
+        return pages.Listing(
+            self.services.db.read(
+                snapshot_views.list_instances, req.query.get('snapshot_id'), page
+            ),
+            {},
+        )
+
+    @wsgi.method(
+        'share_snapshot_instance:show',
+        target=True,
+        answer={'snapshot_instance': INSTANCE_DETAIL},
+    )
+    def show(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
+        view = INSTANCE_DETAIL.function(req.minor, True)
+        return {'snapshot_instance': view(instance)}
+
+
+class SnapshotInstanceActionsController(wsgi.Controller):
+    target = targets.SNAPSHOT_INSTANCE.loader
+
+    @wsgi.action(
+        'reset_status',
+        'share_snapshot_instance:reset_status',
+        since='2.19',
+        body=s.STATUS,
+    )
+    def reset_status(self, req: wsgi.Request, instance: rows.IdRow, args: dict) -> None:
+        self.services.snapshots.reset_instance_status(
+            req.ctx, instance.id, args['status']
+        )
+
+
+LOCATIONS = fields(
+    Field('id'),
+    Field('path'),
+    Field('links', LINKS),
+    Field('share_snapshot_instance_id', admin_only=True),
+    Field('is_admin_only', admin_only=True),
+)
+LOCATION = fields(*LOCATIONS.rows, Field('created_at'), Field('updated_at'))
+
+
+class SnapshotExportLocationsController(ExportLocationsController):
+    target = targets.SNAPSHOT.loader
+
+    key = 'share_snapshot_export_location'
+    summary = LOCATIONS
+    details = LOCATION
+    policies = {
+        'index': 'share_snapshot_export_location:index',
+        'show': 'share_snapshot_export_location:show',
+    }
+
+    def read(self, req: wsgi.Request, target: rows.SnapshotTarget) -> pages.Listing:
+        found = self.services.db.read(
+            snapshot_exports.list_for_snapshot,
+            target.id,
+            every_instance=req.ctx.is_admin,
+        )
+        return _with_links(req, found, target.id)
+
+
+class SnapshotInstanceExportLocationsController(ExportLocationsController):
+    target = targets.SNAPSHOT_INSTANCE.loader
+
+    key = 'share_snapshot_export_location'
+    summary = LOCATIONS
+    details = LOCATION
+    lists_all = True
+    shows_all = True
+    policies = {
+        'index': 'share_snapshot_instance_export_location:index',
+        'show': 'share_snapshot_instance_export_location:show',
+    }
+
+    def read(
+        self, req: wsgi.Request, target: rows.SnapshotInstanceViewRow
+    ) -> pages.Listing:
+        found = self.services.db.read(snapshot_exports.list_for_instance, target.id)
+        return _with_links(req, found, target.snapshot_id)
+
+
+def _with_links(
+    req: wsgi.Request, found: Sequence[rows.SnapshotExportLocationRow], snapshot_id: str
+) -> pages.Listing:
+    """Return the rows with links, which are the same for a snapshot's instance."""
+    path = f'snapshots/{snapshot_id}/export-locations'
+    return pages.Listing(found, {'links': links.Links(req, path)})

@@ -1,1 +1,0 @@
-"""Share servers and their migrations."""
