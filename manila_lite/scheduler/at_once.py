@@ -165,9 +165,19 @@ class AtOnce:
         )
 
     def _place(self, session: Session, chosen: Sequence[Chosen]) -> None:
-        # Pools in one order, so that two schedulers never wait for each other.
-        for _, group in itertools.groupby(sorted(chosen, key=_BY_POOL), _BY_POOL):
-            self._allocate(session, list(group))
+        if not pool_rows.allocate_all(
+            session,
+            [
+                _allocation(list(group))
+                for _, group in itertools.groupby(
+                    sorted(chosen, key=_BY_POOL), _BY_POOL
+                )
+            ],
+            down_time=self.placement.pools.down_time,
+        ):
+            raise PoolChanged(
+                host=' or '.join(sorted({_BY_POOL(one) for one in chosen}))
+            )
         new = {
             one.instance_id: Place(one.pool.host, one.pool.zone)
             for one in chosen
@@ -187,19 +197,18 @@ class AtOnce:
             ):
                 raise AlreadyTaken
 
-    def _allocate(self, session: Session, group: Sequence[Chosen]) -> None:
-        pool = group[0].pool
-        limits = [allocation_limits(pool, one.request) for one in group]
-        if not pool_rows.allocate(
-            session,
-            pool.host,
-            sum(one.request.size for one in group),
-            pool.reported_at,
-            down_time=self.placement.pools.down_time,
-            most_allocated=_least(one.allocated for one in limits),
-            most_pending=_least(one.pending for one in limits),
-        ):
-            raise PoolChanged(host=pool.host)
+
+def _allocation(group: Sequence[Chosen]) -> pool_rows.Allocation:
+    """Return what these shares need of the pool that they have in common."""
+    pool = group[0].pool
+    limits = [allocation_limits(pool, one.request) for one in group]
+    return pool_rows.Allocation(
+        pool.host,
+        sum(one.request.size for one in group),
+        pool.reported_at,
+        most_allocated=_least(one.allocated for one in limits),
+        most_pending=_least(one.pending for one in limits),
+    )
 
 
 def _request(one: Placement, args: Mapping[str, typing.Any]) -> PlacementRequest | None:

@@ -1,5 +1,9 @@
 """Capacity of pools: allocations, reports, and what still fits."""
 
+import collections
+from concurrent import futures
+import random
+
 import pytest
 import sqlalchemy as sa
 
@@ -74,6 +78,84 @@ def test_allocation_based_on_an_older_report_is_refused(node):
     report(node, 5.0, {})
     assert not allocate(node, 60, 100.0, seen)
     assert allocate(node, 5, 5.0)
+
+
+MANY = 10
+NAMES = [f'{SERVICE}#{number}' for number in range(MANY)]
+
+
+@pytest.fixture
+def many(node):
+    """Return allocations on many pools, of different sizes, each of its limit."""
+    reports = [pools.PoolReport(host, {}, 100.0, 100.0) for host in NAMES]
+    node.db.write(pools.save_report, SERVICE, reports, {})
+    return [
+        pools.Allocation(host, gb, pool(node, host).reported_at, gb, gb)
+        for gb, host in enumerate(NAMES, 1)
+    ]
+
+
+def allocate_all(node, allocations):
+    return node.db.write(pools.allocate_all, allocations, down_time=DOWN_TIME)
+
+
+@sampling.dialects
+def test_each_of_many_pools_gets_its_part_up_to_its_limit(node, many):
+    assert allocate_all(node, reversed(many[1:]))
+    found = [pool(node, host) for host in NAMES]
+    sizes = [0, *range(2, MANY + 1)]
+    assert [(one.allocated_gb, one.pending_gb) for one in found] == [
+        (gb, gb) for gb in sizes
+    ]
+    # Only the first pool has room left.
+    for number, one in enumerate(many):
+        assert allocate_all(node, [one]) is (number == 0)
+
+
+@sampling.dialects
+@pytest.mark.parametrize(
+    'change', [{'reported_at': 1.0}, {'most_allocated': 2.0}, {'most_pending': 2.0}]
+)
+def test_one_of_many_pools_that_cannot_is_noticed(node, many, change):
+    assert not allocate_all(node, [*many[:4], many[4]._replace(**change), *many[5:]])
+
+
+@sampling.dialects
+def test_allocations_at_once_neither_exceed_limits_nor_wait_for_each_other(node, many):
+    """Two schedulers choose from the same pools."""
+    most, rng = 100, random.Random(node.names[0])
+    of_each = [
+        one._replace(gb=1, most_allocated=most, most_pending=None) for one in many
+    ]
+    wanted = [rng.sample(of_each, 6) for _ in range(800)]
+    retries = node.db.retries
+    with futures.ThreadPoolExecutor(8) as threads:
+        done = list(threads.map(lambda each: _allocate_or_nothing(node, each), wanted))
+    expected = collections.Counter(
+        one.host
+        for each, is_done in zip(wanted, done, strict=True)
+        if is_done
+        for one in each
+    )
+    assert {host: pool(node, host).allocated_gb for host in NAMES} == expected
+    assert max(expected.values()) == most
+    assert node.db.retries == retries
+
+
+class _Refused(Exception):
+    """One of the pools is full."""
+
+
+def _allocate_or_nothing(node, allocations):
+    def once(session):
+        if not pools.allocate_all(session, allocations, down_time=DOWN_TIME):
+            raise _Refused
+
+    try:
+        node.db.write(once)
+    except _Refused:
+        return False
+    return True
 
 
 @sampling.dialects

@@ -5,8 +5,9 @@ that it always equals the sum of the sizes of the instances on the pool and
 of what running migrations of share servers have reserved there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import datetime
+import functools
 import typing
 
 import orjson
@@ -27,6 +28,8 @@ from manila_lite.db.tables import (
     ZONE,
 )
 from manila_lite.states.share_instance import InstanceStatus
+
+_LOCKED = POOL.alias('locked')
 
 _LIST = (
     sa.select(
@@ -70,14 +73,6 @@ _FIGURES = (
 )
 _IS_POOL = POOL.c.host == sa.bindparam('of_host')
 _IS_SAME_REPORT = POOL.c.reported_at == sa.bindparam('seen_at', type_=sa.Double())
-
-
-def _within(column: sa.Column, name: str) -> sa.ColumnElement[bool]:
-    """Whether the column stays within a limit, if there is one."""
-    most: sa.BindParameter[float] = sa.bindparam(name, type_=sa.Double())
-    return sa.or_(most.is_(None), column + sa.bindparam('gb') <= most)
-
-
 _SERVICE_IS_OPEN = sa.exists().where(
     SERVICE.c.host == POOL.c.service_host,
     SERVICE.c.binary == 'manila-share',
@@ -85,20 +80,58 @@ _SERVICE_IS_OPEN = sa.exists().where(
     SERVICE.c.health.is_(None),
     SERVICE.c.heartbeat_at >= db_now() - sa.bindparam('down_time', type_=sa.Double()),
 )
-_ALLOCATE = (
-    sa.update(POOL)
-    .where(
-        _IS_POOL,
-        _IS_SAME_REPORT,
-        _SERVICE_IS_OPEN,
-        _within(POOL.c.allocated_gb, 'most_allocated'),
-        _within(POOL.c.pending_gb, 'most_pending'),
+
+
+@functools.cache
+def _allocate(count: int, *, lock_first: bool) -> sa.Update:
+    """Return a statement that allocates on each of `count` pools that allows it.
+
+    MariaDB locks rows in the order of the primary key. PostgreSQL locks them as
+    it finds them, unless they are locked first.
+    """
+    numbers = range(count)
+    hosts = [sa.bindparam(f'host_{one}', type_=POOL.c.host.type) for one in numbers]
+    sizes = [sa.bindparam(f'gb_{one}', type_=sa.Integer()) for one in numbers]
+    named = POOL.c.host.in_(hosts)
+    if lock_first:
+        named = POOL.c.host.in_(
+            sa.select(_LOCKED.c.host)
+            .where(_LOCKED.c.host.in_(hosts))
+            .order_by(_LOCKED.c.host)
+            .with_for_update()
+        )
+    allowed = [
+        sa.and_(POOL.c.host == hosts[one], *_conditions(sizes[one], f'_{one}'))
+        for one in numbers
+    ]
+    gb = sa.case(
+        *((POOL.c.host == host, size) for host, size in zip(hosts, sizes, strict=True))
     )
-    .values(
-        allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'),
-        pending_gb=POOL.c.pending_gb + sa.bindparam('gb'),
+    return (
+        sa.update(POOL)
+        .where(named, _SERVICE_IS_OPEN, sa.or_(*allowed))
+        .values(
+            allocated_gb=POOL.c.allocated_gb + gb, pending_gb=POOL.c.pending_gb + gb
+        )
     )
-)
+
+
+def _conditions(
+    gb: sa.BindParameter[int], suffix: str
+) -> Iterator[sa.ColumnElement[bool]]:
+    """Yield that a pool has not reported again, and stays within its limits."""
+
+    def given(name: str) -> sa.BindParameter[float]:
+        return sa.bindparam(name + suffix, type_=sa.Double())
+
+    yield POOL.c.reported_at == given('reported_at')
+    for column, name in (
+        (POOL.c.allocated_gb, 'most_allocated'),
+        (POOL.c.pending_gb, 'most_pending'),
+    ):
+        yield sa.or_(given(name).is_(None), column + gb <= given(name))
+
+
 _EXISTS = sa.select(POOL.c.host).where(_IS_POOL)
 _CHANGE = (
     sa.update(POOL)
@@ -213,6 +246,19 @@ class PoolReport(typing.NamedTuple):
     free_gb: float | None
 
 
+class Allocation(typing.NamedTuple):
+    """What to allocate on a pool within these limits; None is no limit.
+
+    They were computed from the report of `reported_at`.
+    """
+
+    host: str
+    gb: int
+    reported_at: float
+    most_allocated: float | None = None
+    most_pending: float | None = None
+
+
 class KnownAllocation(typing.NamedTuple):
     """The part of our allocations that a back end must already know.
 
@@ -264,24 +310,31 @@ def allocate(
     most_allocated: float | None = None,
     most_pending: float | None = None,
 ) -> bool:
-    """Allocate `gb` on a pool within these limits; None is no limit.
-
-    The limits were computed from the report of `reported_at`; if there is
-    a newer one, or the service of the pool is down for `down_time` seconds,
-    broken or disabled, nothing is allocated. Returns whether it was.
-    """
-    return (
-        session.run(
-            _ALLOCATE,
-            of_host=host,
-            gb=gb,
-            seen_at=reported_at,
-            down_time=down_time,
-            most_allocated=most_allocated,
-            most_pending=most_pending,
-        )
-        == 1
+    """Allocate on one pool; return whether it was, see `allocate_all`."""
+    return allocate_all(
+        session,
+        [Allocation(host, gb, reported_at, most_allocated, most_pending)],
+        down_time=down_time,
     )
+
+
+def allocate_all(
+    session: Session, allocations: Iterable[Allocation], *, down_time: float
+) -> bool:
+    """Allocate on different pools by one statement; return whether all were.
+
+    If there is a newer report of a pool, or its service is down for `down_time`
+    seconds, broken or disabled, nothing is allocated there: the transaction is of
+    no further use then.
+    """
+    wanted = sorted(allocations)
+    values = {
+        f'{name}_{number}': value
+        for number, one in enumerate(wanted)
+        for name, value in one._asdict().items()
+    }
+    statement = _allocate(len(wanted), lock_first=session.dialect == 'postgresql')
+    return session.run(statement, **values, down_time=down_time) == len(wanted)
 
 
 def adjust_allocated(session: Session, host: str | None, gb: int) -> None:
