@@ -105,7 +105,7 @@ def test_lost_attempts_are_counted(new_database):
         metrics.DATABASE_BUSY,
     )
     before = [one.family().samples[()] for one in counters]
-    db = new_database(sleep=lambda seconds: None, retry_limit=0.1)
+    db = new_database(sleep=lambda seconds: None, retry_limit=3.0)
     with pytest.raises(exception.DatabaseBusy):
         db.write(insert)
     lost, again, busy = (
