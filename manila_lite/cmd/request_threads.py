@@ -69,15 +69,18 @@ class RequestThreads:
         self._busy_since: float | None = None  # the leader, with a task
         self._has_watcher = self._is_asleep = False
         self._drops = self._has_ended = False
+        self._failure: Exception | None = None
         for number in range(1, count):
             threading.Thread(
                 target=self._serve, name=f'request-{number}', daemon=True
             ).start()
 
     def run(self) -> None:
-        """Answer requests until `poll` returns False."""
+        """Answer requests until `poll` returns False; raise what it raises."""
         self._leader = threading.get_ident()
         self._serve()
+        if self._failure is not None:
+            raise self._failure
 
     def is_leader(self) -> bool:
         """Whether the calling thread polls next."""
@@ -97,10 +100,14 @@ class RequestThreads:
 
     def _serve(self) -> None:
         while not self._has_ended:
-            if self.is_leader():
-                self._lead()
-            else:
+            if not self.is_leader():
                 self._follow()
+                continue
+            try:
+                self._lead()
+            except Exception as error:  # noqa: BLE001 `run` fails, whoever leads
+                self._failure = error
+                self._end()
 
     # The leader
 
@@ -113,6 +120,9 @@ class RequestThreads:
                     break
                 if not self._answer_as_leader(task):
                     return
+        self._end()
+
+    def _end(self) -> None:
         with self._lock:
             self._has_ended = True
             self._for_watcher.notify_all()

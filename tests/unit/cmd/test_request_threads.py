@@ -178,3 +178,28 @@ def test_what_waits_is_dropped_and_what_runs_is_not(serve):
     assert waiting.is_cancelled
     assert late.is_cancelled
     assert not any(one.is_cancelled for one in held)
+
+
+@pytest.mark.parametrize('leader', ['the first thread', 'another one'])
+def test_server_ends_with_an_error_of_connections(leader):
+    """Otherwise the process would go on without answering anyone."""
+    has_raised, failed = threading.Event(), threading.Event()
+    first = Request(is_held=True)
+
+    def poll(timeout):
+        if leader != 'the first thread' and not first.has_begun.is_set():
+            threads.add_task(first)
+            return True
+        failed.set()
+        raise OSError('no poll')
+
+    def run():
+        with pytest.raises(OSError, match='no poll'):
+            threads.run()
+        has_raised.set()
+
+    threads = RequestThreads(THREADS, poll, lambda: None, 0.01)
+    threading.Thread(target=run, daemon=True).start()
+    assert failed.wait(TIMEOUT)
+    first.may_end.set()
+    assert has_raised.wait(TIMEOUT)
