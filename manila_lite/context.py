@@ -16,7 +16,7 @@ T = typing.TypeVar('T')
 class PolicyEnforcer(typing.Protocol):
     """The interface of `manila_lite.policies.enforcer.Enforcer`."""
 
-    def allows(self, rule: str, target: typing.Any, creds: typing.Any) -> bool: ...
+    def allows(self, rule: str, target: object, creds: 'RequestContext') -> bool: ...
 
 
 class FencingToken(typing.NamedTuple):

@@ -130,7 +130,7 @@ class BodyLimitMiddleware:
 class _Limited:
     """A body of unknown length; reading beyond the limit is an error."""
 
-    def __init__(self, stream: typing.Any, limit: int):
+    def __init__(self, stream: typing.IO[bytes], limit: int):
         self._stream, self._left, self._limit = stream, limit, limit
 
     def read(self, size: int = -1) -> bytes:

@@ -180,7 +180,20 @@ def location_options(default: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def add(nouns: typing.Any, noun: str, about: str, **runs: Run) -> Parsers:
+class Commands(typing.Protocol):
+    """Where commands are added, or the verbs of one."""
+
+    def add_parser(
+        self,
+        name: str,
+        *,
+        help: str | None = ...,
+        description: str | None = ...,
+        parents: Sequence[argparse.ArgumentParser] = ...,
+    ) -> argparse.ArgumentParser: ...
+
+
+def add(nouns: Commands, noun: str, about: str, **runs: Run) -> Parsers:
     """Add a noun and its verbs; return the parsers of the verbs."""
     verbs = nouns.add_parser(noun, help=about).add_subparsers(
         metavar='VERB', required=True
@@ -188,7 +201,7 @@ def add(nouns: typing.Any, noun: str, about: str, **runs: Run) -> Parsers:
     return add_verbs(verbs, **runs)
 
 
-def add_verbs(verbs: typing.Any, **runs: Run) -> Parsers:
+def add_verbs(verbs: Commands, **runs: Run) -> Parsers:
     """Add verbs to a noun; return their parsers."""
     parsers = {}
     for name, run in runs.items():

@@ -124,7 +124,7 @@ def _refuse_bound(session: Session, host: str) -> None:
         )
 
 
-def add_to(verbs: typing.Any) -> None:
+def add_to(verbs: console.Commands) -> None:
     """Add the commands to those of the noun."""
     parsers = console.add_verbs(
         verbs, disks=list_all, declare_lost=declare_lost, move_disk=move_disk

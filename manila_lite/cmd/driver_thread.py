@@ -19,6 +19,7 @@ import collections
 from collections.abc import Callable
 import functools
 import os
+import threading
 import typing
 
 from manila_lite.cmd import CONCURRENCY
@@ -152,7 +153,7 @@ def _hubs() -> tuple[_Hub, _Hub]:
     return main, drivers
 
 
-def _end(hub: _Hub, thread: typing.Any) -> None:
+def _end(hub: _Hub, thread: threading.Thread) -> None:
     """End the thread before the interpreter does.
 
     An interpreter that exits ends its daemon threads by unwinding their

@@ -8,7 +8,6 @@ from importlib import resources
 import pathlib
 import re
 import sys
-import typing
 
 from manila_lite import exception
 from manila_lite.cmd import console
@@ -26,7 +25,7 @@ def show(args: argparse.Namespace) -> None:
     sys.stdout.write(_find(args.name).read_text())
 
 
-def add_to(nouns: typing.Any) -> None:
+def add_to(nouns: console.Commands) -> None:
     """Add the commands and their arguments."""
     parsers = console.add(
         nouns,

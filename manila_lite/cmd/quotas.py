@@ -59,7 +59,7 @@ def change(args: argparse.Namespace) -> None:
         _print_limits(args, found)
 
 
-def add_to(nouns: typing.Any) -> None:
+def add_to(nouns: console.Commands) -> None:
     """Add the commands and their arguments."""
     parsers = console.add(nouns, 'quota', 'limits of projects', show=show, set=change)
     for parser in parsers.values():

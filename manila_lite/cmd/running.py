@@ -24,6 +24,7 @@ import socket
 import threading
 import time
 import traceback
+import types
 import typing
 
 from oslo_config import cfg
@@ -126,7 +127,9 @@ class _Version:
         return metadata.version('manila_lite')
 
 
-def write_report(prog: str, conf: cfg.ConfigOpts, frame: object) -> None:
+def write_report(
+    prog: str, conf: cfg.ConfigOpts, frame: types.FrameType | None
+) -> None:
     """Write a report to [oslo_reports] log_dir, or to standard error.
 
     Runs in a signal handler, so it must not raise, nor use the buffer of
@@ -161,7 +164,7 @@ def watch_file(conf: cfg.ConfigOpts) -> None:
         )
 
 
-def _report(conf: cfg.ConfigOpts, frame: typing.Any) -> str:
+def _report(conf: cfg.ConfigOpts, frame: types.FrameType | None) -> str:
     from oslo_reports import guru_meditation_report
 
     masking.remember_secret_options(conf)
@@ -389,13 +392,21 @@ def connect(conf: cfg.ConfigOpts, default_url: str = 'rabbit://') -> Transport:
     return Transport(conf, default_url)
 
 
+class Server(typing.Protocol):
+    """What `manila_lite.cmd.web` makes."""
+
+    def run(self) -> object: ...
+
+    def close(self, timeout: float, /) -> object: ...
+
+
 class WebServer:
     """A web server, with the interface of a service.
 
     It goes on for `drain_time` seconds after the process begins to stop.
     """
 
-    def __init__(self, server: typing.Any, drain_time: float = 0.0):
+    def __init__(self, server: Server, drain_time: float = 0.0):
         self.server = server
         self.drain_time = drain_time
         self._goes_on_until = 0.0

@@ -11,7 +11,6 @@ import functools
 import socket
 import sys
 import time
-import typing
 
 from oslo_config import cfg
 from oslo_service import systemd
@@ -20,6 +19,7 @@ from manila_lite import conf as options, masking
 from manila_lite.cmd import (
     CONCURRENCY,
     api,
+    console,
     data,
     running,
     scheduler,
@@ -42,7 +42,7 @@ _OTHERS: dict[str, Callable[..., None]] = {
 KINDS = (API, *_OTHERS)
 
 
-def add_to(commands: typing.Any) -> None:
+def add_to(commands: console.Commands) -> None:
     """Add the command and its arguments."""
     parser = commands.add_parser(
         'services', help='run services of this node in separate processes'

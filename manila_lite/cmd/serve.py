@@ -104,7 +104,7 @@ def _arguments() -> typing.Any:
     return parser.parse_args()
 
 
-def _serve(args: typing.Any) -> None:
+def _serve(args: argparse.Namespace) -> None:
     conf = _configure(args)
     running.refuse_open_noauth(conf, conf.osapi_share_listen)
     signals = running.receive_signals(PROG, conf)
@@ -177,7 +177,7 @@ def _activation() -> str:
     return f'  . {shlex.quote(script)}\n'
 
 
-def _configure(args: typing.Any) -> typing.Any:
+def _configure(args: argparse.Namespace) -> cfg.ConfigOpts:
     conf = start.configure(
         PROG, config_files=args.config_file or [], state_dir=args.state_dir
     )

@@ -151,7 +151,7 @@ def remove(args: argparse.Namespace) -> None:
     print(f'Removed {args.binary} on {args.host}; cancelled work: {count}.')
 
 
-def add_to(nouns: typing.Any) -> None:
+def add_to(nouns: console.Commands) -> None:
     """Add the commands and their arguments."""
     parsers = console.add(
         nouns,

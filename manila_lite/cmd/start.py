@@ -9,7 +9,6 @@ import os
 import pwd
 import sqlite3
 import sys
-import typing
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -173,7 +172,7 @@ def check_database(conf: cfg.ConfigOpts, db: Database) -> None:
 
 
 def _wait_for_server(
-    db: Database, section: typing.Any, pause: Callable[[float], None]
+    db: Database, section: cfg.ConfigOpts.GroupAttr, pause: Callable[[float], None]
 ) -> None:
     """Connect, `max_retries` times more if the server does not answer."""
     attempts = (

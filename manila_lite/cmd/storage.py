@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import time
-import typing
 
 from oslo_config import cfg
 from oslo_utils import strutils
@@ -160,7 +159,7 @@ def _users(args: argparse.Namespace) -> SmbUsers:
     return SmbUsers(root / 'smb')
 
 
-def add_to(nouns: typing.Any) -> None:
+def add_to(nouns: console.Commands) -> None:
     """Add the commands."""
     verbs = nouns.add_parser(
         'storage', help='disks: of this machine for btrfs, and of all pools'

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import typing
 
 from manila_lite import exception
 from manila_lite.api.auth import users
@@ -56,7 +55,7 @@ def remove(args: argparse.Namespace) -> None:
     users.remove(console.configure(args).http_basic.users_file, args.name)
 
 
-def add_to(nouns: typing.Any) -> None:
+def add_to(nouns: console.Commands) -> None:
     """Add the commands and their arguments."""
     parsers = console.add(
         nouns,

@@ -31,7 +31,7 @@ _FEW_THREADS = 4
 
 
 def web_server(
-    app: typing.Any, conf: cfg.ConfigOpts, sockets: Sequence[socket.socket] = ()
+    app: Callable, conf: cfg.ConfigOpts, sockets: Sequence[socket.socket] = ()
 ) -> typing.Any:
     """Return a listening server; `run` serves until `close`.
 
@@ -65,13 +65,13 @@ def shared_sockets(conf: cfg.ConfigOpts) -> list[socket.socket]:
         ]
 
 
-def small_server(app: typing.Any, host: str, port: int) -> typing.Any:
+def small_server(app: Callable, host: str, port: int) -> typing.Any:
     """Return a listening server for a few clients with short requests."""
     return _listen(app, host, port, _FEW_CLIENTS, [], _FEW_THREADS)
 
 
 def _listen(
-    app: typing.Any,
+    app: Callable,
     host: str,
     port: int,
     limits: connections.Limits,
@@ -181,7 +181,7 @@ class _EventletServer:
 
     def __init__(
         self,
-        app: typing.Any,
+        app: Callable,
         host: str,
         port: int,
         limits: connections.Limits,

@@ -16,7 +16,7 @@ tuples do not keep their hash. Most of our statements are constants of modules,
 and their key is always the same object.
 """
 
-from collections.abc import Callable, Hashable, Iterator, MutableMapping
+from collections.abc import Callable, Hashable, Iterator, MutableMapping, Sequence
 import contextlib
 import importlib.util
 import threading
@@ -27,9 +27,13 @@ from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines as oslo_engines, exc_filters
 import sqlalchemy as sa
 from sqlalchemy import event, exc, exc as sa_exc, pool, util
+from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from manila_lite import exception
 from manila_lite.db import errors
+
+Record = pool.ConnectionPoolEntry
+ResetState = pool.PoolResetState
 
 SIZE = 500
 KNOWN = 300
@@ -49,7 +53,7 @@ class StatementCache(MutableMapping):
         self._known: dict[Hashable, tuple[Hashable, typing.Any]] = {}
         self._seen: set[Hashable] = set()
 
-    def get(self, key: typing.Any, default: typing.Any = None) -> typing.Any:
+    def get(self, key: tuple, default: typing.Any = None) -> typing.Any:
         identity = (id(key[1]), *key[2:])
         known = self._known.get(identity)
         if known is not None and known[0] == key:
@@ -93,7 +97,7 @@ class StatementCache(MutableMapping):
         self._seen.clear()
 
 
-def _limit(found: typing.Any, size: int) -> None:
+def _limit(found: set | dict, size: int) -> None:
     # All at once: which are in use shows soon.
     if len(found) >= size:
         found.clear()
@@ -117,7 +121,7 @@ def ping_idle_only(engine: sa.Engine) -> None:
     pool._pre_ping = False
 
     @event.listens_for(engine, 'checkout')
-    def ping(connection: typing.Any, record: typing.Any, _: object) -> None:
+    def ping(connection: DBAPIConnection, record: Record, _: object) -> None:
         now = time.monotonic()
         checked = record.info.get(_CHECKED)
         record.info[_CHECKED] = now
@@ -158,7 +162,7 @@ def close_surplus(engine: sa.Engine) -> None:
                 return
 
     @event.listens_for(engine, 'checkin')
-    def start(connection: typing.Any, record: object) -> None:
+    def start(connection: object, record: object) -> None:
         nonlocal closer
         pool: typing.Any = engine.pool  # another one after a dispose
         if not pool._pool.queue or closer.is_alive():
@@ -191,7 +195,7 @@ def roll_back_if_open(engine: sa.Engine) -> None:
     pool._reset_on_return = None
 
     @event.listens_for(engine, 'reset')
-    def reset(connection: typing.Any, record: typing.Any, state: typing.Any) -> None:
+    def reset(connection: DBAPIConnection, record: Record, state: ResetState) -> None:
         if state.transaction_was_reset or state.terminate_only:
             return
         if not record.info.pop(_COMMITTED, False):
@@ -329,7 +333,7 @@ def create_engine(
 
     @event.listens_for(engine, 'do_connect')
     def connect(
-        dialect: sa.Dialect, record: object, args: typing.Any, options: typing.Any
+        dialect: sa.Dialect, record: object, args: Sequence, options: dict
     ) -> typing.Any:
         if dialect.driver == 'psycopg':
             # Binding on the server needs the type of every parameter, and
@@ -342,7 +346,7 @@ def create_engine(
             raise db_exc.DBConnectionError(error) from error
 
     @event.listens_for(engine, 'connect')
-    def configure(connection: typing.Any, record: object) -> None:
+    def configure(connection: DBAPIConnection, record: object) -> None:
         cursor = connection.cursor()
         for statement in settings:
             cursor.execute(statement)
@@ -372,7 +376,7 @@ def connected(engine: sa.Engine) -> Iterator[sa.Connection]:
         yield connection
 
 
-def _set_begin(engine: sa.Engine, connection: typing.Any, use: str) -> None:
+def _set_begin(engine: sa.Engine, connection: object, use: str) -> None:
     """Set what the driver of PostgreSQL sends with every BEGIN.
 
     The session is left alone: behind a pgbouncer the next transaction runs

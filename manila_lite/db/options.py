@@ -32,7 +32,7 @@ def register(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, GROUP)
 
 
-def engine_options(section: typing.Any) -> dict[str, typing.Any]:
+def engine_options(section: cfg.ConfigOpts.GroupAttr) -> dict[str, typing.Any]:
     """Return the arguments of an engine."""
     return {
         'pool_size': section.max_pool_size,

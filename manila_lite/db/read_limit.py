@@ -13,6 +13,7 @@ import typing
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
 from sqlalchemy import event, exc as sa_exc
+from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
 
 from manila_lite import exception
 from manila_lite.db import errors
@@ -116,7 +117,10 @@ def prepare(engine: sa.Engine) -> None:
 
     @event.listens_for(engine, 'do_execute')
     def limit(
-        cursor: typing.Any, statement: str, parameters: typing.Any, context: typing.Any
+        cursor: DBAPICursor,
+        statement: str,
+        parameters: typing.Any,
+        context: ExecutionContext,
     ) -> bool:
         seconds = _seconds.get()
         if not seconds:

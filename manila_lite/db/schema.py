@@ -15,7 +15,9 @@ import typing
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
 from sqlalchemy import schema as ddl
+from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.ext import compiler
+from sqlalchemy.sql.compiler import DDLCompiler
 
 from manila_lite import exception
 from manila_lite.db import models
@@ -224,7 +226,7 @@ def _make_repeatable(
 
 def _make_concurrent(
     connection: sa.Connection,
-    cursor: typing.Any,
+    cursor: DBAPICursor,
     statement: str,
     parameters: typing.Any,
     *rest: object,
@@ -324,7 +326,7 @@ class _CreateWithIndexes(ddl.CreateTable):
 
 @compiler.compiles(_CreateWithIndexes, 'mysql')
 def _compile(
-    element: _CreateWithIndexes, compiler: typing.Any, **kwargs: typing.Any
+    element: _CreateWithIndexes, compiler: DDLCompiler, **kwargs: object
 ) -> str:
     table = element.element
     head, end, options = compiler.visit_create_table(element).rpartition('\n)')

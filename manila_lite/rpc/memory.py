@@ -14,7 +14,7 @@ import typing
 import weakref
 
 from oslo_config import cfg
-from oslo_messaging import exceptions
+from oslo_messaging import Target, exceptions, transport
 from oslo_messaging._drivers import base, common
 from oslo_serialization import jsonutils
 
@@ -121,7 +121,7 @@ _brokers: weakref.WeakValueDictionary[typing.Any, Broker] = (
 _brokers_lock = threading.Lock()
 
 
-def _broker_of(url: typing.Any) -> Broker:
+def _broker_of(url: transport.TransportURL) -> Broker:
     """Return the broker of a virtual host; it lives as long as a driver."""
     name = (tuple(host.hostname for host in url.hosts), url.virtual_host)
     with _brokers_lock:
@@ -151,9 +151,9 @@ class MemoryDriver(base.BaseDriver):
 
     def send(
         self,
-        target: typing.Any,
-        ctxt: typing.Any,
-        message: typing.Any,
+        target: Target,
+        ctxt: dict,
+        message: dict,
         wait_for_reply: bool | None = None,
         timeout: float | None = None,
         call_monitor_timeout: float | None = None,
@@ -179,7 +179,7 @@ class MemoryDriver(base.BaseDriver):
             )
         return None if reply_future is None else self._result(reply_future, timeout)
 
-    def _address(self, target: typing.Any, server: str | None) -> Address:
+    def _address(self, target: Target, server: str | None) -> Address:
         exchange = target.exchange or self._default_exchange
         return exchange, target.topic, None if target.fanout else server
 
@@ -199,7 +199,7 @@ class MemoryDriver(base.BaseDriver):
         return reply
 
     def listen(
-        self, target: typing.Any, batch_size: int, batch_timeout: float | None
+        self, target: Target, batch_size: int, batch_timeout: float | None
     ) -> MemoryListener:
         addresses = (self._address(target, None), self._address(target, target.server))
         return MemoryListener(self._broker, addresses, batch_timeout)

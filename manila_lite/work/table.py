@@ -199,7 +199,7 @@ def submit(
 
 def submit_durable(
     session: Session,
-    ctx: typing.Any,
+    ctx: RequestContext,
     durable: DurableMethod,
     queue: str,
     args: dict[str, typing.Any],

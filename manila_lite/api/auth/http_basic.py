@@ -5,7 +5,6 @@ Tokens are those of the identity API of `manila_lite.api.identity`.
 
 import base64
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from oslo_config import cfg
 from webob import exc
@@ -61,7 +60,7 @@ def authenticate(
     return Authenticated(HttpBasicMiddleware(app, sign_in), identity_api)
 
 
-def _token_key(options: Any) -> bytes:
+def _token_key(options: cfg.ConfigOpts.GroupAttr) -> bytes:
     """Return the key of tokens, of the option or of the file."""
     if options.token_key is None:
         return read_key(options.token_key_file)

@@ -149,7 +149,7 @@ class Visit:
             raise exception.AccessDenied(rule=rule)
 
     def page(
-        self, template: str, refused: Refused | None = None, /, **values: typing.Any
+        self, template: str, refused: Refused | None = None, /, **values: object
     ) -> 'Answer':
         """Show a page, and why an action was refused if one was."""
         code, message = (

@@ -217,7 +217,7 @@ _FLAGS = (
 )
 
 
-def _first_subnet(row: typing.Any, more: Mapping[str, typing.Any]) -> str | None:
+def _first_subnet(row: rows.IdRow, more: Mapping[str, typing.Any]) -> str | None:
     """Return one subnet, for versions with a single subnet per server."""
     return next(iter(more['subnets'].get(row.id, ())), None)
 

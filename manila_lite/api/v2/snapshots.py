@@ -20,6 +20,7 @@ from manila_lite.db.queries.snapshots import (
     snapshots,
     views as snapshot_views,
 )
+from manila_lite.db.session import Database
 from manila_lite.share.operations.managing import ManageSnapshotRequest
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
@@ -155,7 +156,7 @@ DETAIL = fields(
 
 
 def show_snapshot(
-    db: typing.Any, req: wsgi.Request, snapshot_id: str, policy: str | None = None
+    db: Database, req: wsgi.Request, snapshot_id: str, policy: str | None = None
 ) -> dict:
     """Return one snapshot in detail if the policy allows it."""
     listing = db.read(snapshot_views.get, snapshot_id)

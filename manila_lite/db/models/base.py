@@ -8,6 +8,7 @@ from sqlalchemy import orm
 from sqlalchemy.dialects import mysql
 from sqlalchemy.ext import compiler
 from sqlalchemy.sql import expression
+from sqlalchemy.sql.compiler import DDLCompiler
 
 from manila_lite import masking
 
@@ -101,7 +102,7 @@ class _Stored(sa.Computed):
 
 
 @compiler.compiles(_Stored, 'sqlite')
-def _virtual(element: _Stored, compiler: typing.Any, **kw: object) -> str:
+def _virtual(element: _Stored, compiler: DDLCompiler, **kw: object) -> str:
     return compiler.visit_computed_column(sa.Computed(element.sqltext, persisted=False))
 
 

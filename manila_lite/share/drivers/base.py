@@ -93,11 +93,11 @@ class ShareDriver(
     def __init__(
         self,
         driver_handles_share_servers: bool | Collection[bool],
-        *args: Any,
+        *args: object,
         configuration: Configuration,
         private_storage: PrivateStorage | None = None,
         config_opts: Iterable[Iterable[cfg.Opt]] = (),
-        **kwargs: Any,
+        **kwargs: object,
     ):
         self.configuration = configuration
         self.private_storage = private_storage

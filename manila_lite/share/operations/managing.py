@@ -155,7 +155,7 @@ class Managing:
         session: Session,
         ctx: RequestContext,
         request: ManageShareRequest,
-        service: typing.Any,
+        service: rows.ServiceRow,
         server: typing.Any,
     ) -> rows.PathClaimRow | None:
         """Return the share of an attempt that failed, to be repeated.

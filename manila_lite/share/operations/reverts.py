@@ -49,7 +49,7 @@ def check(
     session: Session,
     share: rows.ShareTarget,
     parent: rows.SnapshotParentRow,
-    instance: typing.Any,
+    instance: rows.SnapshotTarget,
 ) -> None:
     """Check everything but the statuses, after the guarded moves."""
     refuse_running(parent.share_id, parent.task_state)
@@ -70,7 +70,7 @@ def check(
         raise exception.SnapshotAccessRulesChanging(snapshot_id=instance.id)
 
 
-def _refuse_behind_group(session: Session, instance: typing.Any) -> None:
+def _refuse_behind_group(session: Session, instance: rows.SnapshotTarget) -> None:
     """Refuse a snapshot that is older than one of the group of the share."""
     newer_id = group_snapshots.find_newer(
         session, instance.share_instance_id, instance.id

@@ -9,6 +9,7 @@ from manila_lite.api.fields import Field, fields, fn2
 from manila_lite.api.filters import Filter, exact, filters
 from manila_lite.api.services import ApiServices
 from manila_lite.db.queries.services import services as queries
+from manila_lite.db.rows import ServiceRow
 
 _VERBS = {'enable': False, 'disable': True}
 
@@ -59,11 +60,11 @@ class UpdatedService(typing.NamedTuple):
     ensuring: None = None
 
 
-def _status(row: typing.Any) -> str:
+def _status(row: ServiceRow | UpdatedService) -> str:
     return 'disabled' if row.disabled else 'enabled'
 
 
-def _state(row: typing.Any, more: Mapping) -> str:
+def _state(row: ServiceRow, more: Mapping) -> str:
     return 'up' if queries.is_up(row, more['down_time']) else 'down'
 
 

@@ -21,7 +21,7 @@ _UPDATE_ADMIN_ONLY = 'share_export_location:update_admin_only_metadata'
 _IS_TRUE = s.boolean.at(0)
 
 
-def _metadata(row: typing.Any, more: Mapping[str, typing.Any]) -> dict[str, str]:
+def _metadata(row: rows.IdRow, more: Mapping[str, typing.Any]) -> dict[str, str]:
     return {
         key: value
         for key, value in more['metadata'].get(row.id, {}).items()
@@ -29,7 +29,7 @@ def _metadata(row: typing.Any, more: Mapping[str, typing.Any]) -> dict[str, str]
     }
 
 
-def _preferred(row: typing.Any, more: Mapping[str, typing.Any]) -> bool:
+def _preferred(row: rows.IdRow, more: Mapping[str, typing.Any]) -> bool:
     text = more['metadata'].get(row.id, {}).get(PREFERRED)
     try:
         return text is not None and _IS_TRUE(text)
@@ -71,7 +71,7 @@ class ExportLocationsController(wsgi.Controller):
     shows_all = False
 
     @wsgi.method('index', target=True, answer=_all_of, query=(paging.MARKER,))
-    def index(self, req: wsgi.Request, target: typing.Any) -> dict:
+    def index(self, req: wsgi.Request, target: object) -> dict:
         found = self.read(req, target)
         admin = req.ctx.is_admin
         rows = [
@@ -83,9 +83,7 @@ class ExportLocationsController(wsgi.Controller):
         return {f'{self.key}s': paging.behind_marker(req, items)}
 
     @wsgi.method('show', target=True, answer=_one_of)
-    def show(
-        self, req: wsgi.Request, target: typing.Any, export_location_id: str
-    ) -> dict:
+    def show(self, req: wsgi.Request, target: object, export_location_id: str) -> dict:
         found = self.read(req, target)
         row = _get(found, export_location_id)
         if not self.shows_all:

@@ -23,6 +23,7 @@ from manila_lite.db.queries import pages
 from manila_lite.db.queries.shares import shares, views as share_views
 from manila_lite.db.queries.shares.views import Exports
 from manila_lite.db.rows import ShareTarget
+from manila_lite.db.session import Database
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import InstanceStatus
@@ -179,7 +180,7 @@ UPDATE = s.schema(
 SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
 
 
-def _status_before_progress(row: typing.Any) -> str:
+def _status_before_progress(row: rows.PlainInstanceRow) -> str:
     if row.status == InstanceStatus.CREATING_FROM_SNAPSHOT:
         return InstanceStatus.CREATING
     return row.status
@@ -195,7 +196,7 @@ def _size(row: typing.Any) -> int | None:
     return row.size or 1
 
 
-def _first_path(row: typing.Any, more: Mapping[str, typing.Any]) -> str | None:
+def _first_path(row: rows.IdRow, more: Mapping[str, typing.Any]) -> str | None:
     return next(iter(more['exports'].get(row.id, ())), None)
 
 
@@ -263,7 +264,7 @@ def _exports(req: wsgi.Request) -> Exports:
     return Exports.ALL if req.ctx.is_admin else Exports.OPEN
 
 
-def show_share(db: typing.Any, req: wsgi.Request, share_id: str, policy: str) -> dict:
+def show_share(db: Database, req: wsgi.Request, share_id: str, policy: str) -> dict:
     """Return one share in detail if the policy allows it."""
     found = db.read(share_views.get, share_id, exports=_exports(req))
     return _shown(req, share_id, found, policy)

@@ -58,7 +58,7 @@ class RuleTables:
         self._mark_sync_failed = mark.values(access_stale=True, access_sync_failed=True)
         self._clear_sync_failed = mark.values(access_sync_failed=False)
 
-    def insert(self, session: Session, **values: typing.Any) -> None:
+    def insert(self, session: Session, **values: object) -> None:
         """Insert a rule; raise an error if the same one exists."""
         try:
             session.run(self._insert, **values)

@@ -127,11 +127,11 @@ class CephfsBackend:
             **arguments,
         )
 
-    def ask(self, command: str, **arguments: Any) -> Any:
+    def ask(self, command: str, **arguments: object) -> Any:
         """Run a command that replies in JSON."""
         return json.loads(self.run(command, **arguments))
 
-    def order(self, command: str, **arguments: Any) -> str:
+    def order(self, command: str, **arguments: object) -> str:
         """Run a command that changes something, unless a later call has come."""
         try:
             return self.run(command, fence=self.records.fence(), **arguments)

@@ -251,7 +251,7 @@ class Cluster:
         }
 
     def mgr(
-        self, prefix: str, fence: Mapping[str, Any] | None = None, **arguments: Any
+        self, prefix: str, fence: Mapping[str, Any] | None = None, **arguments: object
     ) -> str:
         """Run a command of the manager; return its output.
 
@@ -263,13 +263,13 @@ class Cluster:
         place = {'pool': self.pool, 'namespace': NAMESPACE}
         return self._command('mgr', command, fence={**fence, **place})
 
-    def mon(self, prefix: str, **arguments: Any) -> Any:
+    def mon(self, prefix: str, **arguments: object) -> Any:
         """Run a command of the monitors; return its output from JSON."""
         return json.loads(
             self._command('mon', {'prefix': prefix, **arguments, 'format': 'json'})
         )
 
-    def mds(self, target: int, prefix: str, **arguments: Any) -> str:
+    def mds(self, target: int, prefix: str, **arguments: object) -> str:
         """Run a command of the metadata server with this global id."""
         command = {'prefix': prefix, **arguments}
         return self._command('mds', command, target=str(target))
@@ -312,7 +312,7 @@ class Cluster:
         return False
 
     def _on_object(
-        self, kind: str, name: str, namespace: str, **values: Any
+        self, kind: str, name: str, namespace: str, **values: object
     ) -> dict[str, Any]:
         return self._call(
             f'{kind} {self.pool}/{namespace}/{name}',
@@ -325,7 +325,7 @@ class Cluster:
             },
         )
 
-    def _command(self, kind: str, command: dict[str, Any], **more: Any) -> str:
+    def _command(self, kind: str, command: dict[str, Any], **more: object) -> str:
         request = {'kind': kind, 'command': command, **more}
         reply = self._call(command['prefix'], request)
         if 'fenced' in reply:

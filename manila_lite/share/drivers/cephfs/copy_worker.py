@@ -46,7 +46,7 @@ _OWN = b'ceph.'
 """Attributes with this prefix are settings of Ceph, which users cannot change."""
 
 
-def _fields(kind: Any, *names: str) -> list[tuple[str, Any]]:
+def _fields(kind: object, *names: str) -> list[tuple[str, Any]]:
     return [(name, kind) for name in names]
 
 
@@ -126,7 +126,7 @@ class Mount:
         self._call('select_filesystem', settings['filesystem'].encode())
         self._call('mount', settings['root'].encode())
 
-    def _call(self, name: str, *args: Any) -> int:
+    def _call(self, name: str, *args: object) -> int:
         function = getattr(self._library, f'ceph_{name}')
         function.restype = ctypes.c_long if name in ('read', 'write') else ctypes.c_int
         code: int = function(self._handle, *args)

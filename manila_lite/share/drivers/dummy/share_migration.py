@@ -7,6 +7,8 @@ the configuration of every share service.
 from collections.abc import Iterable
 from typing import Any
 
+from oslo_config import cfg
+
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base, records
@@ -200,7 +202,7 @@ class DummyShareMigration:
             return None
         return options
 
-    def _state_of(self, options: Any) -> DummyState:
+    def _state_of(self, options: cfg.ConfigOpts.GroupAttr) -> DummyState:
         if options.dummy_driver_state_path == (
             self._backend.options.dummy_driver_state_path
         ):

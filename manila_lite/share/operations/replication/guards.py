@@ -112,7 +112,7 @@ def remove_replica(
     ctx: RequestContext,
     replication: Client,
     instances: Sequence[typing.Any],
-    replica: typing.Any,
+    replica: rows.ReplicaRow,
     *,
     force: bool,
 ) -> None:
@@ -145,7 +145,9 @@ def remove_replica(
     )
 
 
-def refuse_last_active(instances: Sequence[typing.Any], replica: typing.Any) -> None:
+def refuse_last_active(
+    instances: Sequence[typing.Any], replica: rows.ReplicaRow
+) -> None:
     """Raise if the share would be left without an active replica."""
     if is_last_active(instances, replica):
         raise exception.ReplicationException(
@@ -154,7 +156,7 @@ def refuse_last_active(instances: Sequence[typing.Any], replica: typing.Any) -> 
         )
 
 
-def is_last_active(instances: Sequence[typing.Any], replica: typing.Any) -> bool:
+def is_last_active(instances: Sequence[typing.Any], replica: rows.ReplicaRow) -> bool:
     """Return whether no other replica that stays is active."""
     return replica.replica_state == ReplicaState.ACTIVE and not any(
         row.replica_state == ReplicaState.ACTIVE and row.status not in LEAVING

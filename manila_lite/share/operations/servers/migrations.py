@@ -11,6 +11,7 @@ import orjson
 from manila_lite import exception
 from manila_lite.conf import Option
 from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.moves import servers
 from manila_lite.db.queries.servers import (
     migrations as server_migrations,
@@ -340,7 +341,7 @@ class ServerMigrations:
             self._refresh(ctx, migration)
         return _progress(self._get_latest(server_id))
 
-    def _refresh(self, ctx: RequestContext, migration: typing.Any) -> None:
+    def _refresh(self, ctx: RequestContext, migration: rows.LatestMigrationRow) -> None:
         work = self.work.on(migration.destination_host)
         try:
             work.hear_server_migration(ctx, share_server_id=migration.source_server_id)
@@ -348,7 +349,7 @@ class ServerMigrations:
             return  # the last known progress is returned
 
     @read_transaction
-    def _get_latest(self, session: Session, server_id: str) -> typing.Any:
+    def _get_latest(self, session: Session, server_id: str) -> rows.LatestMigrationRow:
         migration = server_migrations.find_latest(session, server_id)
         if migration is None:
             share_servers.get(session, server_id)  # raises NotFound
@@ -389,7 +390,7 @@ class _PlanOutdated(exception.ManilaLiteError):
     message = 'The plan to migrate share server {server_id} is outdated.'
 
 
-def _progress(migration: typing.Any) -> MigrationProgress:
+def _progress(migration: rows.LatestMigrationRow) -> MigrationProgress:
     task_state = migration.outcome or migration.task_state or TaskState.COMPLETED
     total = migration.progress
     if task_state in _COPIED:

@@ -252,7 +252,11 @@ def lock_source_shared(
 
 
 def complete_request(
-    request: ShareRequest, source: typing.Any, proto: str, *, allow_other_zone: bool
+    request: ShareRequest,
+    source: rows.CloneSourceRow,
+    proto: str,
+    *,
+    allow_other_zone: bool,
 ) -> ShareRequest:
     """Return the request with defaults from the snapshot.
 
@@ -306,7 +310,7 @@ def complete_request(
     )
 
 
-def check_same_type(source: typing.Any, share_type_id: str | None) -> None:
+def check_same_type(source: rows.CloneSourceRow, share_type_id: str | None) -> None:
     """Refuse a type other than that of the snapshot's share."""
     if share_type_id != source.share_type_id:
         raise exception.InvalidInput(
