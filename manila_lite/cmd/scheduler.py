@@ -13,10 +13,7 @@ COMMAND = registered.Command(
     page=page_of_service,
 )
 
-
-def main() -> None:
-    COMMAND.run()
-
+main = COMMAND.run
 
 if __name__ == '__main__':
     main()

@@ -149,10 +149,7 @@ class DummyReplicatedSnapshots:
     ) -> list[base.ReplicatedSnapshotReply]:
         self._member.require_domain()
         with self._backend.lock:
-            active_snapshot = self._instance_on_active(replica_list, replica_snapshots)
-            others = self._instances_on_others(
-                replica_list, replica_snapshots, active_snapshot
-            )
+            active_snapshot, others = self._instances(replica_list, replica_snapshots)
             record = self._snapshot_active(active_snapshot)
             replies = [_available_reply(active_snapshot, record)]
             self._backend.faults.midway()
@@ -177,10 +174,7 @@ class DummyReplicatedSnapshots:
     ) -> list[base.ReplicatedSnapshotReply]:
         self._member.require_domain()
         with self._backend.lock:
-            active_snapshot = self._instance_on_active(replica_list, replica_snapshots)
-            others = self._instances_on_others(
-                replica_list, replica_snapshots, active_snapshot
-            )
+            active_snapshot, others = self._instances(replica_list, replica_snapshots)
             for each, backend in others:
                 self._snapshots.remove(each, backend)
             self._backend.faults.midway()
@@ -233,6 +227,13 @@ class DummyReplicatedSnapshots:
         self._member.require_domain()
         with self._backend.lock:
             return self._snapshots.revert(active_replica_snapshot)
+
+    def _instances(
+        self, replica_list: ReplicaList, snapshots: SnapshotList
+    ) -> tuple[base.SnapshotForDriver, list[tuple[base.SnapshotForDriver, DummyState]]]:
+        """Return the instance on the active replica, and the others."""
+        active = self._instance_on_active(replica_list, snapshots)
+        return active, self._instances_on_others(replica_list, snapshots, active)
 
     def _instance_on_active(
         self, replica_list: ReplicaList, snapshots: SnapshotList

@@ -1,6 +1,7 @@
 """Managing and unmanaging existing directories."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import contextlib
 import pathlib
 
 from manila_lite import exception
@@ -25,23 +26,16 @@ class LocalManaging:
         recorded when it was unmanaged, or else that of its content.
         """
         item = self._backend.store.share(share['name'])
-        try:
-            with (
-                self._backend.store.managing_locked(),
-                self._backend.store.locked_work_directory(item.name) as work,
-            ):
-                record = item.find() or self._manage_directory(
-                    item,
-                    work,
-                    self._backend.local_path(SHARES, share['export_location'] or ''),
-                    driver_options,
-                    {'size': 0, 'share_proto': share['share_proto']},
-                )
-                self._remove_previous_records(item, record)
-        except ValueError as error:
-            raise exception.ManageInvalidShare(
-                reason=f'{share["export_location"]}: {error}'
-            ) from error
+        location = share['export_location'] or ''
+        with self._locked(item, location, exception.ManageInvalidShare) as work:
+            record = item.find() or self._manage_directory(
+                item,
+                work,
+                self._backend.local_path(SHARES, location),
+                driver_options,
+                {'size': 0, 'share_proto': share['share_proto']},
+            )
+            self._remove_previous_records(item, record)
         return {
             'size': record['size'],
             'export_locations': self._backend.export_locations(item, record),
@@ -68,27 +62,19 @@ class LocalManaging:
         owner = share.find()
         if owner is None:
             raise exception.ShareResourceNotFound(share_id=share.name)
-        try:
-            with (
-                self._backend.store.managing_locked(),
-                self._backend.store.locked_work_directory(item.name) as work,
-            ):
-                record = item.find() or self._manage_directory(
-                    item,
-                    work,
-                    self._backend.local_path(SNAPSHOTS, str(self._path_of(location))),
-                    driver_options,
-                    {
-                        'size': owner['size'],
-                        'of': share.relative_data_path(owner),
-                        'share_proto': owner['share_proto'],
-                    },
-                )
-                self._remove_previous_records(item, record)
-        except ValueError as error:
-            raise exception.ManageInvalidShareSnapshot(
-                reason=f'{location}: {error}'
-            ) from error
+        with self._locked(item, location, exception.ManageInvalidShareSnapshot) as work:
+            record = item.find() or self._manage_directory(
+                item,
+                work,
+                self._backend.local_path(SNAPSHOTS, str(self._path_of(location))),
+                driver_options,
+                {
+                    'size': owner['size'],
+                    'of': share.relative_data_path(owner),
+                    'share_proto': owner['share_proto'],
+                },
+            )
+            self._remove_previous_records(item, record)
         return {
             'size': record['size'],
             'provider_location': location,
@@ -99,6 +85,20 @@ class LocalManaging:
         """Stop managing a snapshot; its clients keep their access."""
         with self._backend.store.locked(snapshot['name']):
             self._backend.store.snapshot(snapshot['name']).unmanage()
+
+    @contextlib.contextmanager
+    def _locked(
+        self, item: LocalItem, location: str, refusal: type[exception.ManilaLiteError]
+    ) -> Iterator[pathlib.Path]:
+        """Lock what is managed; raise the refusal for what cannot be."""
+        try:
+            with (
+                self._backend.store.managing_locked(),
+                self._backend.store.locked_work_directory(item.name) as work,
+            ):
+                yield work
+        except ValueError as error:
+            raise refusal(reason=f'{location}: {error}') from error
 
     def _path_of(self, location: str) -> pathlib.Path:
         # Joining with an absolute path returns that path unchanged.

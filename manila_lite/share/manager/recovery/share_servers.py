@@ -19,8 +19,14 @@ from manila_lite.states import share_server
 ServerCase = RescueCase[ShareServerRow, None]
 
 
+class _Recovery(ResourceRecovery[ShareServerRow, None]):
+    def find(self, session: Session, id: str) -> ServerCase | None:
+        row = share_servers.find(session, id)
+        return None if row is None else RescueCase(row, None)
+
+
 @dataclasses.dataclass(eq=False)
-class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
+class ShareServerRecovery(_Recovery):
     """Rescues the share servers of one back end.
 
     The driver is not asked about a server whose creation was lost: no
@@ -32,10 +38,6 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
     end_of_resumes = 'migration_failed'
 
     setup: ServerSetup
-
-    def find(self, session: Session, id: str) -> ServerCase | None:
-        row = share_servers.find(session, id)
-        return None if row is None else RescueCase(row, None)
 
     def give_up(self, session: Session, case: ServerCase, end: Ending) -> None:
         # A server that is not managed in the end keeps no addresses.
@@ -52,7 +54,7 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
 
 
 @dataclasses.dataclass(eq=False)
-class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
+class ServerTaskRecovery(_Recovery):
     """Rescues migrations of share servers, on the service of the destination.
 
     The work of every step is idempotent. A step without work is submitted
@@ -63,10 +65,6 @@ class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
     end_of_resumes = 'failed'
 
     phases: ServerMigrationPhases
-
-    def find(self, session: Session, id: str) -> ServerCase | None:
-        row = share_servers.find(session, id)
-        return None if row is None else RescueCase(row, None)
 
     def status_of(self, case: ServerCase) -> str:
         return case.row.task_state or share_server.TaskState.NONE

@@ -108,10 +108,7 @@ class NetworkChanges:
         if not servers:
             return NO_SERVERS
         change = NetworkChange(checks.SECURITY_SERVICE_UPDATE, (current_id, new_id))
-        checks.require_ready(session, network, servers, change, self.down_time)
-        for host in checks.begin_check(
-            session, network_id, change, checks.hosts_of(servers), restart=restart
-        ):
+        for host in self._hosts_to_ask(session, network, servers, change, restart):
             self.updates.on(host).check_security_service(
                 session,
                 ctx,
@@ -121,6 +118,20 @@ class NetworkChanges:
                 current_id=current_id,
             )
         return checks.get_result(session, network_id, change)
+
+    def _hosts_to_ask(
+        self,
+        session: Session,
+        network: rows.ShareNetworkRow,
+        servers: Sequence[typing.Any],
+        change: NetworkChange,
+        restart: bool,
+    ) -> Sequence[str]:
+        """Begin a check, and return where; nowhere if it was begun before."""
+        checks.require_ready(session, network, servers, change, self.down_time)
+        return checks.begin_check(
+            session, network.id, change, checks.hosts_of(servers), restart=restart
+        )
 
     @transaction
     def remove_security_service(
@@ -274,10 +285,7 @@ class NetworkChanges:
         if not servers:
             return NO_SERVERS
         change = _allocation_change(zone_id, subnet)
-        checks.require_ready(session, network, servers, change, self.down_time)
-        for host in checks.begin_check(
-            session, network_id, change, checks.hosts_of(servers), restart=restart
-        ):
+        for host in self._hosts_to_ask(session, network, servers, change, restart):
             self.updates.on(host).check_allocations(
                 session,
                 ctx,

@@ -125,19 +125,13 @@ class Protocols:
 
     def refresh(self, kind: Kind, volume: str) -> None:
         """Invalidate a server's cache of the content of a volume."""
-        found = self._exporters_of(kind, volume)
-        if found:
-            found.nfs.refresh(kind, volume)
-            if found.cifs:
-                found.cifs.refresh(kind, volume)
+        for exports in self._exporting(kind, volume):
+            exports.refresh(kind, volume)
 
     def withdraw(self, kind: Kind, volume: str) -> None:
         """End an export; files that clients have open are closed."""
-        found = self._exporters_of(kind, volume)
-        if found:
-            found.nfs.withdraw(kind, volume)
-            if found.cifs:
-                found.cifs.withdraw(kind, volume)
+        for exports in self._exporting(kind, volume):
+            exports.withdraw(kind, volume)
 
     def snapshots_of(self, volume: str) -> set[str]:
         """Return the exported snapshots of a volume, also of a lost pool."""
@@ -213,11 +207,12 @@ class Protocols:
 
     def remove_export_record(self, kind: Kind, volume: str) -> None:
         """Remove the records by which servers would export a volume."""
-        found = self._exporters_of(kind, volume)
-        if found:
-            found.nfs.remove_export_record(kind, volume)
-            if found.cifs:
-                found.cifs.remove_export_record(kind, volume)
+        for exports in self._exporting(kind, volume):
+            exports.remove_export_record(kind, volume)
+
+    def _exporting(self, kind: Kind, volume: str) -> list[Exports | SmbExports]:
+        """Return what exports a volume, or may; none if its servers are gone."""
+        return [found for found in self._exporters_of(kind, volume) or () if found]
 
 
 def location(kind: Kind, record: Record, address: str) -> str:
