@@ -107,7 +107,8 @@ class ShareBackupsController(paging.ListController):
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Request a backup of a share, from its driver if it has options."""
-        share = self._share(req, args['share_id'])
+        with targets.named_in_body():
+            share = _own_share(self.services, req, args['share_id'])
         backup_id = self.services.share_backups.create(
             req.ctx,
             share,
@@ -116,13 +117,6 @@ class ShareBackupsController(paging.ListController):
             options=args.get('backup_options'),
         )
         return _response(req, self.services.db.read(share_backups.get, backup_id))
-
-    def _share(self, req: wsgi.Request, share_id: str) -> rows.ShareTarget:
-        try:
-            return _own_share(self.services, req, share_id)
-        except exception.ShareNotFound as error:
-            # The published code of this error is 400 here.
-            raise exception.InvalidInput(reason=error.msg) from error
 
     @wsgi.method(
         'share_backup:update', target=True, body=UPDATE, answer={'share_backup': DETAIL}

@@ -166,44 +166,31 @@ class ShareGroupsController(paging.ListController):
         if zone and args.get('share_network_id'):
             # In the published order: 404 for the zone, then the network.
             self.services.db.read(placement.get_zone, zone)
+        with targets.named_in_body('share_network_id'):
+            network_id = targets.usable_network_id(
+                self.services.db, req.ctx, args.get('share_network_id')
+            )
         request = ShareGroupRequest(
             name=args.get('name'),
             description=args.get('description'),
             share_types=args.get('share_types') or (),
             share_group_type_id=args.get('share_group_type_id'),
-            share_network_id=self._network_id(req, args.get('share_network_id')),
+            share_network_id=network_id,
             availability_zone=zone,
             apply_type_zones=req.minor >= 48,
         )
         snapshot_id = args.get('source_share_group_snapshot_id')
         if snapshot_id:
-            snapshot = self._source(req, snapshot_id)
+            with targets.named_in_body('source_share_group_snapshot_id'):
+                snapshot = targets.GROUP_SNAPSHOT.get(
+                    self.services.db, req.ctx, snapshot_id
+                )
             group_id = self.services.share_group_copies.create(
                 req.ctx, snapshot, request
             )
         else:
             group_id = self.services.share_groups.create(req.ctx, request)
         return self._response(req, self.services.db.read(share_groups.get, group_id))
-
-    def _source(
-        self, req: wsgi.Request, snapshot_id: str
-    ) -> rows.ShareGroupSnapshotRow:
-        try:
-            return targets.GROUP_SNAPSHOT.get(self.services.db, req.ctx, snapshot_id)
-        except exception.ShareGroupSnapshotNotFound as error:
-            # The published code of this error is 400 here.
-            raise exception.InvalidInput(
-                reason=f'source_share_group_snapshot_id: {error.msg}'
-            ) from error
-
-    def _network_id(self, req: wsgi.Request, network_id: str | None) -> str | None:
-        try:
-            return targets.usable_network_id(self.services.db, req.ctx, network_id)
-        except exception.ShareNetworkNotFound as error:
-            # The published code of this error is 400 here.
-            raise exception.InvalidInput(
-                reason=f'share_network_id: {error.msg}'
-            ) from error
 
     @wsgi.method(
         'share_group:update', target=True, body=UPDATE, answer={'share_group': DETAIL}
@@ -362,18 +349,12 @@ class ShareGroupSnapshotsController(paging.ListController):
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Request a snapshot of all shares of a group."""
-        group = self._group(req, args['share_group_id'])
+        with targets.named_in_body():
+            group = targets.GROUP.get(self.services.db, req.ctx, args['share_group_id'])
         snapshot_id = self.services.share_group_snapshots.create(
             req.ctx, group, name=args.get('name'), description=args.get('description')
         )
         return self._response(req, self.services.db.read(snapshots.get, snapshot_id))
-
-    def _group(self, req: wsgi.Request, group_id: str) -> rows.ShareGroupRow:
-        try:
-            return targets.GROUP.get(self.services.db, req.ctx, group_id)
-        except exception.ShareGroupNotFound as error:
-            # The published code of this error is 400 here.
-            raise exception.InvalidInput(reason=error.msg) from error
 
     @wsgi.method(
         'share_group_snapshot:update',

@@ -4,7 +4,8 @@ What is invisible to the caller is not found, so that the response does not
 reveal that it exists.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+import contextlib
 import dataclasses
 import inspect
 import typing
@@ -193,6 +194,16 @@ GROUP_SNAPSHOT = TargetKind(
     group_snapshots.get, exception.ShareGroupSnapshotNotFound, 'share_group_snapshot_id'
 )
 BACKUP = TargetKind(share_backups.get, exception.ShareBackupNotFound, 'backup_id')
+
+
+@contextlib.contextmanager
+def named_in_body(field: str | None = None) -> Iterator[None]:
+    """Raise InvalidInput if what a body names is not found, as published."""
+    try:
+        yield
+    except exception.NotFound as error:
+        reason = f'{field}: {error.msg}' if field else error.msg
+        raise exception.InvalidInput(reason=reason) from error
 
 
 def usable_network_id(
