@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from manila_lite import cmd
 from manila_lite.cmd import known_options
-from manila_lite.db import tls
+from manila_lite.db import engines
 from manila_lite.db.session import Database
 from manila_lite.rpc import transport
 
@@ -64,7 +64,7 @@ def _describe(server: Server, db: Database) -> dict[str, typing.Any]:
 def _ends(server: Server, context: ssl.SSLContext, db: Database) -> float:
     if server.name == 'database' and db.dialect == 'mysql':
         # The connection of its driver, which has verified the server.
-        ends = db.read(tls.find_end)
+        ends = db.read(lambda session: engines.find_certificate_end(session.connection))
         if ends is None:
             raise ValueError('the connection has no TLS')
         return float(ssl.cert_time_to_seconds(ends))
@@ -86,7 +86,7 @@ def _date(seconds: float) -> str:
 
 
 def _servers(conf: cfg.ConfigOpts) -> Iterator[Server]:
-    if database := tls.find_server(conf.database.connection):
+    if database := engines.find_verified_server(conf.database.connection):
         yield Server('database', *database)
     yield from _brokers(conf)
     locks = urllib.parse.urlsplit(conf.coordination.backend_url or '')

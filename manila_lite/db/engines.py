@@ -472,3 +472,27 @@ def set_synchronous(connection: sa.Connection, fsync: bool) -> None:
     """Set whether commits of a SQLite connection wait for the disk."""
     driver: typing.Any = connection.connection.dbapi_connection
     driver.execute(f'PRAGMA synchronous = {"FULL" if fsync else "NORMAL"}')
+
+
+# Certificates of servers, for those who watch their end
+
+_CERTIFICATE_END = sa.text("SHOW SESSION STATUS LIKE 'Ssl_server_not_after'")
+
+
+def find_verified_server(url: str) -> tuple[str, int, str] | None:
+    """Return host, port and authorities of the server, if it is verified with any."""
+    parsed = sa.make_url(url)
+    authorities = parsed.query.get('ssl_ca') or parsed.query.get('sslrootcert')
+    if not authorities or not parsed.host:
+        return None
+    port = parsed.port or (3306 if parsed.drivername.startswith('mysql') else 5432)
+    return parsed.host, port, str(authorities)
+
+
+def find_certificate_end(connection: sa.Connection) -> str | None:
+    """Return when the certificate of MariaDB ends, as it prints that.
+
+    None if the connection has no TLS.
+    """
+    found = connection.execute(_CERTIFICATE_END).all()
+    return found[0][1] or None if found else None

@@ -1,7 +1,10 @@
-"""Errors of files as errors of a back end."""
+"""Errors of files as errors of a back end, and those that recur in the log."""
 
+from collections.abc import Callable, Hashable
 import errno
+import logging
 import pathlib
+import time
 
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs.daemons import root_directory
@@ -46,3 +49,38 @@ def of_pool(name: str, error: Exception) -> exception.DriverError:
     if isinstance(error, exception.DriverError):
         return error
     return exception.StorageUnavailable(reason=f'pool {name}: {error}')
+
+
+_INTERVAL = 600.0
+"""Seconds before an error that recurs is logged again."""
+
+
+class LimitedLog:
+    """The errors of one part of a process, by what they concern."""
+
+    def __init__(
+        self, log: logging.Logger, clock: Callable[[], float] = time.monotonic
+    ):
+        self._log = log
+        self._clock = clock
+        self._logged: dict[str, dict[Hashable, float]] = {}
+
+    def error(self, subject: str, error: Exception) -> None:
+        """Log an error unless one of its kind was logged a short time ago.
+
+        The text of an error is not compared: it may have names of files that
+        never occur again.
+        """
+        logged = self._logged.setdefault(subject, {})
+        kind = (type(error), getattr(error, 'errno', None))
+        now = self._clock()
+        if now >= logged.get(kind, now):
+            logged[kind] = now + _INTERVAL
+            is_expected = isinstance(error, OSError)
+            self._log.error(
+                '%s: %s', subject, error, exc_info=None if is_expected else error
+            )
+
+    def forget(self, subject: str) -> None:
+        """Record that a subject works again: its next error is logged."""
+        self._logged.pop(subject, None)

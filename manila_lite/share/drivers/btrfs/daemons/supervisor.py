@@ -34,7 +34,7 @@ from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs.daemons import probes, processes, root_directory
 from manila_lite.share.drivers.btrfs.daemons.probes import Probe, Question
 from manila_lite.share.drivers.btrfs.exports.nfs import mount_table
-from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
+from manila_lite.share.drivers.btrfs.failures import LimitedLog
 from manila_lite.share.drivers.btrfs.volumes.trash import Trash
 
 LOG = logging.getLogger(__name__)

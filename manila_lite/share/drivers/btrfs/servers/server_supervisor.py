@@ -23,7 +23,7 @@ from typing import Any
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs.daemons import processes, supervisor
 from manila_lite.share.drivers.btrfs.daemons.supervisor import Supervisor
-from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
+from manila_lite.share.drivers.btrfs.failures import LimitedLog
 from manila_lite.share.drivers.btrfs.volumes.trash import Trash
 from manila_lite.share.drivers.file_locks import Locks
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import uuid
 
 from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
+from manila_lite.share.drivers.btrfs.failures import LimitedLog
 
 LOG = logging.getLogger(__name__)
 
