@@ -369,5 +369,16 @@ def reset_status(collection: str, policy: str) -> Action:
     return Action(policy, on(collection, 'reset_status', status=str), is_dangerous=True)
 
 
+def usual(
+    collection: str, key: str, event: str = 'delete', *, has_name: bool = True
+) -> dict[str, Action]:
+    """Return the actions of most resources: `event` begins the deletion."""
+    changes = {'update': Action(f'{key}:update', update(collection, key))}
+    return (changes if has_name else {}) | {
+        'reset-status': reset_status(collection, f'{key}:reset_status'),
+        'delete': Action(f'{key}:delete', delete(collection), event, True),
+    }
+
+
 def _words(status: str | None) -> str:
     return (status or 'without a status').replace('_', ' ')

@@ -59,13 +59,7 @@ GROUP_ACTIONS = Actions(
             _on_snapshot('reset_status', 'status'),
             is_dangerous=True,
         ),
-        'update': Action(
-            'share_group:update', actions.update(_COLLECTION, 'share_group')
-        ),
-        'reset-status': actions.reset_status(_COLLECTION, 'share_group:reset_status'),
-        'delete': Action(
-            'share_group:delete', actions.delete(_COLLECTION), 'delete', True
-        ),
+        **actions.usual(_COLLECTION, 'share_group'),
         'force-delete': Action(
             'share_group:force_delete',
             actions.on(_COLLECTION, 'force_delete'),

@@ -87,13 +87,7 @@ _ACTIONS = Actions(
             actions.on(_COLLECTION, 'remove_security_service', security_service_id=str),
             is_dangerous=True,
         ),
-        'update': Action(
-            'share_network:update', actions.update(_COLLECTION, 'share_network')
-        ),
-        'reset-status': actions.reset_status(_COLLECTION, 'share_network:reset_status'),
-        'delete': Action(
-            'share_network:delete', actions.delete(_COLLECTION), 'deleted', True
-        ),
+        **actions.usual(_COLLECTION, 'share_network', 'deleted'),
     },
 )
 

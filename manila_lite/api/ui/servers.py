@@ -73,12 +73,7 @@ _MIGRATION_ACTIONS = Actions(
 _SERVER_ACTIONS = Actions(
     'share server',
     SHARE_SERVER,
-    {
-        'reset-status': actions.reset_status(_COLLECTION, 'share_server:reset_status'),
-        'delete': Action(
-            'share_server:delete', actions.delete(_COLLECTION), 'delete', True
-        ),
-    },
+    actions.usual(_COLLECTION, 'share_server', has_name=False),
 )
 
 
