@@ -28,19 +28,21 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import TOPIC as COPIES, BackupsRpc
 from manila_lite.rpc.share import TOPIC as DRIVERS, DriverBackupsRpc
 from manila_lite.share.operations.replication import guards as replica_guards
-from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
+from manila_lite.share.operations.reset_events import RecordOperations
 from manila_lite.states.share_backup import SHARE_BACKUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
 @dataclasses.dataclass(eq=False)
-class ShareBackups:
+class ShareBackups(RecordOperations):
     """Operations on share backups. Each method is one transaction.
 
     `copies` is the client of the data service, `drivers` that of the back
     ends that make backups themselves.
     """
+
+    machine, records = SHARE_BACKUP, share_backups.RECORDS
 
     db: Database
     limits: DefaultLimits
@@ -160,18 +162,6 @@ class ShareBackups:
         )
 
     @transaction
-    def update(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        backup_id: str,
-        values: Mapping[str, object],
-    ) -> None:
-        """Change the name or the description."""
-        if values:
-            share_backups.update(session, backup_id, values)
-
-    @transaction
     def delete(
         self, session: Session, ctx: RequestContext, backup: rows.ShareBackupRow
     ) -> None:
@@ -180,15 +170,6 @@ class ShareBackups:
         self._work(backup.topic, backup.host).delete_backup(
             session, ctx, share_backup_id=backup.id
         )
-
-    @transaction
-    def reset_status(
-        self, session: Session, ctx: RequestContext, backup_id: str, status: str
-    ) -> None:
-        """Set the status by `reset_status`; raises InvalidInput."""
-        event = reset_event(SHARE_BACKUP, status)
-        fire(session, SHARE_BACKUP, backup_id, event)
-        refuse_contradiction(session, SHARE_BACKUP, backup_id, event)
 
 
 def _is_same_back_end(host: str | None, other: str | None) -> bool:

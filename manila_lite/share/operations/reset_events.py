@@ -1,10 +1,13 @@
 """The events by which administrators set a status, and what refuses them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.db.session import Session
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.records import Records
+from manila_lite.db.session import Database, Session, transaction
+from manila_lite.db.transitions import fire
 from manila_lite.rpc import contracts
 from manila_lite.states.machine import Machine
 from manila_lite.states.share_instance import InstanceStatus
@@ -121,3 +124,32 @@ def _contradiction(
         reason=f'{name} {id} is being {verb}, it cannot be {status}; '
         'wait until that has ended, or set the status to error'
     )
+
+
+class RecordOperations:
+    """What is changed in the same way of groups, their snapshots and backups."""
+
+    machine: typing.ClassVar[Machine]
+    records: typing.ClassVar[Records]
+    db: Database
+
+    @transaction
+    def update(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        id: str,
+        values: Mapping[str, object],
+    ) -> None:
+        """Change the name or the description."""
+        if values:
+            self.records.update(session, id, values)
+
+    @transaction
+    def reset_status(
+        self, session: Session, ctx: RequestContext, id: str, status: str
+    ) -> None:
+        """Set the status by `reset_status`; raises InvalidInput."""
+        event = reset_event(self.machine, status)
+        fire(session, self.machine, id, event)
+        refuse_contradiction(session, self.machine, id, event)

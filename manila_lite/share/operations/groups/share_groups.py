@@ -5,7 +5,7 @@ A request that adds one locks the group (shared); one that removes the group
 moves it first and then looks for shares.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 import typing
 from typing import Annotated
@@ -28,7 +28,7 @@ from manila_lite.quota.snapshots import GROUP_DELTAS, remove_group
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import ShareGroupsRpc
-from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
+from manila_lite.share.operations.reset_events import RecordOperations
 from manila_lite.share.operations.shares import placement, share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.share_group import (
@@ -60,8 +60,10 @@ class ShareGroupRequest:
 
 
 @dataclasses.dataclass(eq=False)
-class ShareGroups:
+class ShareGroups(RecordOperations):
     """Operations on share groups. Each method is one transaction."""
+
+    machine, records = SHARE_GROUP, share_groups.RECORDS
 
     db: Database
     limits: DefaultLimits
@@ -158,20 +160,6 @@ class ShareGroups:
             found[share_type.id] = share_type
         return [found[id] for id in sorted(found)]
 
-    # Change
-
-    @transaction
-    def update(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        group_id: str,
-        values: Mapping[str, object],
-    ) -> None:
-        """Change the name or the description."""
-        if values:
-            share_groups.update(session, group_id, values)
-
     # Delete
 
     @transaction
@@ -210,17 +198,6 @@ class ShareGroups:
             raise exception.InvalidShareGroup(
                 reason=f'share group {group_id} has snapshots; delete them first'
             )
-
-    # Administration
-
-    @transaction
-    def reset_status(
-        self, session: Session, ctx: RequestContext, group_id: str, status: str
-    ) -> None:
-        """Set the status by `reset_status`; raises InvalidInput."""
-        event = reset_event(SHARE_GROUP, status)
-        fire(session, SHARE_GROUP, group_id, event)
-        refuse_contradiction(session, SHARE_GROUP, group_id, event)
 
 
 def _check_network(request: ShareGroupRequest, types: Sequence[TypeWithSpecs]) -> None:

@@ -6,7 +6,7 @@ first: no share is added to it meanwhile, and of two snapshots of a group one
 is taken at a time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 import datetime
 import typing
@@ -24,15 +24,17 @@ from manila_lite.quota.limits import DefaultLimits
 from manila_lite.quota.snapshots import GROUP_SNAPSHOT_DELTAS, remove_group_snapshot
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
-from manila_lite.share.operations.reset_events import refuse_contradiction, reset_event
+from manila_lite.share.operations.reset_events import RecordOperations
 from manila_lite.states.share_group import SHARE_GROUP_SNAPSHOT, GroupStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.admission import AdmissionControl, admission_controlled
 
 
 @dataclasses.dataclass(eq=False)
-class ShareGroupSnapshots:
+class ShareGroupSnapshots(RecordOperations):
     """Operations on snapshots of groups. Each method is one transaction."""
+
+    machine, records = SHARE_GROUP_SNAPSHOT, snapshots.RECORDS
 
     db: Database
     limits: DefaultLimits
@@ -102,18 +104,6 @@ class ShareGroupSnapshots:
         return snapshot_id
 
     @transaction
-    def update(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        snapshot_id: str,
-        values: Mapping[str, object],
-    ) -> None:
-        """Change the name or the description."""
-        if values:
-            snapshots.update(session, snapshot_id, values)
-
-    @transaction
     def delete(self, session: Session, ctx: RequestContext, snapshot_id: str) -> None:
         """Request the deletion of a snapshot with all its members."""
         fire(session, SHARE_GROUP_SNAPSHOT, snapshot_id, 'delete')
@@ -137,15 +127,6 @@ class ShareGroupSnapshots:
             session, [one.share_instance_id for one in members], excluding=snapshot_id
         )
         remove_group_snapshot(session, snapshot, 'force_delete')
-
-    @transaction
-    def reset_status(
-        self, session: Session, ctx: RequestContext, snapshot_id: str, status: str
-    ) -> None:
-        """Set the status by `reset_status`; raises InvalidInput."""
-        event = reset_event(SHARE_GROUP_SNAPSHOT, status)
-        fire(session, SHARE_GROUP_SNAPSHOT, snapshot_id, event)
-        refuse_contradiction(session, SHARE_GROUP_SNAPSHOT, snapshot_id, event)
 
 
 def _refuse_unusable(members: Sequence[rows.GroupShareRow]) -> None:
