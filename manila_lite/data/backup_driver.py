@@ -1,4 +1,4 @@
-"""Where the content of backups is kept."""
+"""The storage that holds the content of backups."""
 
 import abc
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Make a directory equal to another one, byte for byte.
+"""Make a directory equal to another, byte for byte.
 
 Both belong to users: they may be of any depth and hold any kind of file, and
 the source may change. Directories are opened step by step from the top and

@@ -91,7 +91,7 @@ class CephMounts:
         """Provide a new folder; its lock tells others that it is in use."""
         self._folder.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
         with trees.opened_directory(self._folder) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # nobody removes a new one
+            fcntl.flock(lock, fcntl.LOCK_EX)  # no process removes a new one
             self._remove_leftovers()
             path = pathlib.Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._folder))
             own = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

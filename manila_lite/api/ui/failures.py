@@ -47,7 +47,7 @@ def _failed(collection: Collection) -> Collection:
 
 
 def _of_shares(noun: str, statuses: typing.Iterable[str]) -> Collection:
-    """Return the collection of what the page of a share shows."""
+    """Return the collection of a kind that is shown on the page of its share."""
     return Collection(
         shares.COLLECTION.path,
         noun,
@@ -128,7 +128,7 @@ class Failure(typing.NamedTuple):
 
 
 class FailedResource(typing.NamedTuple):
-    """A resource that a request has failed for, with the newest message.
+    """A resource of a failed request, with the newest message.
 
     It is `selected` for actions if it is still in a status that failed.
     """
@@ -152,7 +152,7 @@ def read_newest(visit: Visit) -> list[dict]:
 
 
 def read_names(visit: Visit, messages: list[dict]) -> Names:
-    """Return what messages are about, as far as it exists and is visible."""
+    """Return the resources of messages that still exist and are visible."""
     ids: dict[str, set[str]] = {}
     for one in messages:
         if one['resource_type'] in KINDS and one['resource_id']:
@@ -216,7 +216,7 @@ def show(visit: Visit, refused: Refused | None = None) -> Answer:
 
 
 def act_on_selected(visit: Visit) -> Answer:
-    """Act on those that are selected of what failed for one reason."""
+    """Act on the selected resources that failed for one reason."""
     listed = dict(urllib.parse.parse_qsl(visit.form.get(LISTED, '')))
     kind = KINDS.get(listed.get('resource_type', ''))
     if kind is None:

@@ -137,7 +137,7 @@ class Front:
         )
 
     def _credential(self, form: typing.Mapping[str, str], environ: dict) -> str:
-        """Return the token that a sign-in is for; raises ManilaLiteError."""
+        """Return the token of a sign-in; raises ManilaLiteError."""
         if self._strategy == 'noauth':
             found = ':'.join(
                 form.get(name, '').replace(':', '') or 'admin'

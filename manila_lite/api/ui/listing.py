@@ -33,7 +33,7 @@ LABELS = {
     'force-delete': 'Delete by force',
     'reset-status': 'Set the status',
 }
-"""Actions on all selected rows, and what their choices say."""
+"""The labels of actions on all selected rows."""
 
 ID = 'id'
 """The field by which one resource is found; the page of that one answers."""
@@ -83,7 +83,7 @@ class Collection:
         return self.acts_at or f'{self.path}/selected'
 
     def label(self, action: str) -> str:
-        """Return what the choice of an action on selected rows says."""
+        """Return the label of an action on selected rows."""
         return LABELS[action]
 
     def page_of(self, resource: Mapping[str, typing.Any]) -> str:

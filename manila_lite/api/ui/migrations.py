@@ -82,10 +82,10 @@ _ACTIONS = Actions(
 
 
 def index(visit: Visit) -> Answer:
-    """Show what migrates, and what it waits for.
+    """Show the running migrations and what they wait for.
 
-    Of share servers also the migrations that ended last; the last one of a
-    share is on its own page.
+    Of share servers, those that ended last are listed as well. The last
+    migration of a share is on its own page.
     """
     visit.authorize(MIGRATIONS_POLICY)
     visit.authorize(SHARE_MIGRATIONS_POLICY)

@@ -16,7 +16,7 @@ class Step(typing.NamedTuple):
 
 
 class Guide(typing.NamedTuple):
-    """What the access rules of a protocol name, most usual first."""
+    """The types of access rules of a protocol, most usual first, and their clients."""
 
     access_types: tuple[str, ...]
     client: str
@@ -38,12 +38,12 @@ _DEBIAN, _FEDORA = 'on Debian and Ubuntu', 'on Fedora and RHEL'
 
 
 def guide(protocol: str) -> Guide:
-    """Return what access rules of a protocol are about."""
+    """Return which access rules a protocol has."""
     return _GUIDES.get(protocol, _ANY)
 
 
 def steps(share: Mapping[str, str], path: str, rules: Collection[Rule]) -> list[Step]:
-    """Return what is done on a client, in order; nothing if it is not known."""
+    """Return the steps to mount it on a client; none if they are not known."""
     mount = _MOUNTS.get(share['share_proto'])
     if mount is None or not _is_plain(path):
         return []
@@ -128,7 +128,7 @@ _MOUNTS = {'NFS': _nfs, 'CIFS': _cifs, 'CEPHFS': _cephfs}
 
 
 def _client(rules: Collection[Rule], access_type: str) -> str | None:
-    """Return the only client that the rules of a type name, for a command."""
+    """Return the client for a command if rules of a type name only one."""
     found = {rule['access_to'] for rule in rules if rule['access_type'] == access_type}
     name = found.pop() if len(found) == 1 else ''
     is_safe = name.replace('-', '').replace('_', '').isalnum() and name.isascii()

@@ -152,7 +152,7 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
 act_on_selected: Handler = _ACTIONS.on_selected(
     COLLECTION, f'/{_COLLECTION}', 'share_network', _list
 )
-"""Act on those that are selected in the list."""
+"""Act on the selected rows of the list."""
 
 
 def _act(name: str, visit: Visit) -> Answer:

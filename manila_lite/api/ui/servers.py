@@ -129,7 +129,7 @@ def _list(visit: Visit, refused: Refused | None = None) -> Answer:
 act_on_selected: Handler = _SERVER_ACTIONS.on_selected(
     COLLECTION, f'/{_COLLECTION}', 'share_server', _list
 )
-"""Act on those that are selected in the list."""
+"""Act on the selected rows of the list."""
 
 
 def _act(name: str, visit: Visit) -> Answer:

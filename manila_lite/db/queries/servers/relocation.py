@@ -169,7 +169,7 @@ def mark_snapshot_rules_stale(session: Session, instance_ids: Collection[str]) -
 
 
 def transfer_addresses(session: Session, source_id: str, destination_id: str) -> None:
-    """Transfer the addresses and subnets of a server to another one."""
+    """Transfer the addresses and subnets of a server to another server."""
     session.run(
         sa.update(ALLOCATION)
         .where(ALLOCATION.c.share_server_id == source_id)

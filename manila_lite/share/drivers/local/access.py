@@ -14,7 +14,7 @@ from manila_lite.share.drivers.nfs_clients import clients_of
 
 
 class LocalAccess:
-    """It writes the export files of NFS servers and Samba."""
+    """Writes the export files of NFS servers and Samba."""
 
     def __init__(self, backend: LocalBackend, roles: LocalRoles):
         self._backend = backend

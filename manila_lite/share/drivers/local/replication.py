@@ -33,7 +33,7 @@ from manila_lite.share.drivers.space import is_out_of_space
 
 
 class LocalReplication(Replication[LocalReplica]):
-    """The roles are in files beside the data."""
+    """Keeps the roles of replicas in files beside the data."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ def rewrite(pool: Pool, volume: str, snapshot: str, limit: int) -> None:
 
     `limit` is what it may hold if that fails. Meanwhile it may hold both
     contents: what is removed counts for a while, as do files that clients
-    have open. An interrupted call is completed by another one.
+    have open. A later call completes an interrupted one.
     """
     target = pool.path(Kind.SHARE, volume)
     source = pool.path(Kind.SNAPSHOT, snapshot)
