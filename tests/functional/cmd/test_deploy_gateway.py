@@ -8,8 +8,13 @@ import re
 import pytest
 
 from manila_lite.share.drivers.cephfs.gateway import GUARD
-from tests.functional.cmd.test_deploy_node import Node
-from tests.support import ceph as ceph_support, clean_root, nfs_gateways, sampling
+from tests.support import (
+    ceph as ceph_support,
+    clean_root,
+    deploy_node,
+    nfs_gateways,
+    sampling,
+)
 from tests.support.deploy_scripts import option, shell
 
 VARIABLES = """
@@ -149,7 +154,7 @@ cephfs_nfs_gateways = 192.0.2.11, 192.0.2.12'
 def test_gateway_is_set_up_and_removed_without_the_secrets(tmp_path):
     clean_root.require_namespaces()
     GUARD.build()
-    node = Node(tmp_path / 'root')
+    node = deploy_node.Node(tmp_path / 'root')
     node.configure(LOCAL_CONF)
     ceph = node.root.folder / 'etc/ceph'
     ceph.mkdir()

@@ -1,90 +1,11 @@
-"""A node that the scripts of deploy set up, change, upgrade and remove.
-
-It is a root of its own with the packages of this machine. HAProxy and the
-services are real; the broker is not there, which they bear.
-"""
+"""A node that the scripts of deploy set up, change, upgrade and remove."""
 
 import pathlib
 import re
-import shutil
-import sys
 
 import pytest
-import sqlalchemy as sa
 
-from manila_lite.db import schema
-from manila_lite.db.session import Database
-from tests.support import certificates, clean_root, databases, sampling
-
-# Virtual environments find what pip would have to download. Packages of
-# Debian need not be those of this machine.
-SITE = f'python{sys.version_info.major}.{sys.version_info.minor}/site-packages'
-PYTHON = f"""#!/bin/sh
-python={sys.base_prefix}/bin/python3
-if [ "$1 $2" != '-m venv' ]; then
-    exec $python "$@"
-fi
-$python -m venv --without-pip "$3" || exit
-echo /packages > "$3/lib/{SITE}/packages.pth"
-echo '#!/bin/sh' > "$3/bin/pip"
-echo "exec $3/bin/python -m pip \\"\\$@\\"" >> "$3/bin/pip"
-chmod 755 "$3/bin/pip"
-"""
-PREPARE = r"""
-export PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels
-step() {
-    printf '\n== %s\n' "$*"
-}
-# The process that serves the back ends.
-share() {
-    cat /run/units/manila-lite-share.pid
-}
-"""
-
-
-class Node:
-    """Runs lines in the root; `steps` are what each of them printed."""
-
-    def __init__(self, folder):
-        self.root = clean_root.CleanRoot(folder)
-        self.root.add_deploy()
-        self.root.add_program('python3', PYTHON)
-        etc = self.root.folder / 'etc'
-        for name in ('haproxy', 'init.d'):
-            shutil.copytree(f'/etc/{name}', etc / name)
-        self.root.add_user('haproxy', 900, '/var/lib/haproxy')
-        for name in ('etc/logrotate.d', 'var/lib/haproxy', 'run/lock'):
-            (self.root.folder / name).mkdir()
-        (self.root.folder / 'var/run').symlink_to('/run')
-
-    def configure(self, text):
-        (self.root.checkout / 'deploy/local.conf').write_text(text)
-
-    def add_conf(self, text):
-        (self.root.folder / 'root/extra.conf').write_text(text)
-        with (self.root.checkout / 'deploy/local.conf').open('a') as file:
-            file.write('EXTRA_CONF=/root/extra.conf\n')
-
-    def run(self, script):
-        (self.root.folder / 'root/script').write_text(PREPARE + script)
-        ended = self.root.run(
-            [
-                'python3 -m venv /tmp/venv',
-                '/tmp/venv/bin/pip download --quiet --dest /wheels '
-                "'setuptools>=77' wheel",
-            ],
-            ['bash -euo pipefail /root/script'],
-            stdin='',
-            timeout=900,
-        )
-        assert ended.returncode == 0, ended.stdout
-        return {
-            name: text.strip().splitlines()
-            for name, text in re.findall(
-                r'^== (.+)\n((?:(?!== ).*\n)*)', ended.stdout, re.MULTILINE
-            )
-        }
-
+from tests.support import certificates, deploy_node, sampling
 
 # A machine may have more to do than this.
 pytestmark = [pytest.mark.timeout(900), sampling.suite('nodes that deploy sets up', 0)]
@@ -92,23 +13,7 @@ pytestmark = [pytest.mark.timeout(900), sampling.suite('nodes that deploy sets u
 
 @pytest.fixture
 def node(tmp_path):
-    clean_root.require_namespaces()
-    found = Node(tmp_path / 'root')
-    with databases.temporary_database('mysql', tmp_path) as url:
-        engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
-        with engine.connect() as connection:
-            socket = connection.exec_driver_sql('SELECT @@socket').scalar()
-        found.root.bind(str(pathlib.Path(socket).parent))
-        parsed = sa.make_url(url)
-        found.configure(f"""
-NODE_NAME=node
-DATABASE_URL='mysql+pymysql://{parsed.username}:{parsed.password or ''}\
-@localhost/{parsed.database}?unix_socket={socket}'
-TRANSPORT_URL=rabbit://nobody@127.0.0.1:1/
-LOCKS_URL=file:///var/lib/manila/locks
-BACKENDS=disk
-""")
-        schema.sync(Database(url))
+    with deploy_node.new(tmp_path) as found:
         yield found
 
 
