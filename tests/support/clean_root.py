@@ -170,9 +170,12 @@ class CleanRoot:
             [
                 'set -eu',
                 'mount --make-rprivate /',
+                # It is shown as a mount, such as the root of a machine.
+                f'mount --bind {self.folder} {self.folder}',
                 # Otherwise the pools of other tests are busy until the end.
                 f"awk '$2 ~ /{storage.PREFIX}/ {{ print $2 }}' /proc/mounts "
-                '| tac | xargs --no-run-if-empty umount --lazy',
+                # One may have ended meanwhile.
+                '| tac | { xargs --no-run-if-empty -n 1 umount --lazy || true; }',
                 *(
                     f'mount -o rbind,ro {source} {target}'
                     for source, target in self._binds
