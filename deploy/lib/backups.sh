@@ -28,7 +28,7 @@ set_up_backups() {
     put_file root:root 644 "$UNITS/$BACKUP_UNIT.service" <<< "$(backup_service)"
     put_file root:root 644 "$UNITS/$BACKUP_UNIT.timer" <<< "$(backup_timer)"
     if ((CHANGES > before)); then
-        systemctl daemon-reload
+        act systemctl daemon-reload
     fi
 }
 
@@ -44,6 +44,10 @@ back_up() {
     local file
     if ! makes_backups; then
         echo 'No backup is made, as BACKUP_DIRECTORY is empty.'
+        return
+    fi
+    if checks; then
+        changed "wrote a backup $1"
         return
     fi
     file=$("$BACK_UP" "$1") || die 'no backup was made, so nothing is migrated' \
@@ -134,12 +138,12 @@ stop_backups() {
 delete_backup_units() {
     local before=$CHANGES
     if [[ -e $UNITS/$BACKUP_UNIT.timer ]]; then
-        systemctl disable --now "$BACKUP_UNIT.timer"
+        act systemctl disable --now "$BACKUP_UNIT.timer"
     fi
     delete_file "$UNITS/$BACKUP_UNIT".{timer,service} "$BACK_UP" \
         "$BACKUP_SETTINGS"
     if ((CHANGES > before)); then
-        systemctl daemon-reload
+        act systemctl daemon-reload
     fi
 }
 
@@ -207,12 +211,16 @@ check_backup() {
         || die "this is a backup of $BACKUP_NODE; NODE_NAME is $NODE_NAME"
     [[ $BACKUP_DATABASE == "$DATABASE" ]] \
         || die "this is a backup of $BACKUP_DATABASE; DATABASE is $DATABASE"
-    newest=$(sed -n "s/^HEAD = '\(.*\)'/\1/p" \
-        "$DEPLOY/../manila_lite/db/schema.py")
+    newest=$(newest_schema)
     if [[ $BACKUP_REVISION > $newest ]]; then
         die "the backup has schema $BACKUP_REVISION, which is newer than" \
             "$newest of these sources"
     fi
+}
+
+# newest_schema: print that of the sources beside deploy.
+newest_schema() {
+    sed -n "s/^HEAD = '\(.*\)'/\1/p" "$DEPLOY/../manila_lite/db/schema.py"
 }
 
 # put_backup_files: those that this node does not have; others are kept.

@@ -20,6 +20,13 @@ make_ca() {
         return 0
     fi
     install_packages openssl
+    change "added CA_CERTIFICATE and CA_KEY to $SECRETS" issue_ca
+    if checks; then
+        CA_CERTIFICATE=unknown
+    fi
+}
+
+issue_ca() {
     local folder
     folder=$(mktemp -d)
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
@@ -32,7 +39,6 @@ make_ca() {
         "$(openssl x509 -in "$folder/certificate" -outform DER | base64 -w 0)" \
         "$(base64 -w 0 "$folder/key")" >> "$SECRETS"
     rm -r "$folder"
-    changed "added CA_CERTIFICATE and CA_KEY to $SECRETS"
 }
 
 # put_ca: what every node verifies servers with.
@@ -85,12 +91,12 @@ set_up_certificates() {
     put_file root:root 644 "$UNITS/$RENEW_UNIT.path" <<< "$(renewal_path)"
     put_file root:root 644 "$UNITS/$RENEW_UNIT.timer" <<< "$(renewal_timer)"
     if ((CHANGES > before)); then
-        systemctl daemon-reload
+        act systemctl daemon-reload
     fi
     for unit in "$RENEW_UNIT.path" "$RENEW_UNIT.timer"; do
         # It may watch other files.
         if ((CHANGES > before)) && systemctl --quiet is-active "$unit"; then
-            systemctl restart "$unit"
+            act systemctl restart "$unit"
         fi
         start_unit "$unit"
     done
@@ -99,7 +105,9 @@ set_up_certificates() {
 # renew_certificates: give them to servers of this controller that have none.
 renew_certificates() {
     local lines line
-    uses_tls || return 0
+    if ! uses_tls || checks; then
+        return 0
+    fi
     lines=$("$RENEW")
     if [[ -n $lines ]]; then
         while read -r line; do
@@ -192,12 +200,12 @@ delete_renewal() {
     local unit before=$CHANGES
     for unit in "$RENEW_UNIT".{path,timer}; do
         if [[ -e $UNITS/$unit ]]; then
-            systemctl disable --now "$unit"
+            act systemctl disable --now "$unit"
         fi
     done
     delete_file "$UNITS/$RENEW_UNIT".{path,timer,service} "$RENEW"
     if ((CHANGES > before)); then
-        systemctl daemon-reload
+        act systemctl daemon-reload
     fi
 }
 

@@ -1,8 +1,9 @@
 # Shared by all roles: variables, files that change only when they must,
 # Debian packages, secrets. To be sourced by bash with `set -euo pipefail`.
 #
-# Whatever changes the machine says so with `changed`. A second run prints
-# nothing but "Nothing to change."
+# Whatever changes the machine says so with `change` or `changed`. A second run
+# prints nothing but "Nothing to change." With --check these lines are printed and
+# nothing is changed: whatever else a function of a role does goes through `act`.
 # shellcheck shell=bash disable=SC2034
 
 ETC=/etc/manila_lite
@@ -35,6 +36,10 @@ STARTED=$ETC/started
 PROGRAM=
 
 CHANGES=0
+# Whether changes are only reported: `yes` with --check.
+CHECK=no
+# What --check leaves out: what becomes of paths, and what units are started with.
+declare -A PLANNED=() NOTED=()
 # Set by `act_for`.
 AS=()
 # Set by `for_unit`: the unit that reads a file only when it starts.
@@ -59,11 +64,66 @@ changed() {
     CHANGES=$((CHANGES + 1))
 }
 
+checks() {
+    [[ $CHECK == yes ]]
+}
+
+# act COMMAND...: run it, unless changes are only reported.
+act() {
+    if [[ $CHECK == no ]]; then
+        "$@"
+    fi
+}
+
+# change TEXT COMMAND...: make a change, and say so.
+change() {
+    act "${@:2}"
+    changed "$1"
+}
+
+# is_planned PATH STATE: whether --check has reported that already. Notes it.
+is_planned() {
+    if checks && [[ ${PLANNED[$1]:-} == "$2" ]]; then
+        return 0
+    fi
+    PLANNED[$1]=$2
+    return 1
+}
+
+# quietly COMMAND...: without what it prints, but for errors.
+quietly() {
+    "$@" > /dev/null
+}
+
 report_changes() {
     if [[ $CHANGES == 0 ]]; then
         echo 'Nothing to change.'
+    elif checks; then
+        echo "Changes: $CHANGES. None of them was made."
     else
         echo "Changes: $CHANGES."
+    fi
+}
+
+# begin ROLE [--check]: what the scripts of all roles do first.
+begin() {
+    require_root
+    case ${*:2} in
+        '') ;;
+        --check)
+            # A change that is not left out fails there.
+            exec unshare --mount "$DEPLOY/lib/read-only" "$LOGS" \
+                "$0" --check read-only
+            ;;
+        '--check read-only') CHECK=yes ;;
+        *) die "the only option is --check, not ${*:2}" ;;
+    esac
+    read_variables
+    if checks && ! has_role "$1"; then
+        # Each step needs those before it.
+        changed "set up the role $1"
+        report_changes
+        exit
     fi
 }
 
@@ -218,9 +278,12 @@ put_file() {
             && printf %s "$text" | "${AS[@]}" cmp -s - "$path"; then
         return
     fi
+    if is_planned "$path" "file $text"; then
+        return
+    fi
     note_reader
-    printf %s "$text" | replace_file "$owner" "$mode" "$path"
-    changed "wrote $path"
+    change "wrote $path" replace_file "$owner" "$mode" "$path" \
+        < <(printf %s "$text")
 }
 
 # put_directory OWNER:GROUP MODE PATH
@@ -230,21 +293,29 @@ put_directory() {
             && $(stat -L -c %U:%G:%a "$path") == "$owner:$mode" ]]; then
         return
     fi
+    if is_planned "$path" "directory $owner $mode"; then
+        return
+    fi
     act_for "$(dirname "$path")"
-    "${AS[@]}" install -d -o "${owner%:*}" -g "${owner#*:}" -m "$mode" "$path"
-    changed "made directory $path"
+    change "made directory $path" "${AS[@]}" install -d \
+        -o "${owner%:*}" -g "${owner#*:}" -m "$mode" "$path"
 }
 
 # put_line FILE LINE: append a line that the file does not have.
 put_line() {
     local file=$1 line=$2
     act_for "$(dirname "$file")"
-    if "${AS[@]}" grep -qxF -e "$line" "$file"; then
+    if "${AS[@]}" grep -qsxF -e "$line" "$file"; then
         return
     fi
     note_reader
-    "${AS[@]}" tee -a "$file" <<< "$line" > /dev/null
-    changed "added a line to $file"
+    change "added a line to $file" append_line "$file" <<< "$line"
+}
+
+# append_line FILE: standard input.
+append_line() {
+    act_for "$(dirname "$1")"
+    "${AS[@]}" tee -a "$1" > /dev/null
 }
 
 # delete_file PATH...: it, or a directory and all below, but not what a link
@@ -252,10 +323,9 @@ put_line() {
 delete_file() {
     local path
     for path; do
-        if [[ -e $path || -L $path ]]; then
+        if [[ -e $path || -L $path ]] && ! is_planned "$path" gone; then
             note_reader
-            rm -rf -- "$path"
-            changed "removed $path"
+            change "removed $path" rm -rf -- "$path"
         fi
     done
 }
@@ -267,10 +337,9 @@ delete_line() {
         return
     fi
     note_reader
-    { "${AS[@]}" grep -vxF -e "$line" "$file" || true; } \
-        | replace_file "$(stat -c %U:%G "$file")" "$(stat -c %a "$file")" \
-            "$file"
-    changed "removed a line from $file"
+    change "removed a line from $file" replace_file \
+        "$(stat -c %U:%G "$file")" "$(stat -c %a "$file")" "$file" \
+        < <("${AS[@]}" grep -vxF -e "$line" "$file")
 }
 
 # install_packages NAME...: install Debian packages that are missing.
@@ -286,16 +355,21 @@ install_packages() {
     if ((${#missing[@]} == 0)); then
         return
     fi
-    # Packages make files that others have to read.
-    (
-        umask 022
-        export DEBIAN_FRONTEND=noninteractive
-        apt-get update -qq
-        apt-get install -qq --yes --no-install-recommends "${missing[@]}" \
-            > /dev/null
-    )
-    changed "installed ${missing[*]}"
+    change "installed ${missing[*]}" get_packages "${missing[@]}"
+    if checks; then
+        echo 'What follows needs these packages, and is not looked at.'
+        report_changes
+        exit
+    fi
 }
+
+get_packages() (
+    # They make files that others have to read.
+    umask 022
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq
+    apt-get install -qq --yes --no-install-recommends "$@" > /dev/null
+)
 
 # Passwords of this installation, made once on the first controller unless
 # they are in the file already. Other controllers have a copy, and other nodes
@@ -309,10 +383,12 @@ read_secrets() {
             "copy $SECRETS"
         put_file root:root 600 "$SECRETS" < /dev/null
     fi
-    case $(stat -c %U:%a "$SECRETS") in
-        root:600 | root:400) ;;
-        *) die "$SECRETS must belong to root and have mode 0600" ;;
-    esac
+    if [[ -z ${PLANNED[$SECRETS]:-} ]]; then
+        case $(stat -c %U:%a "$SECRETS") in
+            root:600 | root:400) ;;
+            *) die "$SECRETS must belong to root and have mode 0600" ;;
+        esac
+    fi
     local name
     for name in DATABASE BROKER LOCKS ADMIN KEYSTONE KEYSTONE_DATABASE \
             CONTROLLER_DATABASE NODE_DATABASE NODE_BROKER; do
@@ -353,8 +429,9 @@ add_secret() {
     if grep -q "^$1=" "$SECRETS" || ! is_first_controller; then
         return 0
     fi
-    printf '%s=%q\n' "$1" "$2" >> "$SECRETS"
-    changed "added $1 to $SECRETS"
+    change "added $1 to $SECRETS" append_line "$SECRETS" \
+        < <(printf '%s=%q\n' "$1" "$2")
+    printf -v "$1" %s "$2"
 }
 
 random_word() {
@@ -363,7 +440,7 @@ random_word() {
 
 # Roles that this node has: they decide what its configuration contains.
 add_role() {
-    touch "$ROLES"
+    [[ -e $ROLES ]] || touch "$ROLES"
     put_line "$ROLES" "$1"
 }
 

@@ -119,9 +119,7 @@ set_up_keystone() {
         if [[ $OWN_DATABASE == yes ]] && has_schema keystone; then
             back_up before-migration
         fi
-        keystone_manage db_sync > /dev/null 2>&1 \
-            || keystone_manage db_sync
-        changed 'migrated the database of Keystone'
+        change 'migrated the database of Keystone' migrate_keystone
     fi
     make_keystone_keys fernet
     make_keystone_keys credential
@@ -129,11 +127,15 @@ set_up_keystone() {
         "$KEYSTONE_ETC/keystone.conf" "$KEYSTONE_ETC/gunicorn.conf.py"
 }
 
+migrate_keystone() {
+    keystone_manage db_sync > /dev/null 2>&1 || keystone_manage db_sync
+}
+
 add_keystone_user() {
     if ! getent passwd keystone > /dev/null; then
-        useradd --system --home-dir "$KEYSTONE_STATE" --no-create-home \
+        change 'added the user keystone' \
+            useradd --system --home-dir "$KEYSTONE_STATE" --no-create-home \
             --shell /usr/sbin/nologin keystone
-        changed 'added the user keystone'
     fi
 }
 
@@ -146,15 +148,16 @@ install_keystone() {
             && $(< "$KEYSTONE_VENV/.deployed") == "$wanted" ]]; then
         return 0
     fi
-    (
-        umask 022
-        python3 -m venv "$KEYSTONE_VENV"
-        "$KEYSTONE_VENV/bin/pip" install --quiet --upgrade \
-            "${KEYSTONE_PACKAGES[@]}"
-        printf '%s\n' "$wanted" > "$KEYSTONE_VENV/.deployed"
-    )
-    changed "installed Keystone into $KEYSTONE_VENV"
+    change "installed Keystone into $KEYSTONE_VENV" fill_keystone "$wanted"
 }
+
+# fill_keystone TEXT: install it, and note what it is.
+fill_keystone() (
+    umask 022
+    python3 -m venv "$KEYSTONE_VENV"
+    "$KEYSTONE_VENV/bin/pip" install --quiet --upgrade "${KEYSTONE_PACKAGES[@]}"
+    printf '%s\n' "$1" > "$KEYSTONE_VENV/.deployed"
+)
 
 # make_keystone_keys KIND: keys of tokens (fernet), or of credentials.
 make_keystone_keys() {
@@ -163,9 +166,12 @@ make_keystone_keys() {
     if [[ -e $keys/0 ]]; then
         return
     fi
+    change "made keys in $keys" fill_keystone_keys "$1"
+}
+
+fill_keystone_keys() {
     keystone_manage "$1_setup" --keystone-user keystone \
         --keystone-group keystone > /dev/null 2>&1
-    changed "made keys in $keys"
 }
 
 # identity VERB...: identity.py as the administrator of Keystone.
@@ -179,7 +185,7 @@ identity() {
         # Before the proxy is set up.
         url=http://127.0.0.1:$KEYSTONE_LOCAL_PORT/v3
     fi
-    "${PROGRAM:-$VENV}/bin/python" "$DEPLOY/lib/identity.py" \
+    "$(program)/bin/python" "$DEPLOY/lib/identity.py" \
         "${trusted[@]}" \
         "$url" "$ADMIN_USER" "$ADMIN_PROJECT" "$@" \
         <<< "$ADMIN_PASSWORD"$'\n'"$KEYSTONE_PASSWORD"
@@ -200,21 +206,18 @@ register_service() {
         code=3
     fi
     if [[ $code == 3 && $OWN_KEYSTONE == yes ]]; then
-        # Only root and its user can see the environment of a process.
-        OS_BOOTSTRAP_PASSWORD=$ADMIN_PASSWORD keystone_manage bootstrap \
-            --bootstrap-username "$ADMIN_USER" \
-            --bootstrap-project-name "$ADMIN_PROJECT" \
-            --bootstrap-region-id "$REGION" \
-            --bootstrap-public-url "$KEYSTONE_AUTH_URL" \
-            --bootstrap-internal-url "$KEYSTONE_INTERNAL_URL" \
-            > /dev/null 2>&1
-        changed "made the administrator $ADMIN_USER in Keystone"
+        change "made the administrator $ADMIN_USER in Keystone" \
+            bootstrap_keystone
         put_file root:root 600 "$KEYSTONE_ETC/internal_url" \
             <<< "$KEYSTONE_INTERNAL_URL"
     elif [[ $code != 0 ]]; then
         identity token > /dev/null || die 'Keystone at' \
             "$KEYSTONE_INTERNAL_URL does not accept $ADMIN_USER with the" \
             "ADMIN_PASSWORD in $SECRETS"
+    fi
+    if checks; then
+        # It can only be asked to correct its entries.
+        return 0
     fi
     lines=$(identity register "$KEYSTONE_USER" "$KEYSTONE_PROJECT" \
         "$REGION" "$(api_url)/v2")
@@ -223,6 +226,17 @@ register_service() {
             changed "$line"
         done <<< "$lines"
     fi
+}
+
+bootstrap_keystone() {
+    # Only root and its user can see the environment of a process.
+    OS_BOOTSTRAP_PASSWORD=$ADMIN_PASSWORD keystone_manage bootstrap \
+        --bootstrap-username "$ADMIN_USER" \
+        --bootstrap-project-name "$ADMIN_PROJECT" \
+        --bootstrap-region-id "$REGION" \
+        --bootstrap-public-url "$KEYSTONE_AUTH_URL" \
+        --bootstrap-internal-url "$KEYSTONE_INTERNAL_URL" \
+        > /dev/null 2>&1
 }
 
 # keystone_authtoken_conf: print what the API needs to validate tokens.

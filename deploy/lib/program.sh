@@ -99,14 +99,14 @@ install_program() {
         install_packages "${compiler[@]}"
     fi
     use_program "$extras"
-    keep_unit_files
+    act keep_unit_files
     if [[ ! -e $PROGRAM/.complete ]]; then
+        local install=(install_sources "$extras")
         if [[ -e $WHEELHOUSE ]]; then
-            make_program install_wheels
-        else
-            make_program install_sources "$extras"
+            install=(install_wheels)
         fi
-        changed "installed manila_lite into $PROGRAM"
+        change "installed manila_lite into $PROGRAM" \
+            make_program "${install[@]}"
     fi
 }
 
@@ -159,14 +159,18 @@ switch_program() {
     elif [[ -d $VENV ]]; then
         before=$RELEASES/earlier
     fi
-    if [[ -n $before ]]; then
-        put_link "$before" "$RELEASES/previous"
+    change "switched to $PROGRAM" replace_link "$before"
+}
+
+# replace_link BEFORE: that of the program, which is at BEFORE until now.
+replace_link() {
+    if [[ -n $1 ]]; then
+        put_link "$1" "$RELEASES/previous"
     fi
     if [[ -d $VENV && ! -L $VENV ]]; then
-        mv -T "$VENV" "$before"
+        mv -T "$VENV" "$1"
     fi
     put_link "$PROGRAM" "$VENV"
-    changed "switched to $PROGRAM"
 }
 
 # put_link TARGET PATH: make or replace a link in one step.
@@ -180,6 +184,10 @@ put_link() {
 remove_old_programs() {
     local path previous
     previous=$(readlink "$RELEASES/previous" || true)
+    if checks && [[ $(readlink "$VENV") != "$PROGRAM" ]]; then
+        # What the link will be.
+        previous=$(readlink "$VENV")
+    fi
     for path in "$RELEASES"/*; do
         if [[ -L $path || $path == "$PROGRAM" || $path == "$previous" ]] \
                 || grep -qsxF -e "$path" "$STARTED"/*; then
@@ -187,6 +195,24 @@ remove_old_programs() {
         fi
         delete_file "$path"
     done
+}
+
+# program: print the directory of the version whose commands are run here.
+program() {
+    if [[ -n $PROGRAM && ($CHECK == no || -e $PROGRAM) ]]; then
+        echo "$PROGRAM"
+    else
+        echo "$VENV"
+    fi
+}
+
+# program_units: print the directory of the unit files of PROGRAM.
+program_units() {
+    if [[ $CHECK == no || -e $PROGRAM ]]; then
+        echo "$PROGRAM/units"
+    else
+        echo "$DEPLOY/../$UNIT_FILES"
+    fi
 }
 
 # manage ARGUMENT...: run manila-lite-manage as the user of the service.
@@ -209,7 +235,7 @@ manage_with() {
     chown manila: "$copy"
     exec {descriptor}< "$copy"
     rm "$copy"
-    runuser -u manila -- "${PROGRAM:-$VENV}/bin/manila-lite-manage" "${@:2}" \
+    runuser -u manila -- "$(program)/bin/manila-lite-manage" "${@:2}" \
         --config-file "$CONF" --config-file "/dev/fd/$descriptor" || code=$?
     exec {descriptor}<&-
     return "$code"

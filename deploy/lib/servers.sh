@@ -112,7 +112,7 @@ has_servers() {
 
 set_up_servers() {
     is_first_controller || return 0
-    touch "$SERVERS"
+    [[ -e $SERVERS ]] || act touch "$SERVERS"
     if [[ $OWN_DATABASE == yes ]]; then
         "set_up_$DATABASE"
     fi
@@ -174,8 +174,7 @@ mariadb_tls() {
 disable_socket() {
     if systemctl --quiet is-enabled "$1" 2>/dev/null; then
         note_reader
-        systemctl disable --now "$1"
-        changed "disabled $1"
+        change "disabled $1" systemctl disable --now "$1"
     fi
 }
 
@@ -184,13 +183,12 @@ make_mariadb_account() {
     if mariadb_answers "$@"; then
         return
     fi
-    mariadb <<END
+    change "made the account $1 in MariaDB" mariadb <<END
 CREATE DATABASE IF NOT EXISTS $1 CHARACTER SET utf8mb4;
 CREATE USER IF NOT EXISTS $1@'%';
 ALTER USER $1@'%' IDENTIFIED BY $(quote_mysql "$2");
 GRANT ALL PRIVILEGES ON $1.* TO $1@'%';
 END
-    changed "made the account $1 in MariaDB"
 }
 
 # make_mariadb_login NAME PASSWORD: an account without any rights.
@@ -198,11 +196,10 @@ make_mariadb_login() {
     if mariadb_answers "$@" ''; then
         return
     fi
-    mariadb <<END
+    change "made the account $1 in MariaDB" mariadb <<END
 CREATE USER IF NOT EXISTS $1@'%';
 ALTER USER $1@'%' IDENTIFIED BY $(quote_mysql "$2");
 END
-    changed "made the account $1 in MariaDB"
 }
 
 # mariadb_answers NAME PASSWORD [DATABASE]: whether the account can use its
@@ -221,7 +218,8 @@ mariadb_answers() {
 # grant_rights: give the accounts of services what this release needs, after
 # the migration of the database.
 grant_rights() {
-    if [[ $OWN_DATABASE != yes ]] || ! is_first_controller; then
+    # Only the program knows them, once the schema is its own.
+    if [[ $OWN_DATABASE != yes ]] || ! is_first_controller || checks; then
         return 0
     fi
     # Controllers may have all roles.
@@ -323,12 +321,12 @@ make_postgresql_login() {
     if postgresql_answers "$@" manila; then
         return
     fi
-    administer_postgresql postgres <<END
+    change "made the account $1 in PostgreSQL" \
+        administer_postgresql postgres <<END
 SELECT 'CREATE ROLE $1 LOGIN' WHERE NOT EXISTS (
     SELECT FROM pg_roles WHERE rolname = '$1') \gexec
 ALTER ROLE $1 PASSWORD $(quote_sql "$2");
 END
-    changed "made the account $1 in PostgreSQL"
 }
 
 # make_postgresql_account NAME PASSWORD: and a database of the same name.
@@ -336,14 +334,14 @@ make_postgresql_account() {
     if postgresql_answers "$@"; then
         return
     fi
-    runuser -u postgres -- psql --quiet --no-psqlrc -v ON_ERROR_STOP=1 <<END
+    change "made the account $1 in PostgreSQL" \
+        runuser -u postgres -- psql --quiet --no-psqlrc -v ON_ERROR_STOP=1 <<END
 SELECT 'CREATE ROLE $1 LOGIN' WHERE NOT EXISTS (
     SELECT FROM pg_roles WHERE rolname = '$1') \gexec
 ALTER ROLE $1 PASSWORD $(quote_sql "$2");
 SELECT 'CREATE DATABASE $1 OWNER $1' WHERE NOT EXISTS (
     SELECT FROM pg_database WHERE datname = '$1') \gexec
 END
-    changed "made the account $1 in PostgreSQL"
 }
 
 # postgresql_answers NAME PASSWORD [DATABASE]: whether the account can use its
@@ -389,8 +387,8 @@ set_up_rabbitmq() {
     run_server rabbitmq-server
     rabbitmqctl -q await_startup
     if ! prints '^manila$' rabbitmqctl -q list_vhosts --no-table-headers; then
-        rabbitmqctl -q add_vhost manila
-        changed 'made the virtual host manila in RabbitMQ'
+        change 'made the virtual host manila in RabbitMQ' \
+            rabbitmqctl -q add_vhost manila
     fi
     make_rabbitmq_account manila "$BROKER_PASSWORD"
     make_rabbitmq_account manila_node "$NODE_BROKER_PASSWORD"
@@ -413,7 +411,7 @@ END
 
 # restart_epmd: if RabbitMQ, which it then does not know, will be restarted.
 restart_epmd() {
-    if ! was_started_with rabbitmq-server restart; then
+    if ! was_started_with rabbitmq-server restart || checks; then
         return 0
     fi
     systemctl daemon-reload
@@ -427,16 +425,16 @@ restart_epmd() {
 make_rabbitmq_account() {
     if ! prints "^${1}[[:space:]]" \
             rabbitmqctl -q list_users --no-table-headers; then
-        rabbitmqctl -q add_user "$1" <<< "$2" > /dev/null
-        changed "made the account $1 in RabbitMQ"
+        change "made the account $1 in RabbitMQ" \
+            quietly rabbitmqctl -q add_user "$1" <<< "$2"
     elif ! rabbitmqctl -q authenticate_user "$1" <<< "$2" > /dev/null 2>&1; then
-        rabbitmqctl -q change_password "$1" <<< "$2" > /dev/null
-        changed "set the password of $1 in RabbitMQ"
+        change "set the password of $1 in RabbitMQ" \
+            quietly rabbitmqctl -q change_password "$1" <<< "$2"
     fi
     if ! prints "^${1}[[:space:]]" \
             rabbitmqctl -q list_permissions -p manila --no-table-headers; then
-        rabbitmqctl -q set_permissions -p manila "$1" '.*' '.*' '.*'
-        changed "let $1 use the virtual host manila in RabbitMQ"
+        change "let $1 use the virtual host manila in RabbitMQ" \
+            rabbitmqctl -q set_permissions -p manila "$1" '.*' '.*' '.*'
     fi
 }
 

@@ -7,13 +7,16 @@ PROXY_OPTIONS+=" -f $PROXY_CONF\""
 
 add_user() {
     if ! getent passwd manila > /dev/null; then
-        useradd --system --home-dir "$STATE" --no-create-home \
+        change 'added the user manila' \
+            useradd --system --home-dir "$STATE" --no-create-home \
             --shell /usr/sbin/nologin manila
-        changed 'added the user manila'
     fi
     put_directory root:manila 750 "$ETC"
     put_directory manila:manila 750 "$STATE"
-    put_directory manila:manila 750 "$LOGS"
+    if ! checks; then
+        # With --check it is another one.
+        put_directory manila:manila 750 "$LOGS"
+    fi
 }
 
 # configure: write manila_lite.conf for the roles of this node.
@@ -91,6 +94,10 @@ put_cacert() {
 # sync_schema: migrate the database, unless it has the schema of the release.
 sync_schema() {
     local code=0
+    if checks; then
+        check_schema
+        return
+    fi
     manage_schema check > /dev/null 2>&1 || code=$?
     case $code in
         0) ;;
@@ -101,6 +108,18 @@ sync_schema() {
             ;;
         *) manage_schema check ;;
     esac
+}
+
+# check_schema: report a migration. The program that is not installed yet has no
+# other way to say so, and other controllers wait for the first one.
+check_schema() {
+    local found
+    is_first_controller || return 0
+    found=$(manage_schema version)
+    if [[ $found == none || $found < $(newest_schema) ]]; then
+        prepare_migration
+        changed 'migrated the database'
+    fi
 }
 
 # prepare_migration: make a backup of what may be lost.
@@ -144,20 +163,20 @@ set_up_http_basic() {
     delete_file "$STATE/token_key"
     if [[ ! -e $STATE/users ]] \
             || ! prints "^$ADMIN_USER " manage user list; then
-        manage user add "$ADMIN_USER" --user-id "$ADMIN_USER" \
+        change "added the user $ADMIN_USER" \
+            manage user add "$ADMIN_USER" --user-id "$ADMIN_USER" \
             --project "$ADMIN_PROJECT" --role admin <<< "$ADMIN_PASSWORD"
-        changed "added the user $ADMIN_USER"
     elif [[ -n $ADMIN_PASSWORD ]] && ! admin_is_known; then
         # The secrets are newer than the file, or the password was changed.
-        manage user passwd "$ADMIN_USER" <<< "$ADMIN_PASSWORD"
-        changed "set the password of $ADMIN_USER"
+        change "set the password of $ADMIN_USER" \
+            manage user passwd "$ADMIN_USER" <<< "$ADMIN_PASSWORD"
     fi
 }
 
 # admin_is_known: whether the file of users has the password of the
 # administrator.
 admin_is_known() {
-    runuser -u manila -- "${PROGRAM:-$VENV}/bin/python" -I -c '
+    runuser -u manila -- "$(program)/bin/python" -I -c '
 import sys
 from manila_lite.api.auth import users
 user = users.read(sys.argv[1]).get(sys.argv[2])
@@ -211,8 +230,7 @@ run_proxy() {
     elif was_started_with haproxy restart; then
         restart_unit haproxy
     else
-        systemctl reload haproxy
-        changed 'reloaded haproxy'
+        change 'reloaded haproxy' systemctl reload haproxy
     fi
     start_unit haproxy
     note_start haproxy "$1"
@@ -266,19 +284,23 @@ first_share_type() {
     if [[ -z $ADMIN_PASSWORD ]]; then
         return 0
     fi
-    found=$(call_api "$(api_url)/v2/types?is_public=all")
+    found=$(call_api "$(api_url)/v2/types?is_public=all") || {
+        checks || exit
+        echo 'The share type is not looked at, as the API gave no answer.'
+        return 0
+    }
     if grep -q "\"name\": *\"$SHARE_TYPE\"" <<< "$found"; then
         return
     fi
     for spec in $SHARE_TYPE_SPECS; do
         specs+=("\"${spec%%=*}\": \"${spec#*=}\"")
     done
-    call_api --output /dev/null --header 'Content-Type: application/json' \
+    change "made the share type $SHARE_TYPE" call_api --output /dev/null \
+        --header 'Content-Type: application/json' \
         --data @- "$(api_url)/v2/types" <<END
 {"share_type": {"name": "$SHARE_TYPE",
                 "extra_specs": {$(IFS=,; echo "${specs[*]}")}}}
 END
-    changed "made the share type $SHARE_TYPE"
 }
 
 # put_storage: directories of the driver local, which its service owns.

@@ -18,24 +18,24 @@ start_unit() {
     if unit_is_on "$1"; then
         return
     fi
-    systemctl enable --now "$1"
-    changed "started $1"
+    change "started $1" systemctl enable --now "$1"
 }
 
 restart_unit() {
-    systemctl restart "$1"
-    changed "restarted $1"
+    change "restarted $1" systemctl restart "$1"
 }
 
 # run_unit NAME TEXT FILE...: start a service of ours. Restart it if its unit
 # file, one of the files or the text is not what it was started with.
 run_unit() {
-    local name=$1 text
-    text=$2$'\n'$(sha256sum "$UNITS/$name.service" "${@:3}")
+    local name=$1 text=$2
+    if ! checks || ! is_changed "$UNITS/$name.service" "${@:3}"; then
+        text+=$'\n'$(sha256sum "$UNITS/$name.service" "${@:3}")
+    fi
     if unit_is_on "$name" && was_started_with "$name" "$text"; then
         return
     fi
-    systemctl daemon-reload
+    act systemctl daemon-reload
     if systemctl --quiet is-active "$name"; then
         restart_unit "$name"
     fi
@@ -43,13 +43,32 @@ run_unit() {
     note_start "$name" "$text"
 }
 
+# is_changed FILE...: whether this run changes one of them.
+is_changed() {
+    local path
+    for path; do
+        if [[ -n ${PLANNED[$path]:-} ]]; then
+            return 0
+        fi
+    done
+    return 1
+}
+
 # was_started_with NAME TEXT: whether that was noted by note_start.
 was_started_with() {
-    [[ -e $STARTED/$1 && $(< "$STARTED/$1") == "$2" ]]
+    if [[ -n ${NOTED[$1]:-} ]]; then
+        [[ ${NOTED[$1]} == "$2" ]]
+    else
+        [[ -e $STARTED/$1 && $(< "$STARTED/$1") == "$2" ]]
+    fi
 }
 
 note_start() {
     local AS=()
+    if checks; then
+        NOTED[$1]=$2
+        return
+    fi
     mkdir -p "$STARTED"
     act_for "$STARTED"
     replace_file root:root 600 "$STARTED/$1" <<< "$2"
@@ -79,13 +98,13 @@ restart_changed() {
     if systemctl --quiet is-active "$1"; then
         restart_unit "$1"
     fi
-    rm "$STARTED/$1"
+    act rm "$STARTED/$1"
 }
 
 # note_stopped NAME: note that a unit does not run, before it is started.
 note_stopped() {
     if ! systemctl --quiet is-active "$1" && ! was_stopped "$1"; then
-        echo "$1" >> "$SERVERS"
+        act append_line "$SERVERS" <<< "$1"
     fi
 }
 
@@ -113,7 +132,7 @@ put_boot_order() {
     fi
     put_file root:root 644 "$directory/$BOOT_ORDER" <<< "$("$2")"
     if ((CHANGES > before)); then
-        systemctl daemon-reload
+        act systemctl daemon-reload
     fi
 }
 
@@ -122,8 +141,8 @@ delete_boot_order() {
     local directory=$UNITS/$1.service.d before=$CHANGES
     delete_file "$directory/$BOOT_ORDER"
     if ((CHANGES > before)); then
-        rmdir --ignore-fail-on-non-empty "$directory"
-        systemctl daemon-reload
+        act rmdir --ignore-fail-on-non-empty "$directory"
+        act systemctl daemon-reload
     fi
 }
 
@@ -154,7 +173,7 @@ sees_all_mounts() {
 role_units() {
     case $1 in
         controller)
-            if [[ -e $PROGRAM/units/manila-lite-controller.service ]]; then
+            if [[ -e $(program_units)/manila-lite-controller.service ]]; then
                 echo manila-lite-controller
             else
                 printf '%s\n' manila-lite-scheduler manila-lite-api
@@ -173,7 +192,7 @@ delete_other_units() {
     for name in manila-lite-{controller,api,scheduler}; do
         if [[ -e $UNITS/$name.service && ! -L $UNITS/$name.service \
                 && " $* " != *" $name "* ]]; then
-            systemctl disable --now "$name"
+            act systemctl disable --now "$name"
             delete_file "$UNITS/$name.service" "$STARTED/$name"
         fi
     done
@@ -212,7 +231,7 @@ start_role() {
     if [[ $1 == controller ]]; then
         delete_other_units "${names[@]}"
     fi
-    put_unit_files "$PROGRAM/units" "${names[@]}"
+    put_unit_files "$(program_units)" "${names[@]}"
     if [[ $1 != gateway ]] && needs_old_conf; then
         # They are older than those that run.
         put_conf

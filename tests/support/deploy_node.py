@@ -43,6 +43,25 @@ share() {
 }
 """
 
+# touched FUNCTION ARGUMENT...: what a function prints, and what it has changed.
+# Services may write in the directories of their own.
+LOOK = r"""
+look() {
+    find /etc /opt /root /srv /usr/local /var \
+        \( -path '/var/l*/manila' -o -path '/srv/shares/*/*' -o -path /var/tmp \
+        -o -path /root/.ansible -o -path '*/.packed' \) -prune \
+        -o -printf '%p %y %m %u:%g %s %C@\n' | sort
+    tail -n +1 /run/units/*.pid 2> /dev/null || true
+    grep -lsx haproxy /proc/[0-9]*/comm || true
+}
+touched() {
+    local before
+    before=$(look)
+    "$@" 2>&1 || echo "ended with $?"
+    diff <(echo "$before") <(look) | sed 's/^/touched /' || true
+}
+"""
+
 
 class Node:
     """Runs lines in the root; `steps` are what each of them printed."""

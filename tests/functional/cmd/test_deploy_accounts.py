@@ -132,6 +132,34 @@ def test_account_in_mariadb_is_made_once(tmp_path, password):
         assert made == printed('MariaDB', name)
 
 
+def check_makes_none(kind, name, folder, **env):
+    lines = f"""
+CHECK=yes
+make_{kind}_account {name} word
+make_{kind}_login {name} word
+report_changes
+CHECK=no
+{kind}_answers {name} word || echo none
+"""
+    made, again, changes, none = deploy_scripts.shell(
+        lines, '', folder, **env
+    ).splitlines()
+    assert made == again
+    assert made.startswith(f'made the account {name} in ')
+    assert changes == 'Changes: 2. None of them was made.'
+    assert none == 'none'
+
+
+def test_check_makes_no_account_in_mariadb(tmp_path):
+    with mariadb_account() as name:
+        check_makes_none('mariadb', name, tmp_path)
+
+
+def test_check_makes_no_account_in_postgresql(postgresql, tmp_path):
+    name = f'test_{uuid.uuid4().hex[:8]}'
+    check_makes_none('postgresql', name, tmp_path, **postgresql)
+
+
 SET_UP = """
 manage() {{
     "$BIN/manila-lite-manage" "$@" --config-file "$CONF"

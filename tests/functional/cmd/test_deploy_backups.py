@@ -468,6 +468,17 @@ def test_migration_waits_for_a_backup(older):
     assert schema.version(older.database) == schema.HEAD
 
 
+def test_check_reports_backup_and_migration(older):
+    assert older.run('CHECK=yes; sync_schema').splitlines() == [
+        'wrote a backup before-migration',
+        'migrated the database',
+    ]
+    assert older.names() == []
+    assert schema.version(older.database) == schema.LAST_RELEASED
+    older.run('sync_schema')
+    assert older.run('CHECK=yes; sync_schema; report_changes') == 'Nothing to change.\n'
+
+
 def test_first_schema_needs_no_backup(controller):
     (controller.etc / 'manila_lite.conf').write_text(
         f'[database]\nconnection = {controller.url}\n'

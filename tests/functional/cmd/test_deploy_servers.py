@@ -4,6 +4,7 @@ The files are written by the scripts, in a root of their own; the servers are
 only noted to have read them.
 """
 
+import re
 import shutil
 
 import pytest
@@ -26,6 +27,7 @@ def program(path):
 
 # A restarted server reads all its files, a reloaded HAProxy no options.
 SYSTEMCTL = f"""#!/bin/bash -eu
+echo "$*" >> /root/called
 case $1 in
     restart)
         /bin/rm -rf /read
@@ -46,6 +48,7 @@ SET_UP = """
 echo $$ > /root/pid
 export DEPLOY=/root/manila_lite/deploy LOCAL_CONF=/root/local.conf
 source "$DEPLOY/lib/all.sh"
+CHECK=${2:-no}
 require_root
 read_variables
 mkdir -p "$ETC"
@@ -77,6 +80,18 @@ while true; do
     bash -euo pipefail /root/set_up "$1"
     step=$((step + 1))
 done
+"""
+CHECK = r"""
+echo 0 > /root/last
+mkdir /etc/manila_lite
+cp -rT /etc /root/before
+bash -euo pipefail /root/set_up "$1" yes > /root/would
+diff -r --no-dereference /etc /root/before
+if grep -v -- --quiet /root/called; then
+    exit 1
+fi
+bash -euo pipefail /root/set_up "$1" > /root/did
+diff /root/would /root/did || true
 """
 CLOSE = r"""
 cp -rT /etc /root/before
@@ -129,6 +144,8 @@ def root(tmp_path):
         ('root/local.conf', ''),
         ('root/set_up', SET_UP),
         ('root/run', RUN),
+        ('root/check', CHECK),
+        ('root/called', ''),
         ('root/close', CLOSE),
     ):
         path = found.folder / name
@@ -157,6 +174,16 @@ def test_server_reads_what_an_interrupted_run_has_written(root, function, steps)
     ended = root.run([], [f'bash -euo pipefail /root/run {function}'], stdin='')
     assert ended.returncode == 0, ended.stdout
     assert ended.stdout.count('Nothing to change.') == steps, ended.stdout
+
+
+@pytest.mark.parametrize('name', ['mariadb', 'postgresql', 'redis', 'proxy'])
+def test_check_says_what_a_set_up_does_and_touches_nothing(root, name):
+    ended = root.run([], [f'bash -euo pipefail /root/check set_up_{name}'], stdin='')
+    assert ended.returncode == 0, ended.stdout
+    differences = re.findall('^[<>] .*', ended.stdout, re.MULTILINE)
+    made = re.fullmatch(r'< (Changes: \d+\.) None of them was made\.', differences[0])
+    assert made, ended.stdout
+    assert differences[1:] == [f'> {made[1]}'], ended.stdout
 
 
 @pytest.mark.parametrize(
