@@ -181,6 +181,7 @@ read_variables() {
     : "${EXTRA_SECRETS:=}"
     : "${BACKUP_DIRECTORY=/var/backups/manila_lite}"
     : "${BACKUPS_KEPT:=14}"
+    : "${BACKUP_COMMAND:=}"
     : "${GATEWAY_BACKEND:=ceph}"
     : "${GATEWAY_ADDRESS:=$NODE_IP}"
     case $DATABASE in

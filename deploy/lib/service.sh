@@ -124,7 +124,9 @@ check_schema() {
 
 # prepare_migration: make a backup of what may be lost.
 prepare_migration() {
-    if [[ $OWN_DATABASE != yes ]]; then
+    if [[ $OWN_DATABASE != yes && -n $BACKUP_COMMAND ]]; then
+        change 'made a backup by BACKUP_COMMAND' run_backup_command
+    elif [[ $OWN_DATABASE != yes ]]; then
         echo 'The database is not backed up here, as DATABASE_URL names it.'
     elif ! is_first_controller; then
         die "run deploy/controller on $FIRST_CONTROLLER first, which migrates the" \
@@ -132,6 +134,11 @@ prepare_migration() {
     elif has_schema manila; then
         back_up before-migration
     fi
+}
+
+run_backup_command() {
+    bash -c "$BACKUP_COMMAND" \
+        || die 'BACKUP_COMMAND has failed, so nothing is migrated'
 }
 
 # manage_schema VERB: run manila-lite-manage db with the account of migrations,

@@ -468,6 +468,20 @@ def test_migration_waits_for_a_backup(older):
     assert schema.version(older.database) == schema.HEAD
 
 
+def test_migration_of_a_named_database_waits_for_the_backup_command(older):
+    lines = 'OWN_DATABASE=no; sync_schema'
+    older.variables += "BACKUP_COMMAND='echo saved >> $FOLDER/saved; false'\n"
+    with pytest.raises(AssertionError, match='BACKUP_COMMAND has failed, so nothing'):
+        older.run(lines)
+    assert schema.version(older.database) == schema.LAST_RELEASED
+    older.variables += "BACKUP_COMMAND='echo again >> $FOLDER/saved'\n"
+    made = ['made a backup by BACKUP_COMMAND', 'migrated the database']
+    assert older.run(f'CHECK=yes; {lines}').splitlines() == made
+    assert older.run(lines).splitlines()[0] == made[0]
+    assert (older.folder / 'saved').read_text().splitlines() == ['saved', 'again']
+    assert schema.version(older.database) == schema.HEAD
+
+
 def test_check_reports_backup_and_migration(older):
     assert older.run('CHECK=yes; sync_schema').splitlines() == [
         'wrote a backup before-migration',
