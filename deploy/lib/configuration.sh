@@ -63,6 +63,9 @@ scheduler_port = 8787
 share_port = 8788
 data_port = 8789
 END
+    if [[ " $* " == *' controller '* ]] && makes_backups; then
+        echo "backup_directory = $BACKUP_DIRECTORY"
+    fi
     if uses_tls && [[ $OWN_BROKER == yes ]]; then
         cat <<END
 

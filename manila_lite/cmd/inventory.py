@@ -5,17 +5,15 @@ import collections
 from collections.abc import Iterator
 import json
 import pathlib
-import time
 import typing
 
 from manila_lite import release
-from manila_lite.cmd import certificates, console, disks, services
+from manila_lite.cmd import backups, certificates, console, disks, services
 from manila_lite.db import errors, schema
 from manila_lite.db.queries.services import releases
 from manila_lite.db.session import Database, Session
 from manila_lite.host import Host
 
-BACKUPS = '/var/backups/manila_lite'
 _BACKUP_FIELDS = ('kind', 'number', 'newest', 'age_hours', 'bytes')
 _SERVICE_FIELDS = ('node', 'binary', 'backend', 'state', 'release', 'problem')
 _HEADS = {
@@ -90,19 +88,13 @@ def _place(row: dict[str, typing.Any]) -> tuple[str, str, str]:
 
 
 def _list_backups(folder: pathlib.Path) -> Iterator[dict[str, typing.Any]]:
-    """Yield what deploy has written there, by kind; only complete ones."""
-    kinds = collections.defaultdict(list)
-    for path in folder.glob('*-*T*Z.tar'):
-        kinds[path.name.rpartition('-')[0]].append(path)
-    for kind, paths in sorted(kinds.items()):
-        newest = max(paths)
-        written = newest.stat()
+    for one in backups.list_kinds(folder):
         yield {
-            'kind': kind,
-            'number': len(paths),
-            'newest': newest.name,
-            'age_hours': round((time.time() - written.st_mtime) / 3600, 1),
-            'bytes': written.st_size,
+            'kind': one.kind,
+            'number': one.number,
+            'newest': one.newest,
+            'age_hours': round(one.age / 3600, 1),
+            'bytes': one.bytes,
         }
 
 
@@ -111,6 +103,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--backups',
         metavar='DIR',
-        default=BACKUPS,
+        default=backups.DIRECTORY,
         help='where deploy keeps backups on this machine (default %(default)s)',
     )

@@ -43,6 +43,12 @@ OPTS = [
         'schedulers shows. Set it for projects that are to be warned before '
         'they reach a limit; each is a label with 20 or more values.',
     ),
+    cfg.StrOpt(
+        'backup_directory',
+        help='Directory in which deploy keeps backups on this machine; /metrics '
+        'of API and scheduler shows the age of the newest one. Set it on the '
+        'machine that has the directory; deploy does so.',
+    ),
     cfg.BoolOpt(
         'charts',
         default=True,

@@ -16,6 +16,7 @@ import orjson
 
 from manila_lite import metrics
 from manila_lite.api.metrics_page import MetricsPage
+from manila_lite.cmd import backups
 from manila_lite.cmd.build.health import Throttled
 from manila_lite.cmd.build.process import Process
 from manila_lite.db import errors, read_limit
@@ -321,6 +322,7 @@ PROCESS_METRICS: tuple[metrics.Metric, ...] = (
     *metrics.COUNTED,
     CONNECTIONS,
     *METRICS,
+    backups.AGE,
 )
 """All metrics of our own, for the documentation."""
 
@@ -333,14 +335,17 @@ def page_of_process(process: Process) -> MetricsPage:
 def page_of_service(process: Process) -> MetricsPage:
     """Return the page with those of the database as well."""
     conf = process.conf
-    return MetricsPage(
-        [
-            *_sources(process),
-            DatabaseMetrics(
-                process.db, conf.service_down_time, conf.monitoring.metrics_projects
-            ),
-        ]
-    )
+    sources: list[metrics.Source] = [
+        *_sources(process),
+        DatabaseMetrics(
+            process.db, conf.service_down_time, conf.monitoring.metrics_projects
+        ),
+    ]
+    if conf.monitoring.backup_directory:
+        sources.append(
+            functools.partial(backups.ages, conf.monitoring.backup_directory)
+        )
+    return MetricsPage(sources)
 
 
 def _sources(process: Process) -> list[metrics.Source]:

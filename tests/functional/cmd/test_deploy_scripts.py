@@ -258,6 +258,17 @@ def test_clients_and_the_api_use_the_keystone_that_is_named(shell, url, used):
     assert shell(f'{lines}; echo "$OWN_KEYSTONE"').strip() == ('no' if url else 'yes')
 
 
+def test_only_the_first_controller_shows_the_age_of_backups(shell):
+    line = 'backup_directory = /var/backups/manila_lite\n'
+    assert line in shell('plain_conf controller')
+    for lines in (
+        'plain_conf share',
+        'NODE_IP=192.0.2.12; plain_conf controller',
+        'BACKUP_DIRECTORY=; plain_conf controller',
+    ):
+        assert 'backup_directory' not in shell(lines)
+
+
 def test_passwords_that_the_file_has_are_kept(shell, tmp_path):
     secrets = tmp_path / 'secrets'
     lines = f"""

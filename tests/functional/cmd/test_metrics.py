@@ -1,14 +1,19 @@
 """The metrics that are read from the database, and all that there are."""
 
 import datetime
+import math
+import os
 import re
+import time
 
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import metrics
+from manila_lite import conf as options, metrics
+from manila_lite.cmd import backups
 from manila_lite.cmd.build import database_metrics
 from manila_lite.cmd.build.database_metrics import PROCESS_METRICS, DatabaseMetrics
+from manila_lite.cmd.build.process import Process
 from manila_lite.db.models import services, shares
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans
@@ -49,6 +54,35 @@ def read(source):
         family.metric.name.removeprefix(metrics.PREFIX): family.samples
         for family in source()
     }
+
+
+def test_age_of_backups_is_that_of_the_newest_of_a_kind(tmp_path):
+    assert read(lambda: backups.ages('/nowhere')) == {
+        'backup_age_seconds': {('daily',): math.inf}
+    }
+    for name, hours in (
+        ('daily-20261128T003000Z.tar', 26),
+        ('daily-20261129T003000Z.tar', 2),
+        ('before-migration-20261101T120000Z.tar', 700),
+        ('daily-20261130T003000Z.tar.part', 0),
+    ):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, time.time() - hours * 3600))
+    (found,) = read(lambda: backups.ages(str(tmp_path))).values()
+    assert {kind: round(age / 3600) for (kind,), age in found.items()} == {
+        'daily': 2,
+        'before-migration': 700,
+    }
+
+
+def test_page_shows_the_age_where_the_option_names_backups(db, tmp_path):
+    conf = options.new()
+    for folder, shown in ((None, False), (str(tmp_path), True)):
+        conf.set_override('backup_directory', folder, 'monitoring')
+        page = database_metrics.page_of_service(Process(conf, db))
+        text = b''.join(page({}, lambda *_: None)).decode()
+        sample = 'manila_lite_backup_age_seconds{kind="daily"} +Inf'
+        assert (sample in text.splitlines()) is shown
 
 
 def test_database_shows_work_services_and_pools(db):

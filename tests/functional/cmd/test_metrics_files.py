@@ -122,6 +122,46 @@ def test_promtool_accepts_the_alert_rules(promtool):
     promtool('check', 'rules', '--lint-fatal', ALERTS)
 
 
+def test_alert_fires_for_an_old_backup_and_for_none(promtool, tmp_path):
+    series = 'manila_lite_backup_age_seconds{kind="daily"}'
+    fired = {
+        'exp_labels': {
+            'alertname': 'ManilaLiteBackupOld',
+            'kind': 'daily',
+            'severity': 'warning',
+        },
+        'exp_annotations': {
+            'summary': 'The newest daily backup of the controller is older than '
+            '36 hours.'
+        },
+    }
+    rule = {'alertname': 'ManilaLiteBackupOld'}
+
+    def case(values, alerts):
+        return {
+            'interval': '1m',
+            'input_series': [{'series': series, 'values': values}],
+            'alert_rule_test': [
+                {**rule, 'eval_time': '59m', 'exp_alerts': []},
+                {**rule, 'eval_time': '61m', 'exp_alerts': alerts},
+            ],
+        }
+
+    (tmp_path / 'tests.yaml').write_text(
+        yaml.safe_dump(
+            {
+                'rule_files': [str(ALERTS)],
+                'tests': [
+                    case('129660x70', [fired]),
+                    case('+Inf ' * 70, [fired]),
+                    case('90000x70', []),
+                ],
+            }
+        )
+    )
+    promtool('test', 'rules', tmp_path / 'tests.yaml')
+
+
 def test_alert_fires_for_the_first_row_in_error(promtool, tmp_path):
     """Its series is not there an hour before."""
     labels = {
