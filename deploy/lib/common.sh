@@ -137,10 +137,18 @@ local_conf() {
     echo "${LOCAL_CONF:-$DEPLOY/local.conf}"
 }
 
-# Read local.conf, and set what it leaves out.
+# put_local_conf: take the place of local.conf by the file that NEW_LOCAL_CONF
+# names, if it does.
+put_local_conf() {
+    if [[ -n ${NEW_LOCAL_CONF:-} ]]; then
+        put_file root:root 600 "$(local_conf)" < "$NEW_LOCAL_CONF"
+    fi
+}
+
+# Read local.conf, or what will take its place, and set what it leaves out.
 read_variables() {
     local file
-    file=$(local_conf)
+    file=${NEW_LOCAL_CONF:-$(local_conf)}
     if [[ -e $file ]]; then
         # shellcheck source=deploy/local.conf.example
         source "$file"
@@ -376,9 +384,11 @@ get_packages() (
 # they are in the file already. Other controllers have a copy, and other nodes
 # one of NODE_SECRETS, without passwords of administrators. They are passed on by
 # files and pipes only: arguments of programs can be seen by every user of the
-# machine.
+# machine. A copy that NEW_SECRETS names is put in its place first.
 read_secrets() {
-    if [[ ! -e $SECRETS ]]; then
+    if [[ -n ${NEW_SECRETS:-} ]]; then
+        put_file root:root 600 "$SECRETS" < "$NEW_SECRETS"
+    elif [[ ! -e $SECRETS ]]; then
         is_first_controller || die "copy $NODE_SECRETS of" \
             "$FIRST_CONTROLLER to $SECRETS, with mode 0600; on a controller," \
             "copy $SECRETS"
@@ -398,7 +408,7 @@ read_secrets() {
     add_secret TOKEN_KEY "$(head -c 32 /dev/urandom | base64)"
     make_ca
     # shellcheck source=/dev/null
-    source "$SECRETS"
+    source "${NEW_SECRETS:-$SECRETS}"
 }
 
 # has_node_secrets: whether this node has no passwords of administrators.

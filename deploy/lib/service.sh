@@ -17,6 +17,7 @@ add_user() {
         # With --check it is another one.
         put_directory manila:manila 750 "$LOGS"
     fi
+    put_local_conf
 }
 
 # configure: write manila_lite.conf for the roles of this node.

@@ -18,6 +18,7 @@ NEEDS = {
     ),
     'package index': 'need a package index, which pip is configured for',
     r'install-browser': 'need a browser: `tools/install-browser`',
+    r'install-ansible': 'need Ansible: `tools/install-ansible`',
     r'install-dashboard': 'need Horizon: `tools/install-dashboard`',
     r'(btrfs|ganesha|CAP_\w+|dbus|smbd?|smbpasswd|libnss_wrapper|loop-control'
     r'|network namespaces|ip|nsenter|unshare) is missing': (
