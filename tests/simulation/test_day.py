@@ -19,7 +19,7 @@ import logging
 import sqlalchemy as sa
 
 from manila_lite.db.models import base
-from tests.support import cloud_snapshots, sampling, share_transfers
+from tests.support import cloud_snapshots, databases, sampling, share_transfers
 from tests.support.cloud import Cloud, Crash
 
 LOG = logging.getLogger(__name__)
@@ -355,6 +355,7 @@ def rows_of(cloud):
 
 
 def number_of_objects():
+    databases.forget_statements()
     gc.collect()
     return len(gc.get_objects())
 
@@ -376,7 +377,7 @@ def test_nothing_is_stuck_or_grows_in_a_day_of_faults(tmp_path, caplog):
         assert all(day.accepted.values()), day.accepted
         assert all(day.faults[fault.__name__] for fault in day.kinds), day.faults
         warm = objects[hours // 4]
-        assert objects[-1] < 1.05 * warm, objects
+        assert objects[-1] < 1.03 * warm, objects
     day.delete_all()
     found = rows_of(cloud)
     assert found.pop('transitions') == 1  # events continue from it

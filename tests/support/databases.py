@@ -24,7 +24,7 @@ from sqlalchemy.dialects import mysql
 
 from manila_lite.db import engines, models, schema
 from manila_lite.db.session import Database
-from tests.support import mariadb_server, requirements, sampling
+from tests.support import granted, mariadb_server, requirements, sampling
 
 SERVER_KINDS = frozenset(('mysql', 'postgresql'))
 KINDS = ('sqlite', 'mysql', 'postgresql')
@@ -217,6 +217,13 @@ def share_statements(db: Database) -> Database:
         engine.update_execution_options(compiled_cache=_STATEMENTS)
         sa.event.listen(engine, 'before_execute', _refuse_chained_update)
     return db
+
+
+def forget_statements() -> None:
+    """Release what tests keep of statements; a service keeps fewer of them."""
+    _STATEMENTS.clear()
+    chained_columns.cache_clear()
+    granted.needs_of.cache_clear()
 
 
 def _refuse_chained_update(

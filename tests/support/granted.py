@@ -88,7 +88,7 @@ def _check(connection: sa.Connection, statement: typing.Any, *rest: object) -> N
     if service is None:
         return
     rights = _rights(service)
-    for table, verb in _needs(statement):
+    for table, verb in needs_of(statement):
         allowed = rights.get(table, '')
         if verb == 'lock':
             if not {'U', grants.LOCK} & {*allowed}:
@@ -101,5 +101,5 @@ _rights = functools.lru_cache(grants.rights)
 
 
 @functools.lru_cache(maxsize=4000)
-def _needs(statement: typing.Any) -> frozenset[tuple[str, str]]:
+def needs_of(statement: typing.Any) -> frozenset[tuple[str, str]]:
     return frozenset(needs(statement))
