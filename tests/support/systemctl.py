@@ -203,11 +203,16 @@ def stop(name):
         process = int(path.read_text())
         with contextlib.suppress(ProcessLookupError):  # it has ended
             os.kill(process, signal.SIGTERM)
-        while os.path.exists(f'/proc/{process}/cmdline') and (
-            pathlib.Path(f'/proc/{process}/cmdline').read_bytes()
-        ):
+        while is_running(process):
             time.sleep(0.05)
         path.unlink()
+
+
+def is_running(process):
+    """Return whether a process has not ended; it may do so at any moment."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return pathlib.Path(f'/proc/{process}/cmdline').read_bytes() != b''
+    return False
 
 
 def is_ours(name):
