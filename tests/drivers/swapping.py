@@ -8,6 +8,7 @@ import uuid
 
 from tests.drivers import content
 from tests.drivers.crashes import interrupted_at
+from tests.support import sampling
 
 
 class Swapper:
@@ -46,13 +47,11 @@ def swapped_at_steps(
     act: Callable[[pathlib.Path], object],
     swapper: Swapper,
 ) -> Iterator[int]:
-    """Act on new trees, each swapped just before another step.
+    """Act on new trees, each swapped just before another step of the sample.
 
     It yields the number of the step. The act may fail.
     """
-    step, is_reached = 0, True
-    while is_reached:
-        step += 1
+    for step in sampling.steps():
         tree = build()
 
         def attempt(tree: pathlib.Path = tree) -> None:
@@ -61,3 +60,5 @@ def swapped_at_steps(
 
         is_reached = interrupted_at(step, attempt, lambda tree=tree: swapper.swap(tree))
         yield step
+        if not is_reached:
+            return

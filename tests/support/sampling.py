@@ -8,7 +8,8 @@ that of the commit unless MANILA_LITE_TEST_SEED is set, and pytest prints it,
 so that a sample can be tried again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+import itertools
 import os
 import pathlib
 import random
@@ -107,6 +108,16 @@ def part(cases: Iterable[Case], name: str, of: int = 4) -> list[Case]:
         return []
     first = random.Random(f'{seed()} {name}').randrange(of)
     return list(cases)[first::of]
+
+
+def steps(of: int = 3) -> Iterator[int]:
+    """Yield the numbers of steps to try, from 1: all, or one of so many.
+
+    Whoever asks knows at which step the work ends.
+    """
+    if _every_case:
+        return itertools.count(1)
+    return itertools.count(1 + random.Random(f'{seed()} of steps').randrange(of), of)
 
 
 def covering(cases: Sequence[Sequence[object]], name: str) -> list[int]:

@@ -17,6 +17,7 @@ from tests.support import (
     mariadb_server,
     postgresql_server,
     requirements,
+    sampling,
 )
 from tests.support.processes import BINARIES
 
@@ -221,6 +222,7 @@ def server(request, tmp_path):
         yield {'DATABASE': 'mariadb', 'HOME': str(tmp_path), 'PORT': f':{found.port}'}
 
 
+@sampling.suite('accounts of nodes', 1)
 def test_node_has_an_account_of_its_own(server, tmp_path, monkeypatch):
     """Without the rights, or the passwords, of a controller."""
     kind = server['DATABASE']

@@ -30,9 +30,12 @@ from tests.support import (
     mariadb_server,
     postgresql_server,
     requirements,
+    sampling,
 )
 from tests.support.deploy_scripts import option, tool
 from tests.support.processes import free_port, wait_until
+
+pytestmark = sampling.suite('certificates of nodes', 7)
 
 ADDRESS = '127.0.0.2'
 OTHER = '127.0.0.3'

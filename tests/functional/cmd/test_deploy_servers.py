@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from tests.support import clean_root, deploy_scripts
+from tests.support import clean_root, deploy_scripts, sampling
 
 USERS = ('haproxy', 'postgres', 'redis')
 # Each ends the script after it has done the step of this number.
@@ -157,6 +157,10 @@ def root(tmp_path):
     return found
 
 
+set_ups = sampling.suite('servers that deploy sets up', 3)
+
+
+@set_ups
 @pytest.mark.parametrize(
     'function, steps',
     [
@@ -186,6 +190,7 @@ def test_check_says_what_a_set_up_does_and_touches_nothing(root, name):
     assert differences[1:] == [f'> {made[1]}'], ended.stdout
 
 
+@set_ups
 @pytest.mark.parametrize(
     'name, steps',
     [

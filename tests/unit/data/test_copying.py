@@ -10,6 +10,7 @@ from manila_lite.data import copying
 from manila_lite.data.gate import Copying
 from manila_lite.share.drivers import tree_removal
 from tests.drivers import content, swapping
+from tests.support import sampling
 
 
 class Stopped(Exception):
@@ -215,6 +216,7 @@ def test_deep_trees_are_copied_and_removed(source, target):
     assert list(target.iterdir()) == []
 
 
+@sampling.enumeration
 def test_links_that_users_put_into_the_target_are_not_followed(source, tmp_path):
     swapping.fill(source)
     swapper = swapping.Swapper(tmp_path)
@@ -227,6 +229,7 @@ def test_links_that_users_put_into_the_target_are_not_followed(source, tmp_path)
     assert step > 20
 
 
+@sampling.enumeration
 def test_links_that_users_put_into_the_source_are_not_followed(target, tmp_path):
     swapper = swapping.Swapper(tmp_path)
     secret = (swapper.outside / 'file').read_bytes()

@@ -6,6 +6,7 @@ import pytest
 from manila_lite.share.drivers import tree_removal
 from tests.drivers import content, swapping
 from tests.drivers.crashes import interrupted_at
+from tests.support import sampling
 
 
 @pytest.fixture
@@ -48,6 +49,7 @@ def test_link_targets_are_kept(source, tmp_path):
     assert (outside / 'file').read_text() == 'stays'
 
 
+@sampling.enumeration
 def test_links_that_users_put_into_the_tree_are_not_followed(tmp_path):
     def build():
         source = pathlib.Path(tempfile.mkdtemp(dir=tmp_path))

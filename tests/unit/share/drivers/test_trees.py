@@ -6,6 +6,7 @@ import pytest
 
 from manila_lite.share.drivers import tree_removal, trees
 from tests.drivers import content, swapping
+from tests.support import sampling
 
 
 @pytest.fixture
@@ -102,6 +103,7 @@ class TestCopy:
         tree_removal.remove_tree(target)  # pytest could not
         tree_removal.remove_tree(source)
 
+    @sampling.enumeration
     def test_links_that_users_put_into_the_copy_are_not_followed(
         self, source, tmp_path
     ):

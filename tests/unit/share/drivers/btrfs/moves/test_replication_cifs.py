@@ -15,6 +15,7 @@ from tests.support.smb_client import PASSWORD, SmbError
 
 LOST = 'NETWORK_NAME_DELETED|FILE_CLOSED|CONNECTION_|USER_SESSION_DELETED'
 NO_SHARE = 'BAD_NETWORK_NAME'
+pytestmark = sampling.suite('readable CIFS shares as clients see them', 4)
 _SAMPLED = sampling.suite('replicated CIFS shares as clients see them', 2)
 
 

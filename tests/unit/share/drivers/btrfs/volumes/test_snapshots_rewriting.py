@@ -12,6 +12,7 @@ from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.volumes import snapshots
 from tests.drivers import content, swapping
 from tests.drivers.crashes import changes, failed_at, killed_at
+from tests.support import sampling
 
 GIB = 1 << 30
 
@@ -38,6 +39,7 @@ def test_content_is_that_of_the_snapshot(pool, volume):
     assert pool.size_gib(Kind.SHARE, volume) == 1
 
 
+@sampling.enumeration
 def test_volume_has_a_limit_whatever_interrupts_the_rewrite(pool, volume):
     """Its clients could fill the pool."""
 
@@ -48,16 +50,17 @@ def test_volume_has_a_limit_whatever_interrupts_the_rewrite(pool, volume):
     def limit():
         return pool.limit_bytes(Kind.SHARE, volume)
 
-    has_ended, step = False, 0
-    while not has_ended:
-        step += 1
+    for step in sampling.steps():
         has_ended = not killed_at(step, rewrite, changes)
         assert GIB <= limit() < 3 * GIB
         failed_at(step, rewrite, OSError(errno.EIO, 'a broken disk'))
         assert limit() == GIB
+        if has_ended:
+            break
     assert step > 20
 
 
+@sampling.enumeration
 def test_links_that_users_put_into_the_volume_are_not_followed(pool, volume):
     """The driver is root: it would remove or change files of the machine."""
 
