@@ -69,7 +69,7 @@ def test_gateway_reads_the_section_of_its_back_end_and_no_password(machine, tmp_
 
 def test_unit_is_that_of_the_address_and_of_the_back_end(machine):
     units = '$DEPLOY/../etc/manila_lite/systemd'
-    text = machine.run(f'gateway_unit {units}/manila-lite-nfs-gateway@.service')
+    text = machine.run(f'gateway_unit "{units}/manila-lite-nfs-gateway@.service"')
     (command,) = re.findall('^ExecStart=(.*)', text, re.MULTILINE)
     assert command.split()[1:] == [
         *('--config-file', '/etc/manila_lite/gateway.conf'),

@@ -227,7 +227,7 @@ def test_secrets_are_hidden_from_share_services_but_those_of_btrfs(
             tmp_path / 'manila-lite-share.service.d',
         )
     owner = 'put_file() { cat > "$3"; }'
-    shell(f'{owner}; UNITS={tmp_path}; put_unit_files {units} manila-lite-share')
+    shell(f'{owner}; UNITS={tmp_path}; put_unit_files "{units}" manila-lite-share')
     text = (tmp_path / 'manila-lite-share.service').read_text()
     hidden = re.findall('^InaccessiblePaths=.*-/etc/manila_lite/secrets ', text, re.M)
     assert len(hidden) == (not drop_in)

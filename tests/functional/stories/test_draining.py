@@ -109,7 +109,7 @@ def deploy(node, lines):
     """Run functions of deploy on this installation; return code and output."""
     prepare = f"""
 set -euo pipefail
-source {ROOT}/deploy/lib/all.sh
+source "{ROOT}/deploy/lib/all.sh"
 VENV={shlex.quote(sys.prefix)}
 manage() {{
     "$VENV/bin/manila-lite-manage" "$@" --config-file {node.conf}

@@ -1,6 +1,7 @@
 """A real Keystone, set up by deploy, and the official client."""
 
 import getpass
+import os
 import pathlib
 import shlex
 import subprocess
@@ -22,6 +23,16 @@ source "$DEPLOY/lib/all.sh"
 read_variables
 DATABASE_PASSWORD=a BROKER_PASSWORD=b LOCKS_PASSWORD=c TOKEN_KEY=d
 ADMIN_PASSWORD=first KEYSTONE_PASSWORD=second KEYSTONE_DATABASE_PASSWORD=e
+"""
+# Files belong to whoever runs the tests, who may not be root.
+OF_ONE_USER = """
+put_file() {
+    local text
+    text=$(cat)
+    if [[ ! -e $3 || $(< "$3") != "$text" ]]; then
+        change "wrote $3" tee "$3" <<< "$text" > /dev/null
+    fi
+}
 """
 # Tests run everything as one user.
 RUNUSER = """#!/bin/bash
@@ -56,7 +67,7 @@ KEYSTONE_DATABASE_URL=sqlite:///{folder}/keystone.sqlite
         variables = self.folder / 'local.conf'
         variables.write_text(self._variables)
         venv = shlex.quote(str(BINARIES.parent))
-        script = f"""{PREPARE}
+        script = f"""{PREPARE}{'' if os.geteuid() == 0 else OF_ONE_USER}
 KEYSTONE_ETC={self.folder} KEYSTONE_VENV={venv}
 VENV={venv}
 use_identity
