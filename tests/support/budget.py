@@ -29,7 +29,7 @@ MARGIN = 2.5
 """A machine that does other work at the same time has cold caches, which the loop
 does not feel as much as tests do."""
 
-_SERVERS = re.compile(r'\[(?:mysql|postgresql)')
+_SERVERS = re.compile(r'^tests/functional/.*\[(?:mysql|postgresql)')
 _ran_on_servers: list[str] = []
 _spent = pytest.StashKey[collections.Counter]()
 _loops = pytest.StashKey[list]()
