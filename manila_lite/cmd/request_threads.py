@@ -105,7 +105,7 @@ class RequestThreads:
                 continue
             try:
                 self._lead()
-            except Exception as error:  # noqa: BLE001 `run` fails, whoever leads
+            except Exception as error:  # noqa: BLE001 `run` raises it
                 self._failure = error
                 self._end()
 
@@ -173,7 +173,7 @@ class RequestThreads:
     def _watch(self) -> None:
         """Return as the leader, or at the end; the caller has the lock."""
         self._has_watcher = True
-        if self._queue:  # until now there was nobody to watch
+        if self._queue:  # the leader had no watcher, and left it alone
             self._wake()
         quiet = 0
         while not self._has_ended:

@@ -113,7 +113,7 @@ def part(cases: Iterable[Case], name: str, of: int = 4) -> list[Case]:
 def steps(of: int = 3) -> Iterator[int]:
     """Yield the numbers of steps to try, from 1: all, or one of so many.
 
-    Whoever asks knows at which step the work ends.
+    The caller stops after the last step.
     """
     if _every_case:
         return itertools.count(1)

@@ -24,7 +24,7 @@ read_variables
 DATABASE_PASSWORD=a BROKER_PASSWORD=b LOCKS_PASSWORD=c TOKEN_KEY=d
 ADMIN_PASSWORD=first KEYSTONE_PASSWORD=second KEYSTONE_DATABASE_PASSWORD=e
 """
-# Files belong to whoever runs the tests, who may not be root.
+# The user of the tests owns all files, and need not be root.
 OF_ONE_USER = """
 put_file() {
     local text
