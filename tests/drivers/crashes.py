@@ -104,7 +104,8 @@ def _end_servers(scene: object) -> None:
     Those of all steps together would take more memory than a machine has.
     """
     folder = getattr(scene, 'folder', None)
-    if folder is not None and any(folder.glob('*/nfs')):
+    # Others share their back end, and find the folder of a share by this name.
+    if isinstance(folder, pathlib.Path) and any(folder.glob('*/nfs')):
         storage.remove(folder)
 
 
